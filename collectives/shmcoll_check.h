@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_check: detects members of a node area whose blocking calls differ (operation, count, root, operator); they would hang.
+ * shmcoll_check: detects members of a node area whose blocking calls differ (operation, count, root, operator), which would hang.
  * Each member publishes its last calls in the area, and a hash of all its calls (call_hash). A writer in an operation stores it beside
  * its flag, so readers compare one word. A member that waits long also compares the published calls.
  * Called by coll.c and shmcoll.c for each call, and by shmcoll_area.c; requires worker->lock.

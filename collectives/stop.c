@@ -51,7 +51,7 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
     weft_chan_notify(team->chan, from, &msg, sizeof msg);
 }
 
-/* Stops the team if the member notified by weft_calls_differ() has freed the communicator or finalized MPI: no answer will come. */
+/* Stops the team if the member notified by weft_calls_differ() has freed the communicator or finalized MPI and will not reply. */
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;

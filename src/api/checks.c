@@ -51,7 +51,7 @@ static const char *handle_text(const void *handle, const char *null_name, uintpt
 static int not_built(const char *function)
 {
     return weft_fail(WEFT_E_UNSUPPORTED,
-        "%s: not built yet in Weft %s, whose header and MPI_Get_version say %d.%d (weft-info --missing lists what is not built)",
+        "%s: not built yet in Weft %s, although its header and MPI_Get_version report %d.%d (weft-info --missing lists such functions)",
         function, PACKAGE_VERSION, MPI_VERSION, MPI_SUBVERSION);
 }
 
@@ -156,7 +156,7 @@ int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype handle, int ranks
         return 0;
     if (ranks > 1)
         snprintf(blocks, sizeof blocks, " for each of %d ranks", ranks);
-    return weft_fail(WEFT_E_COUNT, "%s: argument %s is %lld: so many elements of %s (%lld bytes, extent %lld)%s pass 2^62 bytes%s",
+    return weft_fail(WEFT_E_COUNT, "%s: argument %s is %lld: elements of %s (%lld bytes, extent %lld)%s exceed 2^62 bytes%s",
                      function, argument, (long long)count, type->name[0] ? type->name : "a derived type", (long long)type->size,
                      (long long)type->extent, blocks, on_comm(comm, on));
 }
@@ -236,11 +236,11 @@ int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatyp
     /* NULL is MPI_BOTTOM: valid for a derived type with absolute addresses, never for a predefined dense one. */
     if (buf || count == 0 || !type || !type->is_dense || !type->is_predefined)
         return 0;
-    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is NULL, but %lld elements of %s are asked for%s", function, argument,
+    return weft_fail(WEFT_E_BUFFER, "%s: argument %s is NULL, but the count is %lld elements of %s%s", function, argument,
                      (long long)count, type->name, on_comm(comm, on));
 }
 
-int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes)
+int weft_checks_buffer_bytes(WEFT_ABOUT, const void *buf, MPI_Count bytes)
 {
     char on[192];
     if (bytes == 0 || (buf && !weft_checks_buffer_is_odd(buf)))
@@ -254,7 +254,7 @@ int weft_checks_apart(const char *function, const weft_comm *comm, const void *s
     char on[192];
     if (sendbuf != recvbuf || count == 0 || sendbuf == MPI_BOTTOM)
         return 0;
-    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; say MPI_IN_PLACE%s",
+    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; pass MPI_IN_PLACE%s",
                      function, sendbuf, on_comm(comm, on));
 }
 

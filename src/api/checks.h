@@ -132,7 +132,7 @@ int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any) __attribute__((cold));
 int weft_checks_pointer(WEFT_ABOUT, const void *pointer) __attribute__((cold));
 int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatype type,
     bool may_be_in_place) __attribute__((cold));
-int weft_checks_room(WEFT_ABOUT, const void *buf, MPI_Count bytes) __attribute__((cold));
+int weft_checks_buffer_bytes(WEFT_ABOUT, const void *buf, MPI_Count bytes) __attribute__((cold));
 int weft_checks_apart(const char *function, const weft_comm *comm, const void *sendbuf, const void *recvbuf, MPI_Count count)
     __attribute__((cold));
 /* WEFT_E_TOOLARGE: the int form of a function cannot return the value. */

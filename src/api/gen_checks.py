@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_checks: the questions that an entry point asks of its arguments, by their roles: once as one quick condition, once as a
-# cold function that finds out which argument it was. Used by gen_entries. The answers are hand-written: checks.h.
-# Invariant: what the quick condition lets pass is right; what it stops may still be right (MPI_PROC_NULL, a null buffer of
-# nothing).
+# gen_checks: checks of an entry point's arguments, by their kinds: one quick condition, and a cold function that finds the invalid
+# argument. Used by gen_entries. The functions called are hand-written: checks.h.
+# Invariant: arguments that pass the quick condition are valid; others may be valid (MPI_PROC_NULL, NULL with count 0).
 import re
 
 from gen_header import wrapped
@@ -23,12 +22,12 @@ def partners(row, buffer):
     return row.find(prefix + "count") or row.find("count"), row.find(prefix + "type") or row.find("datatype"), None
 
 
-# Whose counts are those of one member's block: the whole buffer holds one for each.
+# Counts of one member's block: the whole buffer holds a block for each member.
 PER_RANK = {"gather": ("recv",), "scatter": ("send",), "allgather": ("recv",), "alltoall": ("send", "recv")}
 
 
 def spans(row):
-    """(count, type, ranks) of each message buffer: its products must not overflow. ranks: C for how many such blocks it holds, or '1'."""
+    """(count, type, ranks) of each message buffer, whose product must not overflow; ranks: C expression for the number of blocks."""
     name = re.sub("^i|_init$", "", row.name.lower())
     out = []
     for param in row.params:
@@ -47,7 +46,7 @@ def at_root_only(row, param):
 
 
 def may_be_in_place(row, buffer):
-    """MPI_IN_PLACE: never, 'yes', or 'root' when only the root may say it (MPI 5.0, 6.2)."""
+    """MPI_IN_PLACE: 'never', 'yes', or 'root' if only the root may pass it (MPI 5.0, 6.2)."""
     if "coll" not in row.flags or not (row.find("sendbuf") and row.find("recvbuf")):
         return "never"
     if "rootsend" in row.flags:
@@ -58,7 +57,7 @@ def may_be_in_place(row, buffer):
 
 
 def is_pointer_out(param):
-    """An address that must not be NULL, whatever stands there."""
+    """An address that must not be NULL."""
     if param.kind is None or param.kind_is("buf", "status", "argc", "request", "comm") and param.mark != ">":
         return False
     if param.kind_is("buf", "status"):
@@ -75,7 +74,7 @@ def is_negative_an_error(param):
 
 
 def quick_of(row, param):
-    """Conditions in C, each true when the argument needs a second look."""
+    """Conditions in C, each true if the argument needs the cold check."""
     name = param.name
     comm = row.comm()
     out = []
@@ -127,7 +126,7 @@ def signed_of(row, param):
 
 
 def checks_of(row):
-    """(conditions for a second look, statements that make up for arguments that do not matter)."""
+    """(conditions for the cold check, statements that replace arguments that are not significant)."""
     always, root, signs, root_signs = [], [], [], []
     comm = row.comm()
     if not comm and "any" not in row.flags:
@@ -153,7 +152,7 @@ def checks_of(row):
     conditions = first + [c for c in rest if c not in loops] + loops
     if root:
         conditions.append("(comm_at->rank == root && (%s))" % " || ".join(root))
-    # A null object in place of a type that does not matter: src/mpi never sees NULL.
+    # MPI_BYTE replaces a type that is not significant: src/mpi never gets NULL.
     substitutes = ["if (!%s_at)\n    %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
                    for p in row.params if p.name in ("sendtype", "recvtype") and "coll" in row.flags]
     return conditions, substitutes
@@ -165,12 +164,12 @@ def cold_declare(param):
     if param.kind and param.kind.is_poly and param.length is not None:
         return "weft_counts " + param.name
     if param.kind and param.kind.is_poly and param.mark in (">", "<>"):
-        return "const void *" + param.name  # int or MPI_Count: only asked whether it is NULL
+        return "const void *" + param.name  # int or MPI_Count: only compared with NULL
     return param.declare(True)
 
 
 def matters(row, param):
-    """When does the argument matter? A C condition, '' for always."""
+    """C condition under which the argument is significant; '': always."""
     terms = []
     if at_root_only(row, param):
         terms.append("at->rank == root")
@@ -183,7 +182,7 @@ def matters(row, param):
 
 
 def cold_of(row, param):
-    """Calls of checks.h for one argument, in the order in which they are to be asked."""
+    """Calls of checks.h for one argument, in order."""
     name = param.name
     comm = row.comm()
     at = "at" if comm else "NULL"
@@ -222,7 +221,7 @@ def cold_buffer(row, param):
     count, kind, size = partners(row, param)
     about = 'function, %s, "%s"' % ("at" if row.comm() else "NULL", param.name)
     if size:
-        return ["weft_checks_room(%s, %s, %s)" % (about, param.name, size.name)]
+        return ["weft_checks_buffer_bytes(%s, %s, %s)" % (about, param.name, size.name)]
     if not (count and kind):
         return []
     place = may_be_in_place(row, param)
@@ -239,38 +238,38 @@ def wrapped_lines(texts):
 
 
 def cold_checks(row):
-    """The cold function of a row, in C; '' when there is nothing to check."""
+    """The cold function of a row, in C; '': nothing to check."""
     if not checks_of(row)[0]:
         return ""
     comm = row.comm()
     lines = []
 
-    def ask(call, when=""):
+    def check(call, when=""):
         lines.append("    if (%s(rc = %s))\n        return rc;" % (when + " && " if when else "", call))
 
     if "any" not in row.flags:
-        ask("weft_checks_alive(function)")
+        check("weft_checks_alive(function)")
     if comm and comm.mark == "<>":
-        ask('weft_checks_pointer(function, NULL, "%s", %s)' % (comm.name, comm.name))
+        check('weft_checks_pointer(function, NULL, "%s", %s)' % (comm.name, comm.name))
     if comm:
         handle = comm.name if comm.mark == "" else "*" + comm.name
-        ask('weft_checks_comm(function, NULL, "%s", %s)' % (comm.name, handle))
+        check('weft_checks_comm(function, NULL, "%s", %s)' % (comm.name, handle))
         lines.append("    at = weft_comm_of(%s);" % handle)
     before = len(lines)
     late = []
     for param in sorted((p for p in row.params if p is not comm), key=lambda p: not p.kind_is("root")):
         for call in cold_of(row, param):
-            ask(call, matters(row, param))
+            check(call, matters(row, param))
         if param.kind_is("buf"):
             late += [(call, matters(row, param)) for call in cold_buffer(row, param)]
     for call, when in late:
-        ask(call, when)
+        check(call, when)
     for count, kind, ranks in spans(row):
         about = 'function, %s, "%s"' % ("at" if comm else "NULL", count.name)
-        ask("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
+        check("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         count = "sendcount" if row.find("sendcount") else "count"
-        ask("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")
+        check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")
     declared = "".join(", " + cold_declare(p) for p in row.params)
     head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
     if comm and any(re.search(r"\bat\b", line) for line in lines[before:]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_header: include/mpi.h out of the tables. Used by gen_api.
-# Invariant: nothing but the standard ABI stands in it; C99 and later and C++11 and later take it without a warning.
+# gen_header: generates include/mpi.h from the tables. Used by gen_api.
+# Invariant: it contains the standard ABI only; C99 and later and C++11 and later compile it without warnings.
 import textwrap
 
 TOP = """\

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_tables: reads functions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by gen_api and what it imports.
-# Invariant: every row is checked here (kinds known, lengths name a parameter), so the weavers may trust what they get.
+# gen_tables: reads functions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by gen_api and its modules, and test/api.
+# Invariant: every row is checked here (kinds known, lengths name a parameter), so the generators need no checks.
 import os
 import re
 
@@ -11,7 +11,7 @@ class TableError(Exception):
 
 
 def lines(path):
-    """The rows of a table as (line number, text): comments gone, continuation lines (that begin with a blank) joined."""
+    """The rows of a table as (line number, text): without comments, continuation lines (that begin with a blank) joined."""
     rows = []
     with open(path, encoding="utf-8") as table:
         for number, line in enumerate(table, 1):
@@ -110,7 +110,7 @@ class Row:
         rest = fields[5] if len(fields) > 5 else ""
         rest, _, returns = rest.partition("->")
         self.chapter = chapter
-        self.returns = returns.strip()  # '' when it is an error code
+        self.returns = returns.strip()  # '': an error code
         self.flags = set() if flags == "-" else set(flags.split(","))
         twins = [f for f in self.flags if re.match(r"c[\d.]*$", f)]
         self.twin_since = (twins[0][1:] or "4.0") if twins else None
@@ -131,7 +131,7 @@ class Row:
             raise TableError("via comm, but it has no communicator")
 
     def forms(self):
-        """[(name, is_wide)]: MPI_X and, when it has one, MPI_X_c."""
+        """[(name, is_wide)]: MPI_X and, if it exists, MPI_X_c."""
         name = "MPI_" + self.name
         return [(name, False)] + ([(name + "_c", True)] if self.twin_since else [])
 

@@ -1,17 +1,17 @@
 # src/api: tables of the ABI, gen_api, and libmpi_abi.so, the library that programs link
-weave_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
+gen_api_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
 	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
 gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
 	src/api/entries-type.c
-weave_made = src/mpi/calls.h src/api/call_names.c src/api/missing.c $(gen_entries)
-EXTRA_DIST += $(weave_sources)
-BUILT_SOURCES += $(weave_made)
-CLEANFILES += $(weave_made) gen_api.stamp
+gen_api_made = src/mpi/calls.h src/api/call_names.c src/api/missing.c $(gen_entries)
+EXTRA_DIST += $(gen_api_sources)
+BUILT_SOURCES += $(gen_api_made)
+CLEANFILES += $(gen_api_made) gen_api.stamp
 
 # gen_api writes a file only if its content changes; the stamp records for make that it ran.
-gen_api.stamp: $(weave_sources)
+gen_api.stamp: $(gen_api_sources)
 	$(AM_V_GEN)$(PYTHON3) $(srcdir)/src/api/gen_api --into . && touch $@
-$(weave_made): gen_api.stamp
+$(gen_api_made): gen_api.stamp
 	@test -f $@ || { rm -f gen_api.stamp; $(MAKE) $(AM_MAKEFLAGS) gen_api.stamp; }
 
 # Committed; test/api/generated compares it with the tables' output.

@@ -1,4 +1,4 @@
-/* np: 2 : each kind of bad argument gives the right error class and a text that names function, argument and value */
+/* np: 2 : each kind of invalid argument returns the right error class and a text that names function, argument and value */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -12,14 +12,14 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     handler_code = *code;
 }
 
-/* The call gave this class, and the error's string holds all the words (NULL ends them). */
+/* The call returned this class, and its error string contains all words (NULL ends them). */
 static void expect(int line, const char *what, int code, int must, const char *const words[])
 {
     char text[MPI_MAX_ERROR_STRING];
     int class_ = -1, length;
     MPI_Error_class(code, &class_);
     if (class_ != must)
-        check_fail(__FILE__, line, what, "gave class %d, must be %d", class_, must);
+        check_fail(__FILE__, line, what, "returned class %d, must be %d", class_, must);
     MPI_Error_string(code, text, &length);
     for (int i = 0; words[i]; i++)
         if (!strstr(text, words[i]))
@@ -132,7 +132,7 @@ static void pointers(void)
     BAD(MPI_Scan(x, y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Scan", "not built");
 }
 
-/* What only looks bad must pass. */
+/* Unusual but valid arguments. */
 static void odd_but_right(void)
 {
     MPI_Status status;

@@ -1,4 +1,4 @@
-/* np: 2 4 : every callback there is (operators, error handlers) may call every local function, under MPI_THREAD_MULTIPLE, while other threads communicate */
+/* np: 2 4 : operators and error handlers call every local function, under MPI_THREAD_MULTIPLE, while other threads communicate */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -104,13 +104,13 @@ static void operators(void)
     free(out);
 }
 
-/* An operator frees itself and its type: what is under way goes on with both. */
+/* An operator frees itself and its type: operations in flight keep both. */
 static MPI_Op own_op;
 static MPI_Datatype own_type;
 static void frees_all(void *in, void *inout, int *length, MPI_Datatype *type)
 {
     int bytes;
-    OK(MPI_Type_size(*type, &bytes)); /* also in later calls, where the type's own handle is no more */
+    OK(MPI_Type_size(*type, &bytes)); /* also in later calls, after the type's handle was freed */
     CHECK(bytes == 8);
     if (own_op != MPI_OP_NULL) {
         OK(MPI_Op_free(&own_op));
@@ -138,7 +138,7 @@ static void self_freeing(void)
         if (way)
             OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
         freed = own_op == MPI_OP_NULL;
-        if (!freed) { /* this rank folded nothing */
+        if (!freed) { /* this rank reduced nothing */
             OK(MPI_Op_free(&own_op));
             OK(MPI_Type_free(&own_type));
         }
@@ -151,7 +151,7 @@ static void self_freeing(void)
     free(out);
 }
 
-/* Here messages are allowed as well. */
+/* An error handler may also send messages. */
 static void handler(MPI_Comm *comm, int *code, ...)
 {
     int x = 1, y = 0, r;
@@ -189,7 +189,7 @@ static void handlers(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Messages and local calls of another thread go on meanwhile. */
+/* Another thread sends messages and makes local calls meanwhile. */
 static void *other(void *nothing)
 {
     int rounds = 0;
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 {
     pthread_t thread;
     int level;
-    alarm(300); /* a hang is the failure that this looks for */
+    alarm(300); /* the failure under test is a hang */
     OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));

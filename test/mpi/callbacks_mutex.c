@@ -1,4 +1,4 @@
-/* np: 2 4 : an operator waits for a mutex of the program, held by a thread that is inside MPI: no lock of the library may be held meanwhile */
+/* np: 2 4 : an operator waits for a mutex of the program that a thread inside MPI holds: operators run without locks of the library */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 enum { ROUNDS = 40, MANY = 6, LONG = 20000 };
 
-/* Recursive: whichever thread makes progress performs the operator of a nonblocking call, also the one that holds the mutex. */
+/* Recursive: any thread that progresses runs the operator of a nonblocking call, also the one that holds the mutex. */
 static pthread_mutex_t mutex;
 static int rank, size;
 static MPI_Comm others;
@@ -27,7 +27,7 @@ static void guarded_sum(void *in, void *inout, int *length, MPI_Datatype *type)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Holds the mutex in calls that wait for others, also asleep, and in calls that do not. */
+/* Holds the mutex in calls that wait for other ranks, also while asleep, and in calls that do not wait. */
 static void *holder(void *nothing)
 {
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -36,7 +36,7 @@ static void *holder(void *nothing)
         int x = rank + i, y = -1, sum = -1;
         char name[16];
         if (rank == i % size && i % 4 == 0)
-            usleep(3000); /* the others fall asleep, mutex in hand */
+            usleep(3000); /* the other ranks fall asleep while this one holds the mutex */
         pthread_mutex_lock(&mutex);
         OK(MPI_Sendrecv(&x, 1, MPI_INT, right, 0, &y, 1, MPI_INT, left, 0, others, MPI_STATUS_IGNORE));
         CHECK(y == left + i);
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     pthread_t thread;
     pthread_mutexattr_t kind;
     int level;
-    alarm(300); /* a hang is the failure that this looks for */
+    alarm(300); /* the failure under test is a hang */
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&mutex, &kind);

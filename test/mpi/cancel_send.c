@@ -1,4 +1,4 @@
-/* np: 2 3 : a cancelled send ends by itself, cancelled or received, exactly one of both; whatever call completes it */
+/* np: 2 3 : a cancelled send completes without its receive, by any completing call; it is either cancelled or received */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -14,7 +14,7 @@ static int is_cancelled(MPI_Status *status)
     return flag;
 }
 
-/* The receiver says that it has seen everything so far, and that nothing of it is there. */
+/* The receiver confirms that no message is left. */
 static void nothing_came(void)
 {
     int flag = 0;
@@ -37,7 +37,7 @@ static void one_at_a_time(void)
         OK(how % 2 ? MPI_Issend(values, how > 4 ? 0 : 1, MPI_INT, 1, DATA, MPI_COMM_WORLD, &request)
                    : MPI_Isend(values, LONG, MPI_INT, 1, DATA, MPI_COMM_WORLD, &request));
         OK(MPI_Cancel(&request));
-        OK(MPI_Cancel(&request)); /* once is enough, twice no harm */
+        OK(MPI_Cancel(&request)); /* a second cancel has no effect */
         flag = how > 3;
         while (!flag) {
             if (how == 0)
@@ -62,7 +62,7 @@ static void one_at_a_time(void)
     nothing_came();
 }
 
-/* A persistent one may be started again, and is received then. */
+/* A cancelled persistent send may be started again, and is then received. */
 static void persistent(void)
 {
     MPI_Request request;
@@ -88,7 +88,7 @@ static void persistent(void)
     nothing_came();
 }
 
-/* More than the receiver lends room for: some are announced, the rest waits here. Every third is kept, and received. */
+/* More than the receiver's credit: some are announced, the rest waits at the sender. Every third is not cancelled, and is received. */
 static void many(void)
 {
     static MPI_Request requests[MANY];
@@ -120,7 +120,7 @@ static void many(void)
     nothing_came();
 }
 
-/* The receive is posted, or is about to be: whoever wins, both sides know of it. */
+/* The receive races with the cancel: both sides report the same outcome. */
 static void race(void)
 {
     int gone, flag;
@@ -145,7 +145,7 @@ static void race(void)
             CHECK(is_cancelled(&status) == gone, "round %d", i);
             CHECK(gone || values[0] == i, "round %d", i);
         }
-        OK(MPI_Barrier(MPI_COMM_WORLD)); /* a receive must not meet the next round's message */
+        OK(MPI_Barrier(MPI_COMM_WORLD)); /* a receive must not match the next round's message */
     }
     nothing_came();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * check: what the MPI behaviour tests share: a check that names rank, place and values and ends the job, and payloads that tell
- * where a byte came from. A test that returns from main with 0 has passed.
+ * check: shared by the tests of MPI: a check that reports rank, place and values and ends the job, and payloads that identify sender,
+ * message and offset. A test that returns 0 from main has passed.
  */
 #ifndef TEST_MPI_CHECK_H
 #define TEST_MPI_CHECK_H
@@ -39,7 +39,7 @@ static inline void check_fail(const char *file, int line, const char *what, cons
     do { \
         int ok_code = (call); \
         if (ok_code != MPI_SUCCESS) \
-            check_fail(__FILE__, __LINE__, #call, " gave error %d", ok_code); \
+            check_fail(__FILE__, __LINE__, #call, " returned error %d", ok_code); \
     } while (0)
 
 static inline void check_start(int *argc, char ***argv, int *rank, int *size)
@@ -50,7 +50,7 @@ static inline void check_start(int *argc, char ***argv, int *rank, int *size)
     check_rank = *rank;
 }
 
-/* A byte that depends on who sent it, which message it was and where it stands. */
+/* A byte that depends on sender, message and offset. */
 static inline unsigned char check_byte(unsigned seed, size_t at)
 {
     uint64_t x = (at + 1) * 0x9E3779B97F4A7C15ull + seed * 0xD1B54A32D192ED03ull;
@@ -63,7 +63,7 @@ static inline void check_fill(void *buf, size_t bytes, unsigned seed)
         ((unsigned char *)buf)[i] = check_byte(seed, i);
 }
 
-/* The first wrong byte, or `bytes` when all are right. */
+/* Offset of the first wrong byte; `bytes`: all are right. */
 static inline size_t check_wrong(const void *buf, size_t bytes, unsigned seed)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -72,7 +72,7 @@ static inline size_t check_wrong(const void *buf, size_t bytes, unsigned seed)
     return bytes;
 }
 
-/* A fast, repeatable generator. */
+/* A fast, reproducible random generator. */
 static inline uint32_t check_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005ull + 1442695040888963407ull;

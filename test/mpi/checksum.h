@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * checksum: damage on the way of messages, for the tests of WEFT_CHECKSUM: the library's own copies into a receive buffer are
- * followed by one flipped bit. The calls below stand before libc's, because the program is linked before it.
+ * checksum: damage to messages, for the tests of WEFT_CHECKSUM: a bit is flipped after the library copies into a receive buffer. The
+ * functions below override libc's, because the program is linked before it.
  */
 #ifndef TEST_MPI_CHECKSUM_H
 #define TEST_MPI_CHECKSUM_H
@@ -13,7 +13,7 @@
 
 #include "check.h"
 
-/* The byte whose lowest bit is to be flipped once it has been written; NULL when that is done. */
+/* The byte whose lowest bit is flipped after it is written; NULL: done. */
 static unsigned char *volatile flip_at;
 
 static void flip_within(void *to, size_t bytes)
@@ -47,7 +47,7 @@ enum { CHECKSUM_REPEATS = 12 };
 static const size_t checksum_bytes[] = {33, 100, 4000, 9000, 16000, 300000, 2000000};
 enum { CHECKSUM_SIZES = sizeof checksum_bytes / sizeof *checksum_bytes };
 
-/* Rank 0 sends, rank 1 receives with a bit flipped, one message in two. `judge` says whether code and buffer are as they must. */
+/* Rank 0 sends, rank 1 receives, every second message with a bit flipped. `judge` checks code and buffer. */
 typedef void checksum_judge(int code, int flipped, size_t bytes, size_t at, size_t wrong, int tag);
 
 static inline void checksum_run(const char *knob, checksum_judge *judge)
@@ -74,7 +74,7 @@ static inline void checksum_run(const char *knob, checksum_judge *judge)
         }
         free(buf);
     }
-    /* where the sender writes (halves, or single copies where they are refused) nothing is flipped; but most must have been */
+    /* nothing is flipped where the sender writes (put, split); most messages must have been damaged */
     CHECK(rank == 0 || flips > CHECKSUM_SIZES * CHECKSUM_REPEATS / 4, "only %d bits were flipped", flips);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Finalize());

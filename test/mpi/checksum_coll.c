@@ -1,4 +1,4 @@
-/* np: 2 : with WEFT_CHECKSUM=1 damage on the way of a collective is an error that names who gave what, and where it is wrong */
+/* np: 2 : with WEFT_CHECKSUM=1 damage to a collective's data is an error that names the rank, the collective and the damaged byte */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checksum.h"
 
@@ -15,14 +15,14 @@ static int perform(int kind, unsigned char *out, unsigned char *in, int bytes)
     }
 }
 
-/* Rank 0's block is hurt where it lands in rank 1. */
+/* Rank 0's block is damaged in rank 1's buffer. */
 static int round_of(int rank, int round)
 {
     int kind = round % KINDS, bytes = (int)lengths[round / KINDS % LENGTHS], code, class, length, flipped = 0;
     size_t at = (size_t)bytes / 3 + (size_t)round % 5, wrong;
     unsigned char *out = malloc(2 * (size_t)bytes), *in = calloc(2, (size_t)bytes);
-    char text[MPI_MAX_ERROR_STRING], who[80], byte[60];
-    for (int block = 0; block < 2; block++) /* the same for both */
+    char text[MPI_MAX_ERROR_STRING], writer_text[80], byte[60];
+    for (int block = 0; block < 2; block++) /* equal on both */
         check_fill(out + block * bytes, (size_t)bytes, (unsigned)(2 * round + rank));
     if (kind == 0 && rank == 0)
         check_fill(in, (size_t)bytes, (unsigned)(2 * round));
@@ -39,9 +39,9 @@ static int round_of(int rank, int round)
     CHECK(class == (flipped ? MPI_ERR_OTHER : MPI_SUCCESS), "%s of %d, flipped %d: class %d", kinds[kind], bytes, flipped, class);
     if (code) {
         OK(MPI_Error_string(code, text, &length));
-        snprintf(who, sizeof who, "the data of rank 0 in %s", kinds[kind]);
+        snprintf(writer_text, sizeof writer_text, "the data of rank 0 in %s", kinds[kind]);
         snprintf(byte, sizeof byte, "bit 0 of its byte %zu is wrong", at);
-        CHECK((strstr(text, who) || strstr(text, "the message from rank 0")) && strstr(text, byte), "%s", text);
+        CHECK((strstr(text, writer_text) || strstr(text, "the message from rank 0")) && strstr(text, byte), "%s", text);
     }
     free(out);
     free(in);

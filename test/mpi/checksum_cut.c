@@ -1,4 +1,4 @@
-/* np: 2 : with WEFT_CHECKSUM=1 a receive that takes only the beginning of a message tells damage to it, else that it is cut */
+/* np: 2 : with WEFT_CHECKSUM=1 a receive shorter than its message reports damage to its part, else truncation */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checksum.h"
 
@@ -8,27 +8,27 @@ enum { CUTS = sizeof cuts / sizeof *cuts, ROUNDS = CUTS * CHECKSUM_REPEATS };
 
 static int receive(int round)
 {
-    size_t bytes = cuts[round % CUTS][0], room = cuts[round % CUTS][1], at = room / 3, wrong;
-    int code, class, flipped, length, want = round / CUTS % 2 && room;
+    size_t bytes = cuts[round % CUTS][0], capacity = cuts[round % CUTS][1], at = capacity / 3, wrong;
+    int code, class, flipped, length, want = round / CUTS % 2 && capacity;
     unsigned char *buf = calloc(1, bytes), *kept = calloc(1, bytes);
     char text[MPI_MAX_ERROR_STRING], message[80], byte[60];
     flip_at = want ? buf + at : NULL;
-    code = MPI_Recv(buf, (int)room, MPI_BYTE, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    code = MPI_Recv(buf, (int)capacity, MPI_BYTE, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     flipped = want && !flip_at;
     flip_at = NULL;
     check_fill(kept, bytes, (unsigned)round);
-    for (wrong = 0; wrong < room && buf[wrong] == kept[wrong]; wrong++)
+    for (wrong = 0; wrong < capacity && buf[wrong] == kept[wrong]; wrong++)
         ;
-    CHECK(wrong == (flipped ? at : room), "%zu of %zu bytes: byte %zu is wrong", room, bytes, wrong);
+    CHECK(wrong == (flipped ? at : capacity), "%zu of %zu bytes: byte %zu is wrong", capacity, bytes, wrong);
     OK(MPI_Error_class(code, &class));
-    CHECK(class == (flipped ? MPI_ERR_OTHER : MPI_ERR_TRUNCATE), "%zu of %zu bytes, flipped %d: class %d", room, bytes, flipped,
+    CHECK(class == (flipped ? MPI_ERR_OTHER : MPI_ERR_TRUNCATE), "%zu of %zu bytes, flipped %d: class %d", capacity, bytes, flipped,
           class);
     OK(MPI_Error_string(code, text, &length));
     snprintf(message, sizeof message, "message from rank 0 with tag %d", round);
     snprintf(byte, sizeof byte, "%zu bytes, was damaged on its way: bit 0 of its byte %zu is wrong", bytes, at);
     CHECK(strstr(text, message) && (!flipped || strstr(text, byte)), "%s", text);
     for (; wrong < bytes && !flipped; wrong++)
-        CHECK(wrong < room || buf[wrong] == 0, "byte %zu was written behind the %zu asked for", wrong, room);
+        CHECK(wrong < capacity || buf[wrong] == 0, "byte %zu was written, behind a receive of %zu", wrong, capacity);
     free(buf);
     free(kept);
     return flipped;

@@ -1,11 +1,11 @@
-/* np: 2 : where only one rank checks, it says so once, and messages pass in both directions */
+/* np: 2 : if only one rank checks, it warns once, and messages pass in both directions */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "check.h"
 
-/* Which rank this is before MPI knows: the launcher gives each its own; here a file that only one can make decides. */
+/* Selects one of the two processes before MPI_Init: the one that creates a file. */
 static int is_first(const char *path)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
@@ -28,27 +28,27 @@ static void exchange(int rank, size_t bytes, unsigned seed)
 int main(void)
 {
     static const size_t lengths[] = {1, 30, 5000, 400000, 3};
-    char path[100], said[4000] = "";
-    int rank, size, heard[2], kept = dup(2), times = 0, all;
+    char path[100], output[4000] = "";
+    int rank, size, pipe_fds[2], saved_stderr = dup(2), times = 0, all;
     snprintf(path, sizeof path, "/tmp/weft-mixed-%d", (int)getppid());
     int checks = is_first(path);
     setenv("WEFT_CHECKSUM", checks ? "1" : "0", 1);
-    if (pipe(heard))
+    if (pipe(pipe_fds))
         return 1;
-    fcntl(heard[0], F_SETFL, O_NONBLOCK);
-    dup2(heard[1], 2);
+    fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
+    dup2(pipe_fds[1], 2);
     check_start(NULL, NULL, &rank, &size);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     if (checks)
         unlink(path);
     for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++)
         exchange(rank, lengths[i], 10 * i);
-    dup2(kept, 2);
-    if (read(heard[0], said, sizeof said - 1) < 0)
-        said[0] = 0;
-    for (const char *at = said; (at = strstr(at, "sends without checksums")); at++)
+    dup2(saved_stderr, 2);
+    if (read(pipe_fds[0], output, sizeof output - 1) < 0)
+        output[0] = 0;
+    for (const char *at = output; (at = strstr(at, "sends without checksums")); at++)
         times++;
-    CHECK(times == checks, "said %d times: %s", times, said);
+    CHECK(times == checks, "%d warnings: %s", times, output);
     OK(MPI_Allreduce(&times, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(all == 1, "%d of two ranks check", all);
     OK(MPI_Finalize());

@@ -1,4 +1,4 @@
-/* np: 2 : without WEFT_CHECKSUM the same damage arrives unseen, so the test with it can fail */
+/* np: 2 : without WEFT_CHECKSUM the same damage is not detected, so checksum_on can fail */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checksum.h"
 

@@ -1,4 +1,4 @@
-/* np: 2 : with WEFT_CHECKSUM=1 each damaged message is an error that names source, tag and byte, and no other is */
+/* np: 2 : with WEFT_CHECKSUM=1 exactly the damaged messages are errors, which name source, tag and byte */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checksum.h"
 

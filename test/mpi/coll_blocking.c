@@ -88,7 +88,7 @@ static void gather(int n)
             } else if (rank == root) {
                 OK(MPI_Gather(in_place ? MPI_IN_PLACE : out, n, MPI_LONG, in, n, MPI_LONG, root, MPI_COMM_WORLD));
                 expect(in_place ? "gather in place" : "gather", n * size, root);
-            } else { /* what only matters at the root is not looked at elsewhere */
+            } else { /* arguments significant only at the root are ignored elsewhere */
                 OK(MPI_Gather(out, n, MPI_LONG, NULL, -1, MPI_DATATYPE_NULL, root, MPI_COMM_WORLD));
             }
         }
@@ -237,7 +237,7 @@ static void locations(void)
     CHECK(all2.at == best2 && all2.value == (best2 * 3) % 4, "maxloc: %d at %d", all2.value, all2.at);
 }
 
-/* A column of a matrix to everyone, and columns to and from everyone. */
+/* A column of a matrix to all ranks, and columns to and from all ranks. */
 static void strided(void)
 {
     enum { ROWS = 50 };
@@ -271,10 +271,10 @@ int main(int argc, char **argv)
     static const int lengths[] = {0, 1, 2, 7, 31, 128, 700, 5000, LARGE};
     MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
     check_start(&argc, &argv, &rank, &size);
-    size_t room = ((size_t)LARGE * (size_t)size + 1) * sizeof *out;
-    out = malloc(room);
-    in = malloc(room);
-    want = malloc(room);
+    size_t capacity = ((size_t)LARGE * (size_t)size + 1) * sizeof *out;
+    out = malloc(capacity);
+    in = malloc(capacity);
+    want = malloc(capacity);
     CHECK(out && in && want);
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
         int n = lengths[k];

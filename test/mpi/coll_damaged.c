@@ -1,15 +1,15 @@
-/* np: 3 4 : a collective whose message is damaged or cut ends on all ranks, with an error where data is wrong; the next goes well */
+/* np: 3 4 : a collective whose message is damaged or truncated ends on all ranks, with an error where data is wrong; the next succeeds */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "checksum.h"
 
 enum { KINDS = 3, WAYS = 3, ROUNDS = 4 };
 static const int lengths[] = {40, 900, 5000, 40000, 300000};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
-static int rank, size, told, flips;
+static int rank, size, errors, flips;
 static MPI_Comm comm = MPI_COMM_WORLD;
 
 typedef struct call {
-    int kind, way, bytes, root; /* bytes: ours, where they differ */
+    int kind, way, bytes, root; /* bytes: this rank's */
     unsigned seed;
     unsigned char *out, *in;
 } call;
@@ -52,7 +52,7 @@ static int perform(const call *c)
         code = c->kind == 0   ? MPI_Bcast_init(c->in, n, b, c->root, w, MPI_INFO_NULL, &req)
                : c->kind == 1 ? MPI_Allgather_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req)
                               : MPI_Alltoall_init(c->out, n, b, c->in, n, b, w, MPI_INFO_NULL, &req);
-    if (code) /* another member was faster, and has stopped the communicator */
+    if (code) /* another member has stopped the communicator before */
         return code;
     code = c->way == 2 ? MPI_Start(&req) : MPI_SUCCESS;
     if (!code)
@@ -62,14 +62,14 @@ static int perform(const call *c)
     return code;
 }
 
-/* One byte is hurt where it lands in the second rank from the root, which in a tree has others behind it. */
+/* One byte is damaged at the second rank from the root, which in a tree has children. */
 static void flipped(call *c)
 {
     int victim = (c->root + 2) % size, other = (victim + 1) % size, is_wrong, code, class, hit = 0;
     size_t at = (size_t)(c->bytes / 3);
     fill(c, c->bytes);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    if (rank == victim && (c->kind != 1 || size == 4)) /* an allgather of three comes to its place by a copy of our own */
+    if (rank == victim && (c->kind != 1 || size == 4)) /* an allgather of three ends with a local copy */
         flip_at = c->in + (c->kind ? (size_t)(other * c->bytes) : 0) + at;
     code = perform(c);
     if (rank == victim && (c->kind != 1 || size == 4))
@@ -79,11 +79,11 @@ static void flipped(call *c)
     OK(MPI_Error_class(code, &class));
     CHECK(!is_wrong || class == MPI_ERR_OTHER, "kind %d, way %d, %d bytes: wrong, and class %d", c->kind, c->way, c->bytes, class);
     CHECK(!code || class == MPI_ERR_OTHER, "kind %d, way %d, %d bytes: class %d", c->kind, c->way, c->bytes, class);
-    told += code != MPI_SUCCESS;
+    errors += code != MPI_SUCCESS;
     flips += hit;
 }
 
-/* The same rank has less room: a wrong call, after which this communicator takes no other. */
+/* The same rank's buffer is shorter: a wrong call, which stops the communicator. */
 static void cut(call *c)
 {
     int victim = (c->root + 2) % size, whole = c->bytes, code, class;
@@ -126,10 +126,10 @@ int main(void)
         free(c.out);
         free(c.in);
     }
-    /* where a sender writes, or a temporary copy is hurt, nothing is flipped; but some must have been */
+    /* nothing is flipped where a sender writes or a temporary copy is damaged; some bits must have been flipped */
     OK(MPI_Allreduce(MPI_IN_PLACE, &flips, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    OK(MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    CHECK(flips > LENGTHS * KINDS * WAYS * ROUNDS / 8 && told >= flips, "%d bits were flipped, %d errors told", flips, told);
+    OK(MPI_Allreduce(MPI_IN_PLACE, &errors, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(flips > LENGTHS * KINDS * WAYS * ROUNDS / 8 && errors >= flips, "%d bits were flipped, %d errors", flips, errors);
     OK(MPI_Finalize());
     return 0;
 }

@@ -22,7 +22,7 @@ static void all_at_once(int n, int turn)
     OK(MPI_Ibcast(to[BCAST], n, MPI_INT, root, MPI_COMM_WORLD, &reqs[BCAST]));
     OK(MPI_Ireduce(from[REDUCE], to[REDUCE], n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD, &reqs[REDUCE]));
     OK(MPI_Iallreduce(from[ALLREDUCE], to[ALLREDUCE], n, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &reqs[ALLREDUCE]));
-    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)); /* a blocking one among them */
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD)); /* a blocking one in between */
     CHECK(sum == size * (size - 1) / 2);
     OK(MPI_Igather(from[GATHER], n, MPI_INT, to[GATHER], n, MPI_INT, root, MPI_COMM_WORLD, &reqs[GATHER]));
     OK(MPI_Iscatter(from[SCATTER], n, MPI_INT, to[SCATTER], n, MPI_INT, root, MPI_COMM_WORLD, &reqs[SCATTER]));
@@ -34,7 +34,7 @@ static void all_at_once(int n, int turn)
     OK(MPI_Ibarrier(MPI_COMM_WORLD, &reqs[BARRIER]));
     if (turn % 3 == 0) {
         OK(MPI_Waitall(KINDS, reqs, MPI_STATUSES_IGNORE));
-    } else if (turn % 3 == 1) { /* each rank in an order of its own */
+    } else if (turn % 3 == 1) { /* a different order on each rank */
         for (int k = 0; k < KINDS; k++)
             OK(MPI_Wait(&reqs[(k * 3 + rank) % KINDS], MPI_STATUS_IGNORE));
     } else {
@@ -78,7 +78,7 @@ static void outstanding(void)
         CHECK(sums[i] == size * (size - 1) / 2 + size * i, "number %d: %d", i, sums[i]);
 }
 
-/* The barrier must not end anywhere before the last has come: rank 0 comes once the others have said that they still wait. */
+/* The barrier must not end before the last rank enters: rank 0 enters once the others have reported that they still wait. */
 static void barrier(void)
 {
     MPI_Request req;

@@ -1,16 +1,16 @@
-/* np: 2 4 : members of a node that call different collectives are told who called what; nobody hangs, and nothing works on half */
+/* np: 2 4 : members of a node that call different collectives get errors that name both calls; no member hangs */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-/* What all do but the last rank, and what that one does. */
+/* The call of all ranks but the last, and that of the last. */
 enum call { NOTHING, BARRIER, BCAST, REDUCE, ALLREDUCE, MAXIMUM, GATHER, SCATTER, ALLGATHER, ALLTOALL };
 enum { NOBODY, ROOT, ODD, MAX = 3 << 18, LATER = 4 };
 
 typedef struct wrong {
     enum call call, odd_call;
     int bytes, odd_bytes; /* multiples of 8 */
-    int odd_root;         /* it takes itself for the root */
-    int cut;              /* to whom more arrives than it has room for: its error is of a class of its own */
+    int odd_root;         /* the last rank passes itself as root */
+    int truncated;              /* rank whose receive is truncated: MPI_ERR_TRUNCATE */
     const char *words, *odd_words;
 } wrong;
 
@@ -43,7 +43,7 @@ static const wrong wrongs[] = {
 };
 
 static int rank, size;
-static unsigned char *out, *in; /* `MOST` bytes for each rank; what no call may write is 7 */
+static unsigned char *out, *in; /* MOST bytes for each rank; bytes that no call may write are 7 */
 
 static int perform(enum call call, int n, int root, MPI_Comm c)
 {
@@ -61,15 +61,15 @@ static int perform(enum call call, int n, int root, MPI_Comm c)
     }
 }
 
-/* The first error's text names this rank's call and the other's, whichever of the others it met. */
+/* The first error's text names this rank's call and that of another rank. */
 static void check_text(int i, int code)
 {
     const wrong *w = &wrongs[i];
-    char text[MPI_MAX_ERROR_STRING], ours[20];
+    char text[MPI_MAX_ERROR_STRING], own_text[20];
     int length;
     OK(MPI_Error_string(code, text, &length));
-    snprintf(ours, sizeof ours, "rank %d called ", rank);
-    CHECK(strstr(text, ours), "case %d: %s", i, text);
+    snprintf(own_text, sizeof own_text, "rank %d called ", rank);
+    CHECK(strstr(text, own_text), "case %d: %s", i, text);
     CHECK(strstr(text, rank == size - 1 ? w->odd_words : w->words), "case %d: %s", i, text);
     CHECK(strstr(text, w->words) && strstr(text, w->odd_words), "case %d: %s", i, text);
 }
@@ -81,7 +81,7 @@ static int class_of(int code)
     return class;
 }
 
-/* On a communicator of its own, used before, so that the operations before are not the first. */
+/* On a communicator of its own that was used before. */
 static void go_wrong(int i)
 {
     const wrong *w = &wrongs[i];
@@ -97,7 +97,7 @@ static void go_wrong(int i)
     blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
     for (int at = blocks * n; at < size * MAX; at++)
         CHECK(in[at] == 7, "case %d: byte %d is overwritten", i, at);
-    if (w->cut != NOBODY && rank == (w->cut == ROOT ? 0 : size - 1))
+    if (w->truncated != NOBODY && rank == (w->truncated == ROOT ? 0 : size - 1))
         CHECK(class_of(first) == MPI_ERR_TRUNCATE, "case %d: class %d", i, class_of(first));
     else
         CHECK(!first || class_of(first) == MPI_ERR_NOT_SAME, "case %d: class %d", i, class_of(first));
@@ -114,7 +114,7 @@ static void go_wrong(int i)
     CHECK(sum == size, "case %d: another communicator suffers", i);
 }
 
-/* One frees the communicator, the others use it. */
+/* One member frees the communicator, the others use it. */
 static void leave(void)
 {
     char text[MPI_MAX_ERROR_STRING];

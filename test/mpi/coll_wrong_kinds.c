@@ -1,12 +1,15 @@
-/* np: 2 3 4 : wrong nonblocking and persistent collectives, mixed forms and wrong orders are told: who called what; no member waits for ever */
+/* np: 2 3 4 : nonblocking and persistent collectives that differ in kind, form or order are errors that name both calls; no member hangs */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-/* What all do but the last rank, and what that one does. Capitals of names: i nonblocking, p persistent, b blocking. */
-enum call { NOTHING, IBARRIER, IBCAST, IREDUCE, IALLREDUCE, IMAXIMUM, IGATHER, IALLGATHER, IALLTOALL, PBCAST, PALLREDUCE, PMAXIMUM, BALLREDUCE, BBARRIER };
+/* The calls of all ranks but the last, and those of the last. First letter: I nonblocking, P persistent, B blocking. */
+enum call {
+    NOTHING, IBARRIER, IBCAST, IREDUCE, IALLREDUCE, IMAXIMUM, IGATHER, IALLGATHER, IALLTOALL,
+    PBCAST, PALLREDUCE, PMAXIMUM, BALLREDUCE, BBARRIER
+};
 
 typedef struct wrong {
-    enum call call[2], odd[2]; /* one after the other; both are started before either is waited for */
+    enum call call[2], odd[2]; /* in order; both are started before the first wait */
     int bytes, odd_bytes;
     const char *words, *odd_words;
 } wrong;
@@ -26,13 +29,14 @@ static const wrong wrongs[] = {
     {{IALLREDUCE}, {BALLREDUCE}, 8, 8, "nonblocking allreduce of 8 bytes", " allreduce of 8 bytes"},
     {{BALLREDUCE}, {IALLREDUCE}, 8, 8, " allreduce of 8 bytes", "nonblocking allreduce of 8 bytes"},
     {{BBARRIER}, {IBARRIER}, 0, 0, " barrier", "nonblocking barrier"},
-    {{PALLREDUCE}, {PMAXIMUM}, 8, 8, "persistent allreduce of 8 bytes (each 8) by MPI_SUM", "persistent allreduce of 8 bytes (each 8) by MPI_MAX"},
-    {{PALLREDUCE}, {IALLREDUCE}, 8, 8, "", ""}, /* numbers of their own: seen only by who is sent what he does not know, in a later call */
+    {{PALLREDUCE}, {PMAXIMUM}, 8, 8, "persistent allreduce of 8 bytes (each 8) by MPI_SUM",
+     "persistent allreduce of 8 bytes (each 8) by MPI_MAX"},
+    {{PALLREDUCE}, {IALLREDUCE}, 8, 8, "", ""}, /* numbered apart: found only in a later call, by an unknown message */
     {{IALLREDUCE, IBARRIER}, {IBARRIER, IALLREDUCE}, 8, 8, "nonblocking allreduce of 8 bytes", "nonblocking barrier"},
     {{IBARRIER, IALLREDUCE}, {IALLREDUCE, IBARRIER}, 8, 8, "nonblocking barrier", "nonblocking allreduce of 8 bytes"},
 };
 
-static int rank, size, told;
+static int rank, size, errors;
 static char *out, *in;
 
 static int start(enum call call, int n, MPI_Comm c, MPI_Request *req)
@@ -82,9 +86,10 @@ static void check_text(int i, int code)
     CHECK(class == MPI_ERR_NOT_SAME || class == MPI_ERR_TRUNCATE, "case %d: class %d", i, class);
     OK(MPI_Error_string(code, text, &length));
     if (!strstr(text, "rank ") || !strstr(text, " called ") ||
-        (!strstr(text, "has freed the communicator") && (!strstr(text, w->words) || !strstr(text, w->odd_words)))) /* too soon to say more */
+        (!strstr(text, "has freed the communicator") && /* the other's call was not known yet */
+         (!strstr(text, w->words) || !strstr(text, w->odd_words))))
         CHECK(0, "case %d: %s", i, text);
-    told++;
+    errors++;
 }
 
 static void go_wrong(int i, int used)
@@ -129,7 +134,7 @@ int main(void)
         for (int i = 0; i < cases; i++)
             if (*wrongs[i].words)
                 go_wrong(i, used);
-    CHECK(told >= 2 * (cases - 1), "%d errors", told);
+    CHECK(errors >= 2 * (cases - 1), "%d errors", errors);
     free(out);
     free(in);
     OK(MPI_Finalize());

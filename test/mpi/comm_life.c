@@ -13,7 +13,7 @@ static void compare(void)
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &same));
     OK(MPI_Comm_compare(MPI_COMM_WORLD, same, &result));
     CHECK(result == MPI_CONGRUENT);
-    OK(MPI_Comm_split(MPI_COMM_WORLD, 3, -rank, &mirrored)); /* keys turn the order around */
+    OK(MPI_Comm_split(MPI_COMM_WORLD, 3, -rank, &mirrored)); /* keys reverse the order */
     OK(MPI_Comm_rank(mirrored, &r));
     OK(MPI_Comm_size(mirrored, &s));
     CHECK(r == size - 1 - rank && s == size);
@@ -133,7 +133,7 @@ static void uneven(void)
         OK(MPI_Comm_free(&own[i]));
 }
 
-/* Freed with a receive and a collective in flight: both end as if nothing had happened. */
+/* Freed with a receive and a collective in flight: both complete normally. */
 static void free_in_flight(void)
 {
     MPI_Comm comm;
@@ -156,7 +156,7 @@ static void shared(void)
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, -rank, MPI_INFO_NULL, &node));
     OK(MPI_Comm_size(node, &members));
     OK(MPI_Comm_rank(node, &r));
-    if (getenv("WEFT_TRANSPORTS") || getenv("WEFT_SPLIT_NODE")) /* ranks that may not share memory are together with nobody */
+    if (getenv("WEFT_TRANSPORTS") || getenv("WEFT_SPLIT_NODE")) /* ranks that do not share memory are alone */
         CHECK(members < size || size == 1, "%d of %d ranks share memory", members, size);
     else
         CHECK(members == size && r == size - 1 - rank, "rank %d of %d on one machine", r, members);
@@ -179,11 +179,11 @@ static void stale(void)
     comm = MPI_COMM_WORLD;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     code = MPI_Comm_free(&comm);
-    CHECK(code == MPI_ERR_COMM && comm == MPI_COMM_WORLD, "freeing MPI_COMM_WORLD gave %d", code);
+    CHECK(code == MPI_ERR_COMM && comm == MPI_COMM_WORLD, "freeing MPI_COMM_WORLD returned %d", code);
     code = MPI_Comm_remote_size(MPI_COMM_WORLD, &value);
     CHECK(code == MPI_ERR_COMM);
     code = MPI_Comm_split(MPI_COMM_WORLD, -5, 0, &comm);
-    CHECK(code == MPI_ERR_ARG, "a negative color gave %d", code);
+    CHECK(code == MPI_ERR_ARG, "a negative color returned %d", code);
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }

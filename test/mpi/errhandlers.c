@@ -1,4 +1,4 @@
-/* np: 1 2 4 : error handlers: user's get communicator and code, RETURN gives the class, handlers are inherited and counted */
+/* np: 1 2 4 : user's error handlers get communicator and code, MPI_ERRORS_RETURN returns the class, handlers are inherited and counted */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -55,14 +55,14 @@ static void users(void)
     CHECK(code == MPI_ERR_RANK && calls == 103);
     OK(MPI_Comm_free(&part));
     OK(MPI_Comm_free(&dup));
-    /* called by hand, with any code */
+    /* MPI_Comm_call_errhandler, with any code */
     calls = 0;
     OK(MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO));
     CHECK(calls == 1 && last_code == MPI_ERR_IO && last_comm == MPI_COMM_WORLD);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
-/* A handle that was freed is found out, also when its memory serves another purpose meanwhile. */
+/* A freed handle is detected, also when memory of its size was allocated meanwhile. */
 static void stale(void)
 {
     MPI_Errhandler mine, copy;
@@ -75,7 +75,7 @@ static void stale(void)
     for (int i = 0; i < 64; i++) {
         fill[i] = malloc(16);
         for (int j = 0; j < 4; j++)
-            ((unsigned *)fill[i])[j] = 0x45525248; /* what a live handler begins with */
+            ((unsigned *)fill[i])[j] = 0x45525248; /* magic of a live handler */
     }
     CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, copy) == MPI_ERR_ERRHANDLER);
     CHECK(MPI_Errhandler_free(&copy) == MPI_ERR_ERRHANDLER);
@@ -85,7 +85,7 @@ static void stale(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
-/* An error found in MPI_Wait runs the handler of the request's communicator. */
+/* An error in MPI_Wait runs the handler of the request's communicator. */
 static void late(void)
 {
     MPI_Errhandler mine;
@@ -104,7 +104,7 @@ static void late(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* What has no communicator runs MPI_COMM_SELF's. */
+/* Errors without a communicator run MPI_COMM_SELF's handler. */
 static void unattached(void)
 {
     int code, n;
@@ -119,7 +119,7 @@ static void unattached(void)
     code = MPI_Comm_rank(MPI_COMM_NULL, &n);
     CHECK(code == MPI_ERR_COMM && calls == 2);
     code = MPI_Init(NULL, NULL);
-    CHECK(code == MPI_ERR_OTHER && calls == 3, "a second MPI_Init gave %d", code);
+    CHECK(code == MPI_ERR_OTHER && calls == 3, "a second MPI_Init returned %d", code);
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     code = MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRHANDLER_NULL);
     CHECK(code == MPI_ERR_ERRHANDLER || code == MPI_ERR_ARG, "code %d", code);
@@ -153,19 +153,19 @@ static void collectives(void)
     int a[64] = {0}, b[64], code;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     code = MPI_Allreduce(a, a, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_BUFFER, "aliased buffers gave %d", code);
+    CHECK(code == MPI_ERR_BUFFER, "aliased buffers returned %d", code);
     code = MPI_Allreduce(a, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_BUFFER, "recvbuf in place gave %d", code);
+    CHECK(code == MPI_ERR_BUFFER, "recvbuf in place returned %d", code);
     code = MPI_Bcast(MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_BUFFER, "bcast in place gave %d", code);
+    CHECK(code == MPI_ERR_BUFFER, "bcast in place returned %d", code);
     code = MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_BAND, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_OP, "and of doubles gave %d", code);
+    CHECK(code == MPI_ERR_OP, "and of doubles returned %d", code);
     code = MPI_Bcast(a, 1, MPI_INT, size, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_ROOT, "a root behind the end gave %d", code);
+    CHECK(code == MPI_ERR_ROOT, "a root behind the end returned %d", code);
     code = MPI_Allgather(a, 2, MPI_INT, b, 1, MPI_INT, MPI_COMM_WORLD);
-    CHECK(code == MPI_ERR_TRUNCATE, "a block that does not fit gave %d", code);
+    CHECK(code == MPI_ERR_TRUNCATE, "a block that does not fit returned %d", code);
     code = MPI_Gather(rank == 0 ? a : MPI_IN_PLACE, 1, MPI_INT, b, rank == 0 ? -1 : 1, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK(code == (rank == 0 ? MPI_ERR_COUNT : MPI_ERR_BUFFER), "gather gave %d", code);
+    CHECK(code == (rank == 0 ? MPI_ERR_COUNT : MPI_ERR_BUFFER), "gather returned %d", code);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 

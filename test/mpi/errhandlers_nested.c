@@ -22,12 +22,12 @@ static void fails(MPI_Comm *comm, int *code, ...)
     codes[0] = MPI_Send(&x, 1, MPI_INT, -9, 0, *comm);
     codes[1] = MPI_Send(&x, -1, MPI_INT, 0, 0, *comm);
     codes[2] = MPI_Comm_call_errhandler(*comm, MPI_ERR_IO);
-    OK(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN)); /* what is set anew is in force */
+    OK(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN)); /* the new handler is in force */
     codes[3] = MPI_Send(&x, 1, MPI_INT, 0, -5, *comm);
     depth--;
 }
 
-/* Each handler fails on the next communicator: each of them is entered once, as deep as handlers nest. */
+/* Each handler fails on the next communicator: each is entered once, nested. */
 static void chain(MPI_Comm *comm, int *code, ...)
 {
     int at = 0, x = 0;
@@ -38,7 +38,7 @@ static void chain(MPI_Comm *comm, int *code, ...)
     for (int i = 0; i < COMMS; i++)
         if (entered < 1000)
             CHECK(MPI_Send(&x, 1, MPI_INT, -9, 0, comms[(at + 1) % COMMS]) == MPI_ERR_RANK);
-    entered += 1000; /* the innermost one ends it all */
+    entered += 1000; /* the innermost one */
 }
 
 static void jumps(MPI_Comm *comm, int *code, ...)

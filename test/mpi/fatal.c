@@ -1,11 +1,11 @@
-/* np: 1 : errors without a handler end the program with the class as exit code and at most five lines that say what was wrong */
+/* np: 1 : errors without a handler end the program with the class as exit code and a text of at most five lines */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
 
-/* Runs itself as a child of its own for each case: a program alone, outside the job of the test. */
+/* Runs itself as a child process for each case: a singleton, outside the test's job. */
 struct way {
     const char *name;
     int code; /* exit code; -1: any but 0 */
@@ -45,7 +45,7 @@ static void misbehave(const char *name)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ABORT);
         MPI_Send(&value, 1, MPI_INT, 0, -3, MPI_COMM_WORLD);
     } else if (!strcmp(name, "abort")) {
-        printf("printed before"); /* stands in stdio's buffer still */
+        printf("printed before"); /* still in stdio's buffer */
         MPI_Abort(MPI_COMM_WORLD, 7);
     } else if (!strcmp(name, "call")) {
         MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO);
@@ -62,7 +62,7 @@ static void misbehave(const char *name)
     _exit(0);
 }
 
-/* What launchers leave in the environment must not reach the child: it keeps only what programs need to start. */
+/* The launcher's variables must not reach the child: its environment holds only what programs need to start. */
 static void start_alone(char *self, const char *name)
 {
     static const char *const kept[] = {"PATH", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "ASAN_OPTIONS", "LSAN_OPTIONS"};
@@ -105,7 +105,7 @@ static int run(char *self, const struct way *way)
     bad |= lines < 1 || lines > 5;
     for (int i = 0; i < 5 && way->words[i]; i++)
         if (!strstr(text, way->words[i])) {
-            fprintf(stderr, "%s: '%s' is not said\n", way->name, way->words[i]);
+            fprintf(stderr, "%s: '%s' is not in the text\n", way->name, way->words[i]);
             bad = 1;
         }
     if (bad)

@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-/* Without a bound some 100 MiB would pile up; each sender may leave 1 MiB (knob credit_kib) and announcements of the rest. */
+/* Without a bound about 100 MiB would accumulate; each sender may leave 1 MiB (knob credit_kib) and announce the rest. */
 enum { MANY = 100000, BYTES = 1024, BOUND_MIB = 24 };
 
 static int rank, size;
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
         double until = MPI_Wtime() + 0.5;
         int flag;
         usleep(100000);             /* "computes" */
-        while (MPI_Wtime() < until) /* progress without a receive: everything that comes is unexpected */
+        while (MPI_Wtime() < until) /* progress without a receive: all messages are unexpected */
             OK(MPI_Iprobe(MPI_ANY_SOURCE, 5000, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
         for (int from = size - 1; from > 0; from--)
             for (int i = 0; i < MANY; i++) {

@@ -4,13 +4,13 @@
 
 #include "check.h"
 
-/* FLOOD_MANY in the environment: more of them (stress). Each sender may leave 1 MiB of room with the receiver (knob credit_kib), in which 8,192 of these
- * messages fit: what is kept of each beside its 8 bytes takes twice as much. */
+/* FLOOD_MANY in the environment: more messages (stress). Each sender may use 1 MiB of the receiver's memory (knob credit_kib): 8,192 of
+ * these messages; with their headers they take twice as much. */
 enum { MANY = 400000, BOUND = 4 << 20, FLOOD = 7, LATE = 8, EVERY = 1000 };
 
 static int rank, size, many = MANY;
 
-/* Most bytes that unexpected messages ever took here. */
+/* Peak of the bytes of unexpected messages. */
 static uint64_t max_unexpected(void)
 {
     int provided, index, count, is_there = 0;
@@ -32,7 +32,7 @@ static uint64_t max_unexpected(void)
 
 static int64_t value_of(int from, int i) { return (int64_t)from << 40 | i; }
 
-/* Every thousandth is awaited out of turn; freeing a request, testing it, or waiting for it must not lose its message. */
+/* Every thousandth is awaited out of order; freeing, testing or awaiting a request must not lose its message. */
 static void flood(MPI_Comm other)
 {
     int64_t *values = malloc((size_t)many * sizeof *values), late = -rank;
@@ -49,7 +49,7 @@ static void flood(MPI_Comm other)
             OK(MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE));
     }
     OK(MPI_Isend(&late, 1, MPI_INT64_T, 0, LATE, other, &last));
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* messages of another channel get past the flood */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* messages of another channel pass the flood */
     OK(MPI_Waitall(many, requests, MPI_STATUSES_IGNORE));
     OK(MPI_Wait(&last, MPI_STATUS_IGNORE));
     free(values);
@@ -73,7 +73,8 @@ static void drain(MPI_Comm other)
             from = MPI_ANY_SOURCE;
         OK(MPI_Recv(&value, 1, MPI_INT64_T, from, FLOOD, MPI_COMM_WORLD, &status));
         from = status.MPI_SOURCE;
-        CHECK(value == value_of(from, next[from]), "message %d from %d is number %d from %d", next[from], from, (int)value, (int)(value >> 40));
+        CHECK(value == value_of(from, next[from]), "message %d from %d is number %d from %d", next[from], from, (int)value,
+              (int)(value >> 40));
         next[from]++;
     }
     CHECK(max_unexpected() < (uint64_t)BOUND * (unsigned)(size - 1), "%llu bytes", (unsigned long long)max_unexpected());

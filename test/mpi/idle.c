@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* What a wait costs at its begin and end stands against a longer wait each time, until all are content: on a machine that is slow at
- * everything it is much, and a rank that does not sleep burns as much of a long wait as of a short one. */
+/* The fixed cost of a wait is compared with a longer wait at each try, until all cases pass: on a slow machine that cost is high, but
+ * only a rank that does not sleep uses the same share of a long wait as of a short one. */
 #define TRIES 6
 
 static double cpu_seconds(void)

@@ -1,4 +1,4 @@
-/* np: 1 2 : what may be called before MPI_Init and after MPI_Finalize, versions, names, time, memory, handles as ints */
+/* np: 1 2 : functions valid before MPI_Init and after MPI_Finalize; versions, names, time, memory, handles as ints */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* np: 2 : buffers of persistent requests, of collectives too, and memory of MPI_Alloc_mem are registered ahead where a device
- * asks for it, once; none of it is left when the program forgets to free them */
+/* np: 2 : buffers of persistent requests and collectives, and memory of MPI_Alloc_mem, are registered once and ahead if a device
+ * needs registration; all are released, also if the program does not free them */
 #include "check.h"
 
 #define BYTES (1 << 20)
@@ -36,7 +36,7 @@ static void exchange(int rank, void *buf, unsigned seed)
     CHECK(check_wrong(buf, BYTES, seed) == BYTES);
 }
 
-/* Does a device move large messages between the two? Whoever starts the move counts it. */
+/* Does a device move large messages between the two? The initiator counts them. */
 static int has_device(int rank)
 {
     int mine, both;
@@ -95,7 +95,7 @@ static void make(int kind, int *out, int *in, MPI_Request *request)
 /* Element i of block b that a rank sends in a round. */
 static int sent(int rank, int b, int i, int round) { return 1000 * round + 100 * rank + 10 * b + i % 7; }
 
-/* How many elements of `in` are not what they must be. */
+/* How many elements of `in` are wrong. */
 static int wrong(int kind, int rank, const int *in, int round)
 {
     int bad = 0;
@@ -114,7 +114,7 @@ static int wrong(int kind, int rank, const int *in, int round)
     return bad;
 }
 
-/* Each has memory that was never registered before. */
+/* Each buffer was never registered before. */
 static void collective(int rank, int device, int kind)
 {
     static int memory[KINDS][2][2 * INTS];
@@ -154,7 +154,7 @@ static void allocated(int rank, int device)
     OK(MPI_Free_mem(buf));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     small = calloc(4, 64);
-    CHECK(MPI_Free_mem((char *)small + 65) != MPI_SUCCESS); /* not ours */
+    CHECK(MPI_Free_mem((char *)small + 65) != MPI_SUCCESS); /* not from MPI_Alloc_mem */
     free(small);
 }
 
@@ -162,8 +162,8 @@ int main(int argc, char **argv)
 {
     int rank, size, provided, device;
     static void *forgotten;
-    setenv("WEFT_RNDV_SCHEME", "get", 1); /* no trials of copies, ... */
-    setenv("WEFT_REG_MODE", "sync", 1);      /* ... nor of registering behind one */
+    setenv("WEFT_RNDV_SCHEME", "get", 1); /* no trials of copies */
+    setenv("WEFT_REG_MODE", "sync", 1);      /* no trials of asynchronous registration */
     check_start(&argc, &argv, &rank, &size);
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_pvar_session_create(&session));

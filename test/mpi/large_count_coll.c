@@ -14,7 +14,7 @@ static const MPI_Info none = MPI_INFO_NULL;
 
 static long item(int r, MPI_Count i) { return r * 1000003L + (long)i * 17 + 1; }
 
-/* Completes what a call began; a persistent one is played twice, with `in` spoilt between. */
+/* Completes a call; a persistent one is started twice, with `in` overwritten in between. */
 static void finish(enum way way, MPI_Request *req, size_t spoil)
 {
     for (int turn = 0; turn < (way == PERSISTENT ? 2 : 1); turn++) {

@@ -1,4 +1,4 @@
-/* np: 2 3 : messages by the large-count functions, every mode, blocking, nonblocking and persistent; ready sends; what they carried */
+/* np: 2 3 : messages by the large-count functions, every mode, blocking, nonblocking and persistent; ready sends */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -22,14 +22,14 @@ static void arrived(const MPI_Status *status, MPI_Count bytes, unsigned seed)
     memset(in, 0xee, (size_t)bytes + 1);
 }
 
-/* The receive stands before the sender hears of it: what a ready send asks for. */
+/* The receive is posted before the sender is notified, as a ready send requires. */
 static void ready(void)
 {
     char token = 0;
     OK(MPI_Sendrecv(&token, 1, MPI_CHAR, left, 9, &token, 1, MPI_CHAR, right, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-/* One message around the ring; how: which function sends it. */
+/* One message around the ring; how: the send function. */
 enum how { SEND, SSEND, RSEND, ISEND, ISSEND, IRSEND, IRSEND_NARROW, SEND_INIT, SSEND_INIT, RSEND_INIT, RSEND_INIT_NARROW, HOWS };
 
 static void send_it(enum how how, MPI_Count bytes)
@@ -103,7 +103,7 @@ static void exchanges(MPI_Count bytes)
     arrived(&status, bytes, 60 + (unsigned)left);
 }
 
-/* An error is an error in the large form too: too long for the receive. */
+/* Truncation is an error in the large-count form, too. */
 static void truncated(void)
 {
     MPI_Request req;

@@ -1,4 +1,4 @@
-/* np: 1 2 : datatypes and packing by the large-count functions, with values past 32 bits; what the narrow forms say of those; addresses */
+/* np: 1 2 : datatypes and packing by the large-count functions, with values past 32 bits; the narrow forms' results for those; addresses */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -38,12 +38,12 @@ static void constructors(void)
     OK(MPI_Type_free(&bytes));
 }
 
-/* Every second int, packed and unpacked by hand, in two goes. */
+/* Every second int, packed and unpacked in two steps. */
 static void packing(void)
 {
     enum { N = 500 };
     int from[2 * N], to[2 * N];
-    char room[N * sizeof(int)];
+    char capacity[N * sizeof(int)];
     MPI_Datatype second;
     MPI_Count size = -1, at = 0;
     for (int i = 0; i < 2 * N; i++) {
@@ -53,15 +53,15 @@ static void packing(void)
     OK(MPI_Type_vector_c(N / 2, 1, 2, MPI_INT, &second));
     OK(MPI_Type_commit(&second));
     OK(MPI_Pack_size_c(2, second, MPI_COMM_WORLD, &size));
-    CHECK(size == sizeof room, "%lld", (long long)size);
-    OK(MPI_Pack_c(from, 1, second, room, sizeof room, &at, MPI_COMM_WORLD));
-    CHECK(at == sizeof room / 2);
-    OK(MPI_Pack_c(from + N, 1, second, room, sizeof room, &at, MPI_COMM_WORLD));
-    CHECK(at == sizeof room);
+    CHECK(size == sizeof capacity, "%lld", (long long)size);
+    OK(MPI_Pack_c(from, 1, second, capacity, sizeof capacity, &at, MPI_COMM_WORLD));
+    CHECK(at == sizeof capacity / 2);
+    OK(MPI_Pack_c(from + N, 1, second, capacity, sizeof capacity, &at, MPI_COMM_WORLD));
+    CHECK(at == sizeof capacity);
     at = 0;
-    OK(MPI_Unpack_c(room, sizeof room, &at, to, 1, second, MPI_COMM_WORLD));
-    OK(MPI_Unpack_c(room, sizeof room, &at, to + N, 1, second, MPI_COMM_WORLD));
-    CHECK(at == sizeof room);
+    OK(MPI_Unpack_c(capacity, sizeof capacity, &at, to, 1, second, MPI_COMM_WORLD));
+    OK(MPI_Unpack_c(capacity, sizeof capacity, &at, to + N, 1, second, MPI_COMM_WORLD));
+    CHECK(at == sizeof capacity);
     for (int i = 0; i < 2 * N; i++)
         CHECK(to[i] == (i % 2 ? -1 : i), "int %d is %d", i, to[i]);
     OK(MPI_Pack_size_c(giant, MPI_DOUBLE, MPI_COMM_WORLD, &size));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * local_calls: every local function that is built, called as a callback of a program may call it, from any number of threads at once.
- * unlocked_calls: those that wait for nobody, whatever other threads do inside MPI (test/unit/test_unlocked). local_calls: all.
- * test/api/tested checks that no function of the table is forgotten here.
+ * local_calls: calls every local function that is built, as a program's callback may, from any number of threads at once.
+ * unlocked_calls: those that never wait for a lock (test/unit/test_unlocked). local_calls: all.
+ * test/api/tested checks that no function of the table is missing here.
  */
 #ifndef TEST_MPI_LOCAL_CALLS_H
 #define TEST_MPI_LOCAL_CALLS_H
@@ -83,12 +83,12 @@ static inline void local_ops(void)
 static inline void local_packing(void)
 {
     int in[3] = {1, 2, 3}, out[3] = {0}, position = 0, size = 0;
-    char room[12];
+    char capacity[12];
     OK(MPI_Pack_size(3, MPI_INT, MPI_COMM_WORLD, &size));
     CHECK(size == 12);
-    OK(MPI_Pack(in, 3, MPI_INT, room, 12, &position, MPI_COMM_WORLD));
+    OK(MPI_Pack(in, 3, MPI_INT, capacity, 12, &position, MPI_COMM_WORLD));
     position = 0;
-    OK(MPI_Unpack(room, 12, &position, out, 3, MPI_INT, MPI_COMM_WORLD));
+    OK(MPI_Unpack(capacity, 12, &position, out, 3, MPI_INT, MPI_COMM_WORLD));
     CHECK(!memcmp(in, out, sizeof in));
 }
 
@@ -150,7 +150,7 @@ static inline void local_errhandler_objects(void)
 static inline void local_tool_variables(void)
 {
     int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
-    char name[256], room[4096];
+    char name[256], capacity[4096];
     MPI_Datatype type;
     MPI_T_enum tenum;
     MPI_T_cvar_handle cvar;
@@ -162,8 +162,8 @@ static inline void local_tool_variables(void)
     OK(MPI_T_cvar_get_info(n - 1, name, &length, &verbosity, &type, &tenum, NULL, NULL, &bind, &value));
     OK(MPI_T_cvar_get_index(name, &index));
     OK(MPI_T_cvar_handle_alloc(index, NULL, &cvar, &count));
-    OK(MPI_T_cvar_read(cvar, room));
-    CHECK(MPI_T_cvar_write(cvar, room) == MPI_T_ERR_CVAR_SET_NEVER);
+    OK(MPI_T_cvar_read(cvar, capacity));
+    CHECK(MPI_T_cvar_write(cvar, capacity) == MPI_T_ERR_CVAR_SET_NEVER);
     OK(MPI_T_cvar_handle_free(&cvar));
     for (int i = 0; i < n; i++) {
         OK(MPI_T_cvar_get_info(i, NULL, NULL, NULL, NULL, &tenum, NULL, NULL, NULL, NULL));
@@ -178,12 +178,12 @@ static inline void local_tool_variables(void)
     OK(MPI_T_pvar_get_index(name, class, &index));
     OK(MPI_T_pvar_session_create(&session));
     OK(MPI_T_pvar_handle_alloc(session, index, NULL, &pvar, &count));
-    OK(MPI_T_pvar_read(session, pvar, room));
+    OK(MPI_T_pvar_read(session, pvar, capacity));
     MPI_T_pvar_start(session, pvar); /* these five as the variable allows */
     MPI_T_pvar_stop(session, pvar);
     MPI_T_pvar_reset(session, pvar);
-    MPI_T_pvar_readreset(session, pvar, room);
-    MPI_T_pvar_write(session, pvar, room);
+    MPI_T_pvar_readreset(session, pvar, capacity);
+    MPI_T_pvar_write(session, pvar, capacity);
     OK(MPI_T_pvar_handle_free(session, &pvar));
     OK(MPI_T_pvar_session_free(&session));
     OK(MPI_T_category_get_num(&n));
@@ -199,7 +199,7 @@ static inline void local_tool_variables(void)
     OK(MPI_T_finalize());
 }
 
-/* There are no events: each call says so. */
+/* There are no events: each call reports that. */
 static inline void local_tool_events(void)
 {
     int level, n = -1, index;
@@ -244,7 +244,7 @@ static inline void unlocked_calls(void)
     local_tool_events();
 }
 
-/* Locked: what belongs to a communicator and can change, memory, requests. MPI_COMM_SELF's handler must be MPI_ERRORS_RETURN. */
+/* Locked: mutable state of communicators, memory, requests. MPI_COMM_SELF's handler must be MPI_ERRORS_RETURN. */
 static inline void local_comms(void)
 {
     MPI_Errhandler handler;

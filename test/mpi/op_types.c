@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : what programs reduce beyond the standard's table (MPI_CHAR is a signed integer, logical operators take every integer); what is no reduction */
+/* np: 1 2 3 4 : reductions beyond the standard's table (MPI_CHAR as a signed integer, logical operators on every integer); invalid ones */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -76,7 +76,7 @@ static void chars(enum way way, int count, MPI_Datatype type)
         }
 }
 
-/* Logical operators on integers of `width` bytes that are no C integers by name. */
+/* Logical operators on integers of `width` bytes that are not C types. */
 static void logicals(enum way way, MPI_Datatype type, size_t width)
 {
     static const MPI_Op ops[] = {MPI_LAND, MPI_LOR, MPI_LXOR};
@@ -100,7 +100,7 @@ static void logicals(enum way way, MPI_Datatype type, size_t width)
     }
 }
 
-/* For one-sided calls only; MPI_BYTE takes bits only; pairs no sums. */
+/* Operators for one-sided calls only; MPI_BYTE: bitwise only; pairs: no sum. */
 static void refused(enum way way)
 {
     char in[16] = {0}, out[16] = {0};

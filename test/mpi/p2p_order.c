@@ -6,7 +6,7 @@ enum { MANY = 5000 };
 
 static int rank, size;
 
-/* What one rank sends is received in its order, also through wildcards. */
+/* Messages of one rank are received in order, also by wildcards. */
 static void keep_order(void)
 {
     int each = 500;
@@ -29,8 +29,8 @@ static void keep_order(void)
     free(next);
 }
 
-/* Tags received in an order that has nothing to do with that of sending: all are unexpected. Isend, for no library owes a
- * program that many buffers: beyond the credits only the announcement of a message travels. */
+/* Tags received in another order than sent: all are unexpected. Isend, since MPI guarantees no buffers: beyond the credits only the
+ * announcement of a message is sent. */
 static void unexpected(void)
 {
     int value, first = -1;
@@ -49,14 +49,14 @@ static void unexpected(void)
         OK(MPI_Recv(&value, 1, MPI_INT, 1, MANY, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         CHECK(value == -1);
         for (int i = 0; i < MANY; i++) {
-            int tag = (int)((long)i * 1237 % MANY); /* 1237 and 5000 share no factor: every tag once */
+            int tag = (int)((long)i * 1237 % MANY); /* 1237 and 5000 are coprime: every tag once */
             OK(MPI_Recv(&value, 1, MPI_INT, i % 2 ? 1 : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(value == tag, "tag %d brought %d", tag, value);
         }
     }
 }
 
-/* Thousands of posted receives, matched backwards. */
+/* Thousands of posted receives, matched in reverse order. */
 static void posted(void)
 {
     int *values = malloc(MANY * sizeof *values), go = 1;
@@ -82,7 +82,7 @@ static void posted(void)
     free(statuses);
 }
 
-/* A wildcard receive posted between two exact ones takes the message that is its own by post order. */
+/* A wildcard receive posted between two exact ones matches by post order. */
 static void wildcard_order(void)
 {
     int got[4] = {-1, -1, -1, -1};

@@ -1,5 +1,5 @@
-/* np: 2 : a long kernel copy goes piece by piece: a short message that came behind it is received before it ends, and other threads
- * get their turn within it */
+/* np: 2 : a long kernel copy moves in fragments: a short message behind it is received before it ends, and other threads get the
+ * lock in between */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include "check.h"
 
 #define BYTES (64 << 20)
-#define TRIES 100 /* the watching thread needs a CPU within one of these */
+#define TRIES 100 /* the observing thread needs a CPU during one of these */
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle by_get, by_kernel;
@@ -31,7 +31,7 @@ static MPI_T_pvar_handle counter(const char *name)
     return handle;
 }
 
-/* The receiver looks when both messages have come: the short one must not wait for all of the long one. False: no kernel copy here. */
+/* Both messages have arrived when the receiver polls: the short one must not wait for all of the long one. False: no kernel copy here. */
 static int overtake(int rank)
 {
     char word[2] = "";
@@ -47,7 +47,7 @@ static int overtake(int rank)
     OK(MPI_Irecv(buf, BYTES, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &reqs[0]));
     OK(MPI_Irecv(word, 1, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &reqs[1]));
     OK(MPI_Send(word, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD));
-    usleep(200000); /* both are there now; if not, this says nothing */
+    usleep(200000); /* both have arrived now; else the test proves nothing */
     OK(MPI_Waitany(2, reqs, &first, MPI_STATUS_IGNORE));
     OK(MPI_Wait(&reqs[!first], MPI_STATUS_IGNORE));
     if (value_of(by_get) == 0)
@@ -66,7 +66,7 @@ static void *receive(void *arg)
     return NULL;
 }
 
-/* Does a thread that looks see the copy half done? */
+/* Does an observing thread see the copy half done? */
 static int watch(void)
 {
     unsigned long long begin = value_of(by_kernel);

@@ -49,7 +49,7 @@ static void check_null(const MPI_Status *status)
           status->MPI_SOURCE, status->MPI_TAG, count);
 }
 
-static void nobody(void)
+static void proc_null(void)
 {
     int value = 7, flag = 0;
     MPI_Status status;
@@ -98,7 +98,7 @@ static void replace(void)
     }
 }
 
-/* To oneself on both predefined communicators, in every order. */
+/* Self messages on both predefined communicators, in every order. */
 static void self(void)
 {
     enum { LARGE = 300000 };
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 {
     check_start(&argc, &argv, &rank, &size);
     probe();
-    nobody();
+    proc_null();
     replace();
     self();
     statuses();

@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : every send mode carries every size around the protocols' edges, dense and strided, byte for byte */
+/* np: 1 2 3 4 : every send mode with every size around the protocol limits, dense and strided, byte for byte */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -33,7 +33,7 @@ static void exchange(enum mode mode, size_t bytes, unsigned round)
     case ISSEND:
         OK(MPI_Issend(out, (int)bytes, MPI_BYTE, right, tag, MPI_COMM_WORLD, &reqs[1]));
         break;
-    case RSEND_LATE: /* ready: the receive stands once all have passed the barrier */
+    case RSEND_LATE: /* ready: the receive is posted once all have passed the barrier */
         OK(MPI_Barrier(MPI_COMM_WORLD));
         OK(MPI_Rsend(out, (int)bytes, MPI_BYTE, right, tag, MPI_COMM_WORLD));
         break;
@@ -76,7 +76,7 @@ static void exchange_strided(int blocks, unsigned round)
     }
     OK(MPI_Irecv(to, 1, type, left, 7, MPI_COMM_WORLD, &req));
     OK(MPI_Send(from, 1, type, right, 7, MPI_COMM_WORLD));
-    OK(MPI_Type_free(&type)); /* in use by the receive still: it stays alive there */
+    OK(MPI_Type_free(&type)); /* the receive in flight keeps it alive */
     OK(MPI_Wait(&req, &status));
     OK(MPI_Get_count(&status, MPI_DOUBLE, &count));
     CHECK(count == 3 * blocks, "count %d for %d blocks", count, blocks);

@@ -1,4 +1,4 @@
-/* np: 1 2 : a program may take over MPI_Send, MPI_Recv, MPI_Allreduce and MPI_Barrier, and reaches the library's as PMPI_X */
+/* np: 1 2 : a program defines MPI_Send, MPI_Recv, MPI_Allreduce and MPI_Barrier, and calls the library's as PMPI_X */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(sum == size * (size + 1) / 2, "sum %d", sum);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* PMPI_X does not come back through the taken-over name, and no other function of the library uses the user's MPI_X. */
+    /* PMPI_X never calls the program's MPI_X, and no other function of the library does. */
     OK(PMPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &other));
     OK(MPI_Comm_free(&other));

@@ -1,5 +1,5 @@
-/* np: 3 : a rank that stays out of MPI with much unread traffic does not hold up what its sender tells others */
-/* It stays out until the others are done, which they tell it by a signal: no time decides, and who is held up waits for all of OUT_S. */
+/* np: 3 : a rank outside MPI with much unread traffic does not delay its sender's messages to others */
+/* It stays outside until a signal of the others, so the result depends on no time; a delayed rank waits for all of OUT_S. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

@@ -47,7 +47,7 @@ static void nothing(void)
     OK(MPI_Waitall(0, NULL, MPI_STATUSES_IGNORE));
     OK(MPI_Request_get_status(MPI_REQUEST_NULL, &flag, &status));
     CHECK(flag);
-    /* an inactive persistent request is as good as none, and stays */
+    /* an inactive persistent request counts as null, and stays allocated */
     OK(MPI_Recv_init(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &reqs[1]));
     memset(&status, 0x55, sizeof status);
     OK(MPI_Wait(&reqs[1], &status));
@@ -135,7 +135,7 @@ static void families(void)
     }
 }
 
-/* Two of four receives are too short: MPI_ERR_IN_STATUS, each status says its own, MPI_ERROR is else left alone. */
+/* Two of four receives are too short: MPI_ERR_IN_STATUS and an MPI_ERROR in each status, which is else not written. */
 static void in_status(void)
 {
     MPI_Request reqs[4];
@@ -172,7 +172,7 @@ static void in_status(void)
         }
         CHECK(failed == 2);
     }
-    /* when all goes well nobody writes MPI_ERROR */
+    /* without errors MPI_ERROR is not written */
     if (rank == 0) {
         OK(MPI_Isend(values, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &reqs[0]));
         OK(MPI_Irecv(values[1], 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &reqs[1]));
@@ -234,7 +234,7 @@ static void cancel(void)
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* one that has its message completes as it would */
+    /* a matched receive completes normally */
     OK(MPI_Sendrecv(&rank, 1, MPI_INT, rank, 79, &value, 1, MPI_INT, rank, 79, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     OK(MPI_Irecv(&value, 1, MPI_INT, rank, 78, MPI_COMM_WORLD, &req));
     OK(MPI_Send(&rank, 1, MPI_INT, rank, 78, MPI_COMM_WORLD));
@@ -246,7 +246,7 @@ static void cancel(void)
     OK(MPI_Test_cancelled(&status, &flag));
     OK(MPI_Get_count(&status, MPI_INT, &count));
     CHECK(!flag && count == 1 && value == rank);
-    /* a cancelled one takes no message that comes later */
+    /* a cancelled receive matches no later message */
     OK(MPI_Barrier(MPI_COMM_WORLD));
     value = -1;
     OK(MPI_Irecv(&value, 1, MPI_INT, (rank + 1) % size, 80, MPI_COMM_WORLD, &req));
@@ -259,7 +259,7 @@ static void cancel(void)
     CHECK(value == -1 && other == (rank + 1) % size);
 }
 
-/* Requests given up in flight still deliver; also at finalize. */
+/* Requests freed in flight still deliver, also at finalize. */
 static void forget(void)
 {
     int *out = malloc(LARGE * sizeof *out), *in = malloc(LARGE * sizeof *in), right = (rank + 1) % size,
@@ -277,7 +277,7 @@ static void forget(void)
         for (int i = 0; i < n; i++)
             CHECK(in[i] == left + i);
     }
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* out has left everywhere: every receive is over */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* every receive is complete */
     free(out);
     free(in);
 }

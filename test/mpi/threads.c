@@ -9,7 +9,7 @@ enum { THREADS = 4, ROUNDS = 300, LARGE = 100000 };
 static int rank, size;
 static MPI_Comm comms[THREADS];
 
-/* Ring exchanges on MPI_COMM_WORLD, told apart by tags only; small ones and now and then a large one. */
+/* Ring exchanges on MPI_COMM_WORLD, distinguished by tags only; mostly short, sometimes long. */
 static void messages(int me)
 {
     unsigned char *out = malloc(LARGE), *in = malloc(LARGE);
@@ -35,7 +35,7 @@ static void messages(int me)
     free(in);
 }
 
-/* Collectives and blocking messages on a communicator of this thread's own. */
+/* Collectives and blocking messages on this thread's own communicator. */
 static void collectives(int me)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -63,7 +63,7 @@ static void *work(void *argument)
     CHECK(!flag);
     messages(me);
     collectives(me);
-    /* a thread that waits must not keep the others from what it waits for */
+    /* a waiting thread must not block the thread that it waits for */
     if (me == 0) {
         int value = -1;
         OK(MPI_Recv(&value, 1, MPI_INT, rank, 90, MPI_COMM_WORLD, MPI_STATUS_IGNORE));

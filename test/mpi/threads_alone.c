@@ -1,4 +1,4 @@
-/* np: 1 2 : a thread that waits is woken by another thread of the same process, also where no transport could wake it */
+/* np: 1 2 : a thread that waits is woken by another thread of the same process, also if no transport can wake it */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@ static void *send_later(void *arg)
     return NULL;
 }
 
-#define TRIES 8 /* the best counts: on a slow machine all take long now and then */
+#define TRIES 8 /* the best counts: a slow machine delays some */
 
-/* Seconds that five messages took; 0 when they were wrong. */
+/* Seconds for five messages; 0: wrong data. */
 static double receive_all(int rank)
 {
     double start = MPI_Wtime();
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     if (provided != MPI_THREAD_MULTIPLE)
         return 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    for (int i = 0; i < TRIES && took > 4.0; i++) /* 0.1 s is right; a lost wake-up costs 1 s each time */
+    for (int i = 0; i < TRIES && took > 4.0; i++) /* 0.1 s is normal; each lost wake-up costs 1 s */
         took = receive_all(rank);
     MPI_Finalize();
     if (took > 4.0)

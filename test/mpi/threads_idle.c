@@ -7,8 +7,8 @@
 
 #define TICKS 100
 #define WAITERS 3
-/* The best counts, with more time between messages at each try until all are content: on a machine that is slow at everything a message
- * costs much CPU time. Threads that keep each other awake burn all of it however long it is. */
+/* The best counts, with more time between messages at each try until all cases pass: on a slow machine a message costs much CPU time, but
+ * only threads that keep each other awake use all of the time between them. */
 #define TRIES 6
 #define SLEEPS_MAX(tries) ((tries) * (TICKS + 4ull) * (WAITERS + 1) * 4)
 
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     pthread_t waiters[WAITERS];
     MPI_T_pvar_session session;
     MPI_T_pvar_handle handle;
-    setenv("WEFT_SLEEP", "always", 1); /* not to be told by the CPUs that there are */
+    setenv("WEFT_SLEEP", "always", 1); /* independent of the number of CPUs */
     OK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));

@@ -1,5 +1,5 @@
-/* np: 2 : threads that wait for like messages are not woken one after the other: what comes is received by the thread that runs, and no
- * thread is passed over for good */
+/* np: 2 : threads that wait for equal messages are not woken in turn: the running thread receives the message, and no thread is passed
+ * over forever */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <stdatomic.h>

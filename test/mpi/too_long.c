@@ -1,15 +1,15 @@
-/* np: 2 3 : a count whose product with a size or an extent overflows is MPI_ERR_COUNT in every call, C and large-count forms; nothing moves */
+/* np: 2 3 : a count whose product with size or extent overflows is MPI_ERR_COUNT in every call, C and large-count forms; nothing is sent */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-#define COUNT(call) CHECK((code = (call)) == MPI_ERR_COUNT, "%s gave %d", #call, code)
-#define LARGE(call) CHECK((code = (call)) == MPI_ERR_VALUE_TOO_LARGE, "%s gave %d", #call, code)
+#define COUNT(call) CHECK((code = (call)) == MPI_ERR_COUNT, "%s returned %d", #call, code)
+#define LARGE(call) CHECK((code = (call)) == MPI_ERR_VALUE_TOO_LARGE, "%s returned %d", #call, code)
 
 static int rank, size, code;
 static double d[4], e[4];
 static const MPI_Comm world = MPI_COMM_WORLD;
 
-/* n elements of t pass 2^62 bytes in size or in extent; the narrow form too where n is an int. */
+/* n elements of t exceed 2^62 bytes in size or extent; the narrow form is called too if n is an int. */
 static void messages(MPI_Count n, MPI_Datatype t)
 {
     MPI_Request req;
@@ -42,13 +42,13 @@ static void messages(MPI_Count n, MPI_Datatype t)
 static void packing(MPI_Count n, MPI_Datatype t)
 {
     MPI_Count position = 0;
-    char room[8];
-    COUNT(MPI_Pack_c(d, n, t, room, 8, &position, world));
-    COUNT(MPI_Unpack_c(room, 8, &position, d, n, t, world));
+    char capacity[8];
+    COUNT(MPI_Pack_c(d, n, t, capacity, 8, &position, world));
+    COUNT(MPI_Unpack_c(capacity, 8, &position, d, n, t, world));
     CHECK(position == 0);
 }
 
-/* t is committed and no basic type only where reductions take it. */
+/* Reductions are called only if t is a basic type. */
 static void collectives(MPI_Count n, MPI_Datatype t)
 {
     MPI_Request req;
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
     collectives(INT32_MAX, wide);
     COUNT(MPI_Send_c(d, -1, MPI_DOUBLE, 0, 0, world));
     COUNT(MPI_Allreduce_c(d, e, INT64_MIN, MPI_DOUBLE, MPI_SUM, world));
-    /* so many for each rank */
+    /* n for each rank */
     COUNT(MPI_Allgather_c(d, block, MPI_DOUBLE, e, block, MPI_DOUBLE, world));
     COUNT(MPI_Alltoall_c(d, block, MPI_DOUBLE, e, block, MPI_DOUBLE, world));
     COUNT(MPI_Gather_c(d, block, MPI_DOUBLE, e, block, MPI_DOUBLE, rank, world));
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     LARGE(MPI_Type_vector_c((MPI_Count)1 << 40, 1, (MPI_Count)1 << 40, MPI_DOUBLE, &again));
     LARGE(MPI_Type_create_hvector_c(3, 1, (MPI_Count)1 << 62, MPI_DOUBLE, &again));
     LARGE(MPI_Pack_size_c(INT64_MAX, MPI_DOUBLE, world, &bytes));
-    /* nothing of any size is right, and moves */
+    /* count 0 is valid with any type */
     OK(MPI_Sendrecv_c(d, INT64_MAX, none, (rank + 1) % size, 5, e, INT64_MAX, none, (rank + size - 1) % size, 5, world,
                       MPI_STATUS_IGNORE));
     OK(MPI_Bcast_c(d, (MPI_Count)1 << 62, none, 0, world));

@@ -1,4 +1,4 @@
-/* np: 2 : MPI_T: performance variables count what happens, each handle from its start to its stop, also across MPI_Finalize */
+/* np: 2 : MPI_T: performance variables count from each handle's start to its stop, also across MPI_Finalize */
 #include "check.h"
 
 #define LARGE (4 << 20)
@@ -30,7 +30,7 @@ static unsigned read_narrow(MPI_T_pvar_handle handle)
     return value;
 }
 
-/* `times` messages from 0 to 1, and one back at the end so that nobody runs ahead. */
+/* `times` messages from 0 to 1, and one back at the end so that no rank runs ahead. */
 static void send_some(int rank, int times, int bytes, char *buf)
 {
     for (int i = 0; i < times; i++)
@@ -52,12 +52,12 @@ static void each_message_counts(int rank, char *buf)
     send_some(rank, 10, 1000, buf);
     if (rank == 0)
         CHECK(read_wide(eager) == 10 && read_wide(bytes) == 10000, "%llu %llu", read_wide(eager), read_wide(bytes));
-    CHECK(read_wide(copied) >= 10000 && read_wide(copied) <= 30000, "%llu", read_wide(copied)); /* again where it came early */
+    CHECK(read_wide(copied) >= 10000 && read_wide(copied) <= 30000, "%llu", read_wide(copied)); /* copied twice if unexpected */
     CHECK((rank == 0 ? read_narrow(sent) : read_narrow(taken)) >= 10);
     CHECK((rank == 1 ? read_narrow(sent) : read_narrow(taken)) >= 1);
     OK(MPI_T_pvar_reset(session, MPI_T_PVAR_ALL_HANDLES));
     send_some(rank, 50, 8, buf);
-    if (rank == 0) /* a full port makes an eager one of a short one */
+    if (rank == 0) /* a full iface turns an inline message into an eager one */
         CHECK(read_narrow(brief) + read_wide(eager) == 50, "%u %llu", read_narrow(brief), read_wide(eager));
     else
         CHECK(read_narrow(brief) + read_wide(eager) == 1, "%u %llu", read_narrow(brief), read_wide(eager));
@@ -74,7 +74,7 @@ static void handles_have_values_of_their_own(int rank, char *buf)
     MPI_T_pvar_handle first = counter("weft_eager_bytes"), second = counter("weft_eager_bytes");
     unsigned long long value = 7;
     CHECK(read_wide(first) == 0);
-    send_some(rank, 2, 500, buf); /* nobody has started */
+    send_some(rank, 2, 500, buf); /* no handle is started */
     CHECK(read_wide(first) == 0);
     OK(MPI_T_pvar_start(session, first));
     send_some(rank, 2, 500, buf);
@@ -83,7 +83,7 @@ static void handles_have_values_of_their_own(int rank, char *buf)
     send_some(rank, 1, 500, buf);
     if (rank == 0)
         CHECK(read_wide(first) == 1000 && read_wide(second) == 500, "%llu %llu", read_wide(first), read_wide(second));
-    OK(MPI_T_pvar_start(session, first)); /* goes on from where it stopped */
+    OK(MPI_T_pvar_start(session, first)); /* continues from its last value */
     OK(MPI_T_pvar_start(session, first));
     send_some(rank, 1, 500, buf);
     if (rank == 0)
@@ -100,8 +100,8 @@ static void handles_have_values_of_their_own(int rank, char *buf)
     OK(MPI_T_pvar_handle_free(session, &second));
 }
 
-/* The second time a large buffer is used (what must be registered is registered then): by get no CPU of ours copies a byte of it,
- * unless the pair is not allowed to and all goes by copy: then every byte is copied on both sides. */
+/* The second use of a large buffer (registered by then): by get this process's CPU copies no byte of it. If get is not permitted, every
+ * byte is copied on both sides. */
 static void large_ones_are_not_copied(int rank, char *buf)
 {
     MPI_T_pvar_handle copied = counter("weft_bytes_copied"), kernel = counter("weft_bytes_cma"), moved = counter("weft_bytes_rma");
@@ -114,7 +114,7 @@ static void large_ones_are_not_copied(int rank, char *buf)
     moves[0] = read_wide(kernel) + read_wide(moved);
     moves[1] = read_wide(copied);
     by_copies = read_wide(by_copy);
-    if (read_wide(moved) > 0) /* by a device: what it needs to know of memory it knew already */
+    if (read_wide(moved) > 0) /* by a device: the memory was registered before */
         CHECK(read_wide(hits) > 0 && read_wide(misses) == 0, "%llu hits, %llu misses", read_wide(hits), read_wide(misses));
     OK(MPI_Allreduce(&by_copies, &all_by_copies, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD));
     OK(MPI_Allreduce(moves, all, 2, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD));
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
     OK(MPI_T_pvar_session_create(&session));
     kept = counter("weft_eager_bytes");
-    OK(MPI_T_pvar_start(session, kept)); /* before there is anything to count */
+    OK(MPI_T_pvar_start(session, kept)); /* before any counted event */
     check_start(&argc, &argv, &rank, &size);
     each_message_counts(rank, buf);
     handles_have_values_of_their_own(rank, buf);

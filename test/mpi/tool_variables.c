@@ -1,4 +1,4 @@
-/* np: 1 2 : MPI_T: control and performance variables, categories and enumerations can be walked, read, and misused without harm */
+/* np: 1 2 : MPI_T: control and performance variables, categories and enumerations can be listed and read; misuse returns errors */
 #include "check.h"
 
 #define TEXT 1024
@@ -27,7 +27,7 @@ static void before_init_thread(void)
     CHECK(MPI_T_finalize() == MPI_T_ERR_NOT_INITIALIZED);
 }
 
-/* Strings: cut at room - 1, the length told is that of the whole with its 0, NULL and 0 only ask, no length asks nothing. */
+/* Strings are truncated at capacity - 1. The length returned is that of the whole with its 0; without a length nothing is returned. */
 static void strings(int index)
 {
     char name[TEXT], small[5] = "....", untouched = 'x';
@@ -95,7 +95,7 @@ static void one_cvar(int index)
     copy = handle;
     OK(MPI_T_cvar_handle_free(&handle));
     CHECK(handle == MPI_T_CVAR_HANDLE_NULL);
-    CHECK(MPI_T_cvar_read(copy, &value) == MPI_T_ERR_INVALID_HANDLE); /* freed: known, not followed */
+    CHECK(MPI_T_cvar_read(copy, &value) == MPI_T_ERR_INVALID_HANDLE); /* freed: detected */
     CHECK(MPI_T_cvar_handle_free(&copy) == MPI_T_ERR_INVALID_HANDLE);
 }
 
@@ -170,7 +170,7 @@ static void bad_pvars(MPI_T_pvar_session session, int n)
     CHECK(MPI_T_pvar_readreset(session, MPI_T_PVAR_HANDLE_NULL, &value) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_pvar_start(session, MPI_T_PVAR_HANDLE_NULL) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_pvar_start(MPI_T_PVAR_SESSION_NULL, MPI_T_PVAR_ALL_HANDLES) == MPI_T_ERR_INVALID_SESSION);
-    OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES)); /* none, or none that can: all did */
+    OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES)); /* no variable that can be started: success */
     CHECK(MPI_T_pvar_read(other, elsewhere, NULL) == MPI_T_ERR_INVALID);
     copy = elsewhere;
     gone = other;
@@ -195,7 +195,7 @@ static void pvars(void)
     OK(MPI_T_pvar_session_free(&session));
 }
 
-/* Every variable hangs in exactly one category, and all categories under the first. */
+/* Every variable is in exactly one category, and all categories are children of the first. */
 static void categories(void)
 {
     enum { MAX = 256 };
@@ -219,7 +219,7 @@ static void categories(void)
             if (indices[k] >= 0)
                 pvars_seen[indices[k]]++;
         }
-        if (pvars_here > 1) { /* no more than asked for, and the first */
+        if (pvars_here > 1) { /* the first ones, no more than requested */
             int two[2] = {-7, -7};
             OK(MPI_T_category_get_pvars(i, 1, two));
             CHECK(two[0] == indices[0] && two[1] == -7, "%d %d", two[0], two[1]);
@@ -235,7 +235,7 @@ static void categories(void)
         CHECK(pvars_seen[i] == 1, "performance variable %d", i);
     indices[0] = indices[1] = -7;
     OK(MPI_T_category_get_categories(0, 1, indices));
-    CHECK(indices[0] == 1 && indices[1] == -7); /* no more than asked for */
+    CHECK(indices[0] == 1 && indices[1] == -7); /* no more than requested */
     OK(MPI_T_category_changed(&stamp));
     CHECK(stamp >= 0);
     CHECK(MPI_T_category_get_info(n, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
@@ -246,7 +246,7 @@ static void categories(void)
     CHECK(MPI_T_category_get_index("none", &stamp) == MPI_T_ERR_INVALID_NAME);
 }
 
-/* There are no events: each call says so, in the way that the standard has for it. */
+/* There are no events: each call reports that as the standard defines. */
 static void events(void)
 {
     int n = -1, elements = 0;
@@ -285,7 +285,7 @@ static void all(void)
     events();
 }
 
-/* Codes of the interface have names like all others. */
+/* The interface's error codes have names, too. */
 static void error_strings(void)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -311,12 +311,12 @@ int main(int argc, char **argv)
     all();
     error_strings();
     OK(MPI_T_finalize());
-    CHECK(find_pvar("weft_bytes_copied", MPI_T_PVAR_CLASS_COUNTER) >= 0); /* once is still open */
+    CHECK(find_pvar("weft_bytes_copied", MPI_T_PVAR_CLASS_COUNTER) >= 0); /* one MPI_T_init_thread is left */
     OK(MPI_Finalize());
     all();
     OK(MPI_T_finalize());
     before_init_thread();
-    OK(MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided)); /* and anew */
+    OK(MPI_T_init_thread(MPI_THREAD_FUNNELED, &provided)); /* again */
     all();
     OK(MPI_T_finalize());
     return 0;

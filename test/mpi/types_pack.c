@@ -1,4 +1,4 @@
-/* np: 1 2 : datatype queries, names, strided messages, MPI_Pack/Unpack and MPI_Reduce_local do what chapters 5 and 6 say, and refuse with the right class */
+/* np: 1 2 : datatype queries, names, strided messages, MPI_Pack, MPI_Unpack and MPI_Reduce_local, and their error classes */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
 
@@ -65,30 +65,30 @@ static void queries(void)
 static void by_hand(void)
 {
     double from[8] = {0, 1, 2, 3, 4, 5, 6, 7}, to[8];
-    char room[44];
+    char capacity[44];
     int position = 0, size, number = 77, back = 0;
     MPI_Datatype every;
     OK(MPI_Type_vector(4, 1, 2, MPI_DOUBLE, &every));
     OK(MPI_Type_commit(&every));
     OK(MPI_Pack_size(1, every, MPI_COMM_WORLD, &size));
     CHECK(size >= 32);
-    OK(MPI_Pack(&number, 1, MPI_INT, room, sizeof room, &position, MPI_COMM_WORLD));
-    OK(MPI_Pack(from, 1, every, room, sizeof room, &position, MPI_COMM_WORLD));
+    OK(MPI_Pack(&number, 1, MPI_INT, capacity, sizeof capacity, &position, MPI_COMM_WORLD));
+    OK(MPI_Pack(from, 1, every, capacity, sizeof capacity, &position, MPI_COMM_WORLD));
     CHECK(position == 36, "position %d", position);
-    CHECK(class_of(MPI_Pack(from, 2, MPI_DOUBLE, room, sizeof room, &position, MPI_COMM_WORLD)) == MPI_ERR_TRUNCATE);
+    CHECK(class_of(MPI_Pack(from, 2, MPI_DOUBLE, capacity, sizeof capacity, &position, MPI_COMM_WORLD)) == MPI_ERR_TRUNCATE);
     CHECK(position == 36);
     size = position;
     position = 0;
     for (int i = 0; i < 8; i++)
         to[i] = -1;
-    OK(MPI_Unpack(room, size, &position, &back, 1, MPI_INT, MPI_COMM_WORLD));
-    OK(MPI_Unpack(room, size, &position, to, 1, every, MPI_COMM_WORLD));
+    OK(MPI_Unpack(capacity, size, &position, &back, 1, MPI_INT, MPI_COMM_WORLD));
+    OK(MPI_Unpack(capacity, size, &position, to, 1, every, MPI_COMM_WORLD));
     CHECK(back == 77 && position == 36);
     for (int i = 0; i < 8; i++)
         CHECK(to[i] == (i % 2 || i > 6 ? -1 : i), "to[%d] = %g", i, to[i]);
-    CHECK(class_of(MPI_Unpack(room, size, &position, &back, 1, MPI_INT, MPI_COMM_WORLD)) == MPI_ERR_TRUNCATE);
+    CHECK(class_of(MPI_Unpack(capacity, size, &position, &back, 1, MPI_INT, MPI_COMM_WORLD)) == MPI_ERR_TRUNCATE);
     position = -1;
-    CHECK(MPI_Pack(&number, 1, MPI_INT, room, sizeof room, &position, MPI_COMM_WORLD) != MPI_SUCCESS);
+    CHECK(MPI_Pack(&number, 1, MPI_INT, capacity, sizeof capacity, &position, MPI_COMM_WORLD) != MPI_SUCCESS);
     OK(MPI_Type_free(&every));
 }
 
@@ -125,7 +125,7 @@ static void reduce_local(void)
     CHECK(class_of(MPI_Op_free(&op)) == MPI_ERR_OP);
 }
 
-/* A column of a matrix to the neighbour's row, and back, small and large. */
+/* A column of a matrix to the neighbour's row, and back, short and long. */
 static void messages(int rank, int size, int n)
 {
     int *matrix = malloc((size_t)n * 4 * sizeof(int)), *row = malloc((size_t)n * sizeof(int)), to = (rank + 1) % size;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cases: see cases.h. Called by test_plans.c and test_node.c. Every element is eight bytes of data, computed from rank and place.
+ * cases: see cases.h. Called by test_plans.c and test_node.c. Every element has eight bytes of data, computed from rank and index.
  */
 #include "cases.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define PAD 64 /* bytes around each buffer that nobody may touch */
+#define PAD 64 /* bytes around each buffer that must not change */
 #define HANDLE_UINT32 0x251
 #define HANDLE_INT64 0x258
 #define HANDLE_SUM 0x21
@@ -15,7 +15,7 @@
 static weft_type *pair, *wide;
 static weft_op compose;
 
-/* x -> a x + b, then x -> c x + d, modulo 2^32: associative, not commutative. The maps of `in` come first. */
+/* x -> a x + b, then x -> c x + d, modulo 2^32: associative, not commutative. The maps of `in` are applied first. */
 static void compose_maps(void *in, void *inout, int *length, void *type)
 {
     bool is_wide = (*(weft_type **)type)->extent != 8;
@@ -97,7 +97,7 @@ static char *capacity(uint64_t bytes)
     return buf;
 }
 
-/* What rank holds at element i of a buffer before the call, and after it. */
+/* Expected element i of a rank's buffer, before and after the call. */
 static uint64_t before(const cases_call *call, uint32_t rank, uint64_t i)
 {
     bool is_whole = call->kind == WEFT_COLL_ALLTOALL || call->kind == WEFT_COLL_SCATTER;
@@ -126,7 +126,7 @@ static uint64_t after(const cases_call *call, uint32_t rank, uint64_t i)
 
 static bool is_fold(enum weft_coll_kind kind) { return kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_ALLREDUCE; }
 
-/* Elements that rank sends and receives; 0 where the standard says "not significant". */
+/* Elements that rank sends and receives; 0: not significant (MPI 5.0 chapter 6). */
 static void counts(const cases_call *call, uint32_t rank, uint64_t *send, uint64_t *recv)
 {
     bool is_root = rank == (uint32_t)call->root, is_rooted = call->kind <= WEFT_COLL_SCATTER && call->kind != WEFT_COLL_ALLREDUCE;
@@ -149,7 +149,7 @@ static void counts(const cases_call *call, uint32_t rank, uint64_t *send, uint64
     }
 }
 
-/* In place, the receive buffer begins with what would have been sent: its own block of a gather, all of it elsewhere. */
+/* In place the receive buffer holds the data to send: in a gather in its own block, else from its start. */
 static bool begins_full(const cases_call *call, uint32_t rank, uint64_t i)
 {
     if (call->kind == WEFT_COLL_BCAST)
@@ -168,7 +168,7 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
     bool is_root = rank == (uint32_t)call->root;
 
     if (call->type == CASES_WIDE && !is_fold(call->kind) && rank % 2)
-        type = pair; /* signatures must agree, types need not */
+        type = pair; /* only signatures must be equal */
     counts(call, rank, &send, &recv);
     side->send_bytes = send * (uint64_t)type->extent;
     side->recv_bytes = recv * (uint64_t)type->extent;

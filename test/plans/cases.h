@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cases: one collective call on all ranks of a model or on threads: buffers, naive results, and the comparison with them, gaps of
- * strided types and untouched buffers included.
+ * cases: one collective call on all ranks (fibres of the model, or threads): buffers, naive results, and their comparison, which includes
+ * gaps of strided types and buffers that must not change.
  */
 #ifndef WEFT_TEST_PLANS_CASES_H
 #define WEFT_TEST_PLANS_CASES_H
@@ -29,9 +29,9 @@ typedef struct cases_side {
 
 void cases_open(void);
 void cases_close(void);
-/* Buffers and arguments of one rank, with what they must be like afterwards. */
+/* Buffers and arguments of one rank, and the expected results. */
 void cases_begin(const cases_call *call, uint32_t rank, cases_side *side);
-/* Compares; NULL or what differs (static text). */
+/* NULL: equal; else what differs (static text). */
 const char *cases_compare(const cases_side *side);
 void cases_end(cases_side *side);
 

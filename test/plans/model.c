@@ -24,7 +24,7 @@ typedef struct message {
     struct message *next;
     int32_t from, to, tag;
     uint64_t bytes;
-    weft_req *late; /* the send is over when this arrives; NULL: it was over at once, and data holds a copy */
+    weft_req *late; /* send that completes when this arrives; NULL: it completed at once, and data is a copy */
     const void *buf;
     uint64_t count;
     const weft_type *type;
@@ -44,7 +44,7 @@ typedef struct rank_state {
 
 static struct {
     rank_state *ranks;
-    weft_world world; /* where ranks stand, the only thing that is asked of it */
+    weft_world world; /* only its boot's node_of is used */
     weft_boot boot;
     uint32_t node_of[RANKS_MAX];
     uint32_t count, now;
@@ -83,7 +83,7 @@ static uint64_t dice(uint64_t sides) { return model_random(&model.random) % side
 
 void model_yield(void) { weft_fibre_pause(model.ranks[model.now].fibre); }
 
-/* ---- what collectives call ---- */
+/* ---- functions that collectives call ---- */
 
 static weft_req done_req = {.is_done = true, .is_static = true};
 
@@ -101,7 +101,7 @@ void weft_req_free(weft_req *req)
     if (req->is_static)
         return;
     if (!req->is_done && req->kind != WEFT_REQ_SCHED)
-        model_complain("a request is freed before it is over");
+        model_complain("a request is freed before it completes");
     if (req->free_extra)
         req->free_extra(req);
     free(req);
@@ -159,7 +159,7 @@ static void deliver(weft_req *req, message *m)
     uint64_t capacity = req->count * (uint64_t)req->type->size;
 
     if (capacity != m->bytes)
-        model_complain("a message of %llu bytes from %d meets a receive of %llu", (unsigned long long)m->bytes, m->from,
+        model_complain("a message of %llu bytes from %d matches a receive of %llu", (unsigned long long)m->bytes, m->from,
                        (unsigned long long)capacity);
     else if (m->late) {
         char *data = malloc(m->bytes + 1);
@@ -204,7 +204,7 @@ int weft_irecv(weft_chan *chan, int from, int tag, void *buf, uint64_t count, co
     return weft_irecv_into(chan, from, tag, buf, count, type, *out = weft_req_new(chan->worker, WEFT_REQ_RECV));
 }
 
-/* Operators of programs run with no lock held: there is none here. */
+/* There is no lock in the model. */
 void weft_worker_callout_begin(weft_worker *worker) { (void)worker; }
 void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 
@@ -215,7 +215,7 @@ int weft_worker_poll(weft_worker *worker)
     return 0;
 }
 
-/* No plan fails here. */
+/* No schedule fails here. */
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
 {
     (void)chan, (void)to, (void)body, (void)bytes;
@@ -224,7 +224,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 
 void weft_chan_drop_refused(weft_chan *chan) { (void)chan, abort(); }
 
-/* Of the agreement on a node area: no team of this model shares one. */
+/* For the agreement on a node area: no team of the model has one. */
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     (void)chan, (void)rank, (void)peer;
@@ -308,7 +308,7 @@ static void rank_close(rank_state *self)
     weft_fibre_free(self->fibre);
 }
 
-/* Everybody is asked many times in a row and nothing happens: nobody will ever move again. */
+/* No event in many turns in a row: deadlock. */
 static bool run_all(void)
 {
     uint32_t left = model.count, quiet = 0;
@@ -334,7 +334,7 @@ static bool run_all(void)
     return true;
 }
 
-/* Ranks stand on nodes in blocks, in turn, or anyhow; on one node as well, and each on its own. */
+/* Ranks are placed on nodes in blocks, cyclically, or at random; also all on one node, and each on its own. */
 static void place_ranks(uint32_t ranks, uint64_t seed)
 {
     uint64_t random = seed ^ 0x6e6f646573, flags = model_random(&random) % 3;
@@ -366,7 +366,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
         if (!model.complaints)
             rank_close(&model.ranks[i]);
         else
-            weft_fibre_free(model.ranks[i].fibre); /* what hangs on a failed run is left: the test has failed */
+            weft_fibre_free(model.ranks[i].fibre); /* not freed after a failed run */
     free(model.ranks);
     return model.complaints != 0;
 }

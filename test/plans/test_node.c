@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_node: the node area's protocol, with threads as members on one mapping (TSan sees them): all operations one after
- * another in random order without any barrier between them, small and large, dedicated and oversubscribed. Waiting really sleeps on the
- * member's doorbell, by the same steps as core/wait: a wake-up that is lost ends in a deadline and fails the test. `test_node
- * SEED` repeats one seed.
+ * test_node: the node area's protocol, with threads as members on one mapping (visible to TSan): operations in random order without a
+ * barrier between them, short and long, dedicated and oversubscribed. Waits sleep on the member's futex, by the same steps as core/wait; a
+ * lost wake-up fails the test at a deadline. `test_node SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -47,25 +46,25 @@ typedef struct member {
 
 static struct {
     uint32_t ranks;
-    bool is_oversubscribed, needs_fence, is_summed;
-    bool is_lagging; /* bcasts whose roots take turns, while the last member is late: writers must not run away from it */
+    bool is_oversubscribed, needs_fence, has_csum;
+    bool is_lagging; /* bcasts with changing roots, while the last member is late: writers must not overrun it */
     uint64_t seed, bytes;
     void *memory;
     weft_rank_page *pages[RANKS_MAX];
     member members[RANKS_MAX];
     _Atomic int failures;
-    /* one flipped bit: the writer's slots are damaged before the reader looks at them */
+    /* one flipped bit: the writer's slots are damaged before the reader reads them */
     bool is_flipping;
     uint32_t writer;
-    uint64_t flip_bytes, flip_at; /* the writer writes so many in its first operation; the byte that is hurt */
+    uint64_t flip_bytes, flip_at; /* bytes that the writer writes in its first operation; offset of the damaged byte */
     _Atomic bool is_flipped;
     cases_call call;
-    /* one member calls something else than the others, once */
-    uint32_t odd, common; /* who; after so many calls of all */
+    /* one member makes another call than the others, once */
+    uint32_t odd, common; /* that member; number of equal calls before */
     enum { ODD_CALLS, ODD_PASSES, ODD_LEAVES } how;
     cases_call odd_call;
-    _Atomic uint32_t told; /* members that know */
-    uint32_t flip_parts; /* allreduce by its halves, into so many parts; 0: whole */
+    _Atomic uint32_t reported; /* members with an error */
+    uint32_t flip_parts; /* allreduce by its halves, blocks of the vector; 0: whole */
 } rig;
 
 static uint64_t first_seed = 1;
@@ -87,7 +86,7 @@ static void complain(const char *what, uint32_t rank, uint64_t number)
                 (unsigned long long)rig.seed, (unsigned long long)number, what);
 }
 
-/* ---- core/wait's part: spin a little, arm (doorbell up, then the barrier that the sleeper pays), look again, sleep ---- */
+/* ---- in place of core/wait: spin, arm (asleep is set, then the sleeper's barrier), poll again, sleep ---- */
 
 static void order_for_sleeper(void)
 {
@@ -122,7 +121,7 @@ void weft_wait_progress(weft_wait *wait)
     self->sleeps++;
     while (atomic_load_explicit(&self->page->asleep, memory_order_acquire) == 1)
         if (syscall(SYS_futex, &self->page->asleep, FUTEX_WAIT, 1, &limit, NULL, 0) && errno == ETIMEDOUT) {
-            fprintf(stderr, "rank %u of %u sleeps for good: a wake-up was lost (seed %llu)\n", self->rank, rig.ranks,
+            fprintf(stderr, "rank %u of %u sleeps forever: a wake-up was lost (seed %llu)\n", self->rank, rig.ranks,
                     (unsigned long long)rig.seed);
             _exit(1);
         }
@@ -136,20 +135,20 @@ void weft_wait_close(weft_wait *wait)
     atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
 }
 
-/* The workers here are never locked, so a thread seems to wait for each of them. */
+/* The workers are never locked: counts the offers. */
 bool weft_lock_offer(weft_lock *lock)
 {
     weft_container(lock, member, worker.lock)->offers++;
     return false;
 }
 
-/* What is done unlocked. */
+/* Unlocked work counts as an offer. */
 void weft_worker_callout_begin(weft_worker *worker) { weft_container(worker, member, worker)->offers++; }
 void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 
 /* ---- members ---- */
 
-/* Operation i of the sequence: alike on all members. Runs of one rooted kind let writers run ahead. */
+/* Operation i of the sequence, equal on all members. Runs of one rooted kind let writers run ahead. */
 static cases_call call_number(uint32_t i)
 {
     uint64_t run = rig.seed * 131 + i / 18, random = rig.seed * 7919 + i, kind = draw(&run);
@@ -175,7 +174,7 @@ static cases_call call_number(uint32_t i)
     return call;
 }
 
-/* An allreduce by its halves; what the second gives on is marked when the first was damaged. */
+/* An allreduce by its halves; the second's data is tainted if the first was damaged. */
 static int run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
     int rc = weft_shmcoll_publish(area, WEFT_COLL_ALLREDUCE, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
@@ -189,7 +188,7 @@ static int run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
     return rc ? rc : rc_spread;
 }
 
-/* Every other allreduce that can be is made of halves. */
+/* Half of the allreduces that support it run by halves. */
 static int run_call(weft_shmcoll *area, uint32_t i, const cases_call *call, const weft_coll *args)
 {
     uint64_t random = rig.seed * 977 + i;
@@ -198,12 +197,12 @@ static int run_call(weft_shmcoll *area, uint32_t i, const cases_call *call, cons
     if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || draw(&random) % 2)
         return weft_shmcoll_run(area, call->kind, args);
     if (!weft_shmcoll_can_rsag(area, args->recvtype, parts))
-        complain("halves are refused", 0, i);
+        complain("halves are not supported", 0, i);
     atomic_fetch_add(&halves, 1);
     return run_halves(area, args, parts);
 }
 
-static void dawdle(uint64_t *random)
+static void delay(uint64_t *random)
 {
     struct timespec some = {0, (long)(draw(random) % 200000)};
 
@@ -214,7 +213,7 @@ static void dawdle(uint64_t *random)
 static unsigned flags(void)
 {
     return (rig.is_oversubscribed ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
-           (rig.is_summed ? WEFT_SHMCOLL_CSUM : 0);
+           (rig.has_csum ? WEFT_SHMCOLL_CSUM : 0);
 }
 
 static void *member_main(void *argument)
@@ -235,7 +234,7 @@ static void *member_main(void *argument)
         if (rig.is_lagging && self->rank + 1 == rig.ranks && i % 50 == 7)
             nanosleep(&(struct timespec){0, 3000000}, NULL);
         else if (!rig.is_lagging)
-            dawdle(&random);
+            delay(&random);
         if (run_call(area, i, &call, &side.args))
             complain("failed", self->rank, i);
         wrong = cases_compare(&side);
@@ -244,7 +243,7 @@ static void *member_main(void *argument)
         cases_end(&side);
     }
     if (atomic_load(&rig.failures))
-        _exit(1); /* the others may wait for us */
+        _exit(1); /* other members may wait for this one */
     weft_shmcoll_close(area);
     return NULL;
 }
@@ -285,7 +284,7 @@ static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence
     rig_open(ranks, is_oversubscribed, needs_fence, bytes);
     rig.is_lagging = is_lagging;
     rig.seed = seed;
-    rig.is_summed = seed % 3 == 1;
+    rig.has_csum = seed % 3 == 1;
     rig_run(member_main);
     for (uint32_t i = 0; i < ranks; i++)
         sleeps += rig.members[i].sleeps;
@@ -294,7 +293,7 @@ static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence
 
 /* ---- a bit of a slot is flipped ---- */
 
-/* The reader comes when the damage is done; then both perform a sound operation on the same area. */
+/* The reader starts after the damage; then both perform an undamaged operation on the same area. */
 static void *flip_main(void *argument)
 {
     member *self = argument;
@@ -321,37 +320,37 @@ static void *flip_main(void *argument)
     return NULL;
 }
 
-/* Where the writer puts what the other will read. The block of a pipeline is called by its place in the vector. */
-static uint64_t aim(uint64_t slot, uint64_t *told)
+/* Offset of the data for the reader in the writer's slot; *reported: the offset in the error text (pipeline: in the vector). */
+static uint64_t aim(uint64_t slot, uint64_t *reported)
 {
     uint64_t all = rig.call.count * 8, reader = 1 - rig.writer, part = slot / 2 / 16 * 16;
     bool is_flat = all <= 2048 || rig.is_oversubscribed;
 
     rig.flip_bytes = all < slot ? all : slot;
-    *told = rig.flip_at = 5;
+    *reported = rig.flip_at = 5;
     if (rig.call.kind == WEFT_COLL_SCATTER || rig.call.kind == WEFT_COLL_ALLTOALL) {
         rig.flip_bytes = 2 * (all < part ? all : part);
         rig.flip_at += reader * rig.flip_bytes / 2;
     } else if (rig.flip_parts) {
         rig.flip_bytes = slot;
         rig.flip_at += reader * (slot / 2 / WEFT_LINE * WEFT_LINE);
-        *told += weft_sched_block_start(rig.call.count, 2, (uint32_t)reader) * 8;
+        *reported += weft_sched_block_start(rig.call.count, 2, (uint32_t)reader) * 8;
     } else if (rig.call.kind == WEFT_COLL_ALLREDUCE && !is_flat) {
-        *told = rig.flip_at += weft_sched_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
+        *reported = rig.flip_at += weft_sched_block_start(rig.flip_bytes / 8, 2, (uint32_t)reader) * 8;
     }
-    return *told;
+    return *reported;
 }
 
 static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, uint32_t writer, bool is_oversubscribed, bool in_place,
-                     bool is_summed, int *handed_on)
+                     bool has_csum, int *handed_on)
 {
-    uint64_t told, sums = is_summed ? 4096 : 0;
+    uint64_t reported, csum_bytes = has_csum ? 4096 : 0;
     bool is_rooted = kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER;
-    char who[80], byte[60], *text;
+    char rank_text[80], byte[60], *text;
 
-    rig_open(2, is_oversubscribed, true, (64 << 10) + sums); /* slots are as long with sums as without */
+    rig_open(2, is_oversubscribed, true, (64 << 10) + csum_bytes); /* equal slot lengths with and without checksums */
     rig.is_flipping = true;
-    rig.is_summed = is_summed;
+    rig.has_csum = has_csum;
     rig.flip_parts = parts;
     rig.writer = writer;
     rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
@@ -360,21 +359,21 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.memory, rig.bytes, 0, 2, rig.pages, flags());
     uint64_t slot = weft_shmcoll_slot_bytes(probe);
     free(probe);
-    aim(slot, &told);
+    aim(slot, &reported);
     rig_run(flip_main);
     text = reader->text;
     CU_ASSERT_EQUAL(rig.failures, 0);
     CU_ASSERT(rig.is_flipped && !reader->is_right);
-    CU_ASSERT_EQUAL(reader->rc, is_summed ? WEFT_E_CORRUPT : WEFT_OK);
-    if (!is_summed)
+    CU_ASSERT_EQUAL(reader->rc, has_csum ? WEFT_E_CORRUPT : WEFT_OK);
+    if (!has_csum)
         return;
-    snprintf(who, sizeof who, "the data of rank %u in %s, root %d,", writer, weft_coll_name(kind), rig.call.root);
-    snprintf(byte, sizeof byte, "bit 3 of its byte %llu is wrong", (unsigned long long)told);
-    if (!strstr(text, who) || !strstr(text, byte)) {
+    snprintf(rank_text, sizeof rank_text, "the data of rank %u in %s, root %d,", writer, weft_coll_name(kind), rig.call.root);
+    snprintf(byte, sizeof byte, "bit 3 of its byte %llu is wrong", (unsigned long long)reported);
+    if (!strstr(text, rank_text) || !strstr(text, byte)) {
         CU_FAIL("the text does not name the damage");
-        fprintf(stderr, "%s %s: %s\n", who, byte, text);
+        fprintf(stderr, "%s %s: %s\n", rank_text, byte, text);
     }
-    /* the writer may read the place again itself; or what the reader made of it */
+    /* the writer may read the damaged data itself, or the reader's result */
     CU_ASSERT_EQUAL(author->rc, author->is_right ? WEFT_OK : WEFT_E_CORRUPT);
     *handed_on += strstr(author->text, "it was damaged before rank") != NULL;
 }
@@ -391,12 +390,12 @@ static void test_flips(void)
     handed_on = 0;
     for (int i = 0; i < 3 * 16; i++)
         one_flip(WEFT_COLL_ALLREDUCE, 2, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
-    CU_ASSERT_EQUAL(handed_on, 24); /* all that are summed: one folds what is damaged, the other is given it */
+    CU_ASSERT_EQUAL(handed_on, 24); /* all with checksums: one reduces damaged data, the other receives the result */
 }
 
-/* ---- one member calls something else ---- */
+/* ---- one member makes another call ---- */
 
-#define LATER 6 /* calls of all after it, the last ones such that each needs all others */
+#define LATER 6 /* calls after it; in the last ones each member needs all others */
 
 static bool is_rooted(enum weft_coll_kind kind)
 {
@@ -419,7 +418,7 @@ static cases_call later_number(uint32_t i)
     return call;
 }
 
-/* One call of ours. What is not an error is right; an error stays. */
+/* One call of this member. Without an error the result is right; after an error every call fails. */
 static void call_once(member *self, const cases_call *call, uint32_t i, bool is_wrong)
 {
     bool is_odd = is_wrong && self->rank == rig.odd;
@@ -437,11 +436,11 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
         complain("wrong without an error", self->rank, i);
     if (rc && !self->rc) {
         snprintf(self->text, sizeof self->text, "%s", weft_fail_text(rc));
-        atomic_fetch_add(&rig.told, 1);
+        atomic_fetch_add(&rig.reported, 1);
     }
     self->rc = rc;
     cases_end(&side);
-    while (is_odd && rig.how == ODD_PASSES && atomic_load(&rig.told) < rig.ranks - 1) /* as if its messages were never answered */
+    while (is_odd && rig.how == ODD_PASSES && atomic_load(&rig.reported) < rig.ranks - 1) /* as if its messages got no reply */
         sched_yield();
 }
 
@@ -475,7 +474,7 @@ static void one_odd(uint64_t seed)
 
     rig_open(ranks, seed % 2, true, 64 << 10);
     rig.seed = seed;
-    rig.is_summed = draw(&random) % 4 == 0;
+    rig.has_csum = draw(&random) % 4 == 0;
     rig.odd = (uint32_t)(draw(&random) % ranks);
     rig.common = (uint32_t)(draw(&random) % 20);
     rig.how = draw(&random) % 8 ? ODD_CALLS : 1 + draw(&random) % 2;
@@ -499,7 +498,7 @@ static void one_odd(uint64_t seed)
         snprintf(own, sizeof own, "rank %u called ", i);
         if (self->rc == WEFT_E_NOT_SAME && !strncmp(self->text, own, strlen(own)) && strstr(strchr(self->text, ';') + 1, "rank "))
             continue;
-        CU_FAIL("a member was not told");
+        CU_FAIL("a member got no error that names both calls");
         fprintf(stderr, "seed %llu, %u ranks, odd %u, way %d: rank %u has %d, %s\n", (unsigned long long)seed, ranks, rig.odd,
                 (int)rig.how, i, self->rc, self->text);
     }
@@ -522,7 +521,7 @@ static void test_members(void)
         for (uint64_t seed = first_seed; seed < first_seed + 4; seed++, runs++)
             sleeps += run_rig(ranks, seed % 2, seed % 4 > 1 || !can_membarrier, false, sizes[seed / 2 % 2], seed * 100 + ranks);
     CU_ASSERT_EQUAL(rig.failures, 0);
-    CU_ASSERT(sleeps > runs); /* or nothing was shown about waking */
+    CU_ASSERT(sleeps > runs); /* else wake-ups were not tested */
     CU_ASSERT(halves > runs);
     printf("%llu runs of %d operations, %llu sleeps ", (unsigned long long)runs, OPERATIONS, (unsigned long long)sleeps);
 }
@@ -556,7 +555,7 @@ static void *hold_main(void *argument)
     return NULL;
 }
 
-/* A block is far longer than what may be moved without an offer. */
+/* A block is much longer than the bytes copied between two offers. */
 static void one_hold(enum weft_coll_kind kind, uint32_t parts)
 {
     enum { ELEMENTS = 60000 };
@@ -579,7 +578,7 @@ static void test_holds(void)
     one_hold(WEFT_COLL_ALLREDUCE, 4);
 }
 
-static void test_room(void)
+static void test_limits(void)
 {
     weft_rank_page *pages[65] = {NULL};
 
@@ -599,12 +598,12 @@ int main(int argc, char **argv)
         return 1;
     cases_open();
     suite = CU_add_suite("node", NULL, NULL);
-    CU_add_test(suite, "no room, no area", test_room);
+    CU_add_test(suite, "too little memory or too many members: no area", test_limits);
     CU_add_test(suite, "operations in any order, dedicated and oversubscribed, with real sleep", test_members);
-    CU_add_test(suite, "a bit that flips in a slot is found, named and placed; without sums it is not", test_flips);
-    CU_add_test(suite, "who calls something else, or leaves, is told, and so are all others", test_odd);
-    CU_add_test(suite, "writers do not run away from a late member", test_laggard);
-    CU_add_test(suite, "long blocks are moved in short holds of the lock", test_holds);
+    CU_add_test(suite, "a flipped bit in a slot is an error that names rank and byte; without checksums it is not detected", test_flips);
+    CU_add_test(suite, "a member that makes another call, or leaves, is an error on all members", test_odd);
+    CU_add_test(suite, "writers do not overrun a late member", test_laggard);
+    CU_add_test(suite, "long blocks are copied with offers of the lock", test_holds);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
     cases_close();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_plans: every algorithm of the chooser's table, for 1..33 ranks, odd counts and none, all kinds of types, in place,
- * sampled roots; performed live, recorded and played, and played three times (persistent); then several collectives
- * outstanding at once. All ranks run in one process in an order that a seed decides (model.h). `test_plans SEED` repeats one
- * seed.
+ * test_plans: every algorithm of the selection table, for 1..33 ranks, odd counts and 0, all kinds of types, in place, sampled roots;
+ * immediate, recorded, and recorded and started three times (persistent); then many outstanding collectives. All ranks run in one process,
+ * in an order that a seed decides (model.h). `test_plans SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -94,7 +93,7 @@ static void body(weft_team *team, void *argument)
     const trial *t = argument;
 
     if ((t->rule->needs & WEFT_NEED_NODES) && !team->topology)
-        return; /* on all ranks alike */
+        return; /* on all ranks */
     hier_trials += team->rank == 0 && t->rule->needs & WEFT_NEED_NODES;
     if (t->mode == IMMEDIATE)
         run_immediate(team, t);
@@ -160,10 +159,10 @@ static void test_algorithms(void)
             failures += try_all(&rules[i], (uint64_t)kind * 8 + i);
     }
     CU_ASSERT_EQUAL(failures, 0);
-    CU_ASSERT(hier_trials > 600); /* of five algorithms; else ranks stand nowhere */
+    CU_ASSERT(hier_trials > 600); /* of five algorithms; else node_of is not used */
 }
 
-/* ---- several at once, through the entrance that src/mpi uses ---- */
+/* ---- many at once, by the entry points of src/mpi ---- */
 
 #define AT_ONCE 40
 
@@ -175,7 +174,7 @@ static void body_many(weft_team *team, void *argument)
     weft_req *reqs[AT_ONCE] = {NULL};
 
     for (uint32_t i = 0; i < AT_ONCE; i++) {
-        uint64_t random = t->seed * 77 + i; /* alike on all ranks */
+        uint64_t random = t->seed * 77 + i; /* equal on all ranks */
         bool is_blocking = model_random(&random) % 4 == 0;
         calls[i] = (cases_call){.kind = model_random(&random) % WEFT_COLL_LAST, .ranks = team->size, .round = i,
                                 .count = model_random(&random) % 30, .type = model_random(&random) % CASES_TYPES};
@@ -232,7 +231,7 @@ static void test_table(void)
         CU_ASSERT(rules[count - 1].unit == WEFT_UNIT_ANY && !rules[count - 1].needs && rules[count - 1].ranks_max == UINT32_MAX);
     }
     large = weft_coll_select(&query);
-    query.latency_bytes = 1000000; /* a slower wire with more in flight: latency rules for longer */
+    query.latency_bytes = 1000000; /* a wire with more bytes per latency: the bounds move up */
     small = weft_coll_select(&query);
     CU_ASSERT_PTR_NOT_EQUAL(small, large);
     query.has = WEFT_NEED_AREA;
@@ -244,10 +243,10 @@ static int failures_at_scale;
 
 /* ---- at scale, by the model of latency and bandwidth (select.c) ---- */
 
-#define WORST_FEW 2.0   /* up to WEFT_COLL_RULE_RANKS ranks measurements decide, which know of folds, copies and oversubscribed CPUs */
+#define WORST_FEW 2.0   /* up to WEFT_COLL_RULE_RANKS ranks the measured bounds include reductions, copies, oversubscribed CPUs */
 #define WORST_MANY 1.3
 
-/* What an algorithm takes, in latencies, for x latencies' worth of bytes. Written from the algorithms, not from the table. */
+/* Time of an algorithm in latencies, for x latencies' worth of bytes. Derived from the algorithms, not from the table. */
 static double cost_of(const weft_coll_rule *rule, double p, double x)
 {
     double k = 0, floor_k = 0, all = p - 1;
@@ -309,7 +308,7 @@ static void test_scale(void)
                     if (factor > worst[is_many])
                         worst[is_many] = factor;
                     if (factor > (is_many ? WORST_MANY : WORST_FEW) && failures_at_scale++ < 5)
-                        fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times what is best\n", weft_coll_name(kind),
+                        fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times as long as the best\n", weft_coll_name(kind),
                                 (unsigned long long)bytes, p, rule->name, factor);
                 }
     printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_COLL_RULE_RANKS, worst[1]);
@@ -327,10 +326,10 @@ int main(int argc, char **argv)
         return 1;
     cases_open();
     suite = CU_add_suite("plans", NULL, NULL);
-    CU_add_test(suite, "the table answers everything and moves with the wire", test_table);
-    CU_add_test(suite, "by the model no choice is far from the best, to 65,536 ranks", test_scale);
-    CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; live, recorded, persistent", test_algorithms);
-    CU_add_test(suite, "many at once keep apart", test_many_at_once);
+    CU_add_test(suite, "every query has a rule; bounds depend on the wire", test_table);
+    CU_add_test(suite, "each choice is near the best by the model, to 65,536 ranks", test_scale);
+    CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; immediate, recorded, persistent", test_algorithms);
+    CU_add_test(suite, "many at once do not interfere", test_many_at_once);
     CU_basic_run_tests();
     printf("%llu trials, %llu of them hierarchical, %llu messages, %llu sends completed late, %llu unexpected, %llu turns\n",
            (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)model_total.messages,
