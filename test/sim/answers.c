@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * answers: an oracle for collectives. See answers.h.
+ * answers: see answers.h.
  */
 #include "test/sim/answers.h"
 
 #include <string.h>
 
-/* What rank r sends as its element i for rank `to` (0 where all get the same). */
+/* Element i that rank r sends to rank `to` (0 where all ranks receive the same). */
 static int64_t element(const question *question, int r, int to, uint64_t i)
 {
     return (int64_t)((question->salt + (uint64_t)r * 1000003 + (uint64_t)to * 77777) * (i * 2 + 1) & 0xffffffffffu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * answers: what the ranks of a collective give, and what each must find afterwards, worked out anew for every element.
+ * answers: input and expected output of a collective on every rank, computed for each element independently of the library.
  */
 #ifndef WEFT_TEST_SIM_ANSWERS_H
 #define WEFT_TEST_SIM_ANSWERS_H
@@ -17,11 +17,11 @@ typedef struct question {
     int root;
 } question;
 
-/* What the collective takes and gives, but for the plan's own arguments: count elements for each rank. */
+/* Arguments of the collective without those of its schedule: count elements for each rank. */
 weft_coll question_args(const question *question, int64_t *send, int64_t *receive, uint64_t count);
-/* Before the call: fills send, wipes receive; both have room for count elements of each rank, and one. */
+/* Before the call: fills send and clears receive. Both have space for count elements of each rank and one more. */
 void question_fill(const crew *crew, const question *question, int64_t *send, int64_t *receive, uint64_t count);
-/* The place of the first wrong element in receive, of those that this rank is to find; -1: all are right. */
+/* Returns the index of the first wrong element in receive, among those that this rank receives; -1: all correct. */
 int64_t question_wrong(const crew *crew, const question *question, const int64_t *receive, uint64_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * apps: MPI programs that pass messages: a ring, wildcards over synchronous sends, storms of nonblocking calls. See apps.h.
+ * apps: MPI programs with point-to-point messages: a ring, wildcards and synchronous sends, nonblocking calls. See apps.h.
  */
 #include "test/sim/apps.h"
 
@@ -45,7 +45,7 @@ uint64_t app_draw_bytes(uint64_t *state)
     return app_draw(state, below[app_draw(state, 8)]);
 }
 
-/* What MPI says of itself, before, between and after: each rank at its own time. */
+/* MPI's queries before, between and after MPI_Init and MPI_Finalize, at another time on each rank. */
 int app_stages(int rank, void *arg)
 {
     app_self about = {.rank = rank}, *self = &about;
@@ -76,7 +76,7 @@ int app_stages(int rank, void *arg)
     return 0;
 }
 
-/* A column goes round: every rank checks all of it, and stamps its own place. Strided on the way in, packed on the way out. */
+/* A column travels around the ring. Each rank verifies all of it and writes its element. Received strided, sent packed. */
 static int ring_lap(const app_self *self, uint8_t *column, int count, uint64_t name)
 {
     int next = (self->rank + 1) % self->size, before = (self->rank + self->size - 1) % self->size, got = -1;
@@ -131,7 +131,7 @@ static uint64_t wild_name(uint64_t round, int from, int tag, uint32_t nth)
     return round + (uint64_t)from * 64 + (uint64_t)tag * 8 + nth;
 }
 
-/* The next message of whoever: its sender's k-th of that tag must be the k-th that we see, and carry what it should. */
+/* Receives from any source: the message must be its sender's next one with that tag, with correct contents. */
 static int wild_take(const app_self *self, uint64_t name, uint32_t *seen, bool is_probed)
 {
     MPI_Status status, probed = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
@@ -155,7 +155,7 @@ static int wild_take(const app_self *self, uint64_t name, uint32_t *seen, bool i
     return 0;
 }
 
-/* All send three synchronous messages of each of two tags to `sink`, which takes whatever comes. */
+/* All ranks send three synchronous messages of each of two tags to `sink`, which receives with wildcards. */
 static int wild_round(const app_self *self, int sink, uint64_t name)
 {
     if (self->rank == sink) {
@@ -188,7 +188,7 @@ int app_wild(int rank, void *arg)
         int sink = (int)app_draw(&self->shared, (uint64_t)self->size);
         if (wild_round(self, sink, (self->what->seed * 100 + round) << 20))
             return 1;
-        APP_TRY(MPI_Barrier(MPI_COMM_WORLD)); /* the next sink's wildcards must not meet these */
+        APP_TRY(MPI_Barrier(MPI_COMM_WORLD)); /* the wildcards of the next sink must not match these messages */
     }
     APP_TRY(MPI_Finalize());
     return 0;
@@ -200,7 +200,7 @@ typedef struct flight {
     uint8_t *send, *receive;
 } flight;
 
-/* One of the four families that end requests. Statuses come in the order of requests. */
+/* Completes requests by one of the four families of calls. Statuses are in the order of requests. */
 static int storm_end(app_self *self, MPI_Request *reqs, MPI_Status *statuses, int n)
 {
     int left = n, index, flag = 0, done, indices[2 * STORM];
@@ -236,7 +236,7 @@ static int storm_end(app_self *self, MPI_Request *reqs, MPI_Status *statuses, in
 static int storm_start(app_self *self, flight *flights, MPI_Request *reqs, int *of, int *n)
 {
     for (int k = 0; k < 2 * STORM; k++) {
-        /* half of the ranks post their receives late */
+        /* half of the ranks post their receives after the sends */
         bool is_receive = (k < STORM) == (self->rank % 2 == 0);
         flight *one = &flights[k % STORM];
         if (is_receive && one->to == self->rank) {
@@ -276,7 +276,7 @@ static int storm_round(app_self *self, uint64_t name)
     MPI_Status statuses[2 * STORM];
     int of[2 * STORM], n = 0;
 
-    /* few tags: of a pair's equal ones the k-th send meets the k-th receive (MPI 5.0, 3.5) */
+    /* few tags: among a pair's messages with one tag the k-th send matches the k-th receive (MPI 5.0, 3.5) */
     for (int i = 0; i < STORM; i++)
         flights[i] = (flight){.from = (int)app_draw(&self->shared, (uint64_t)self->size),
                               .to = (int)app_draw(&self->shared, (uint64_t)self->size), .tag = (int)app_draw(&self->shared, 4),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * apps_comms: MPI programs of communicators and collectives. See apps.h.
+ * apps_comms: MPI programs with communicators and collectives. See apps.h.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "test/sim/apps.h"
 #include "test/sim/crew.h"
 
-/* What rank r gives as its element i for rank `to` (0 where all get the same). */
+/* Element i that rank r sends to rank `to` (0 where all ranks receive the same). */
 static int64_t element(uint64_t salt, int r, int to, int i)
 {
     return (int64_t)((salt + (uint64_t)r * 1000003 + (uint64_t)to * 77777) * ((uint64_t)i * 2 + 1) & 0xffffffffffu);
@@ -82,7 +82,7 @@ static int swaps(app_self *self, const coll *c)
     return 0;
 }
 
-/* Nobody is through before the last has come. */
+/* No rank leaves the barrier before the last one has entered. */
 static int barriers(app_self *self, const coll *c)
 {
     MPI_Request req;
@@ -101,7 +101,7 @@ static int barriers(app_self *self, const coll *c)
     return 0;
 }
 
-/* One collective of the kind that all ranks drew. */
+/* One collective of the drawn kind. */
 static int perform(app_self *self, MPI_Comm comm, uint64_t *shared)
 {
     static int (*const kinds[])(app_self *, const coll *) = {sums, casts, swaps, barriers};
@@ -132,12 +132,12 @@ int app_colls(int rank, void *arg)
     return 0;
 }
 
-/* A split by colors and keys that all ranks drew, so that each knows who must stand where. */
+/* A split by drawn colors and keys. The draws are equal on all ranks, so each knows the expected groups. */
 static int split(app_self *self, MPI_Comm *part, int *color)
 {
     int colors[64], keys[64], rank, size, want_rank = 0, want_size = 0;
     for (int r = 0; r < self->size; r++) {
-        colors[r] = (int)app_draw(&self->shared, 4) - 1; /* -1: in none */
+        colors[r] = (int)app_draw(&self->shared, 4) - 1; /* -1: in no group */
         keys[r] = (int)app_draw(&self->shared, 5) - 2;
     }
     *color = colors[self->rank];
@@ -160,8 +160,8 @@ static int split(app_self *self, MPI_Comm *part, int *color)
 
 enum { COMMS = 3, LONGEST = 9000 };
 
-/* Messages of one tag to the next rank of each communicator, received by wildcards, in the other order: none may cross over. The
- * duplicate's handle is freed while its messages fly (MPI 5.0, 7.4.3). */
+/* Messages with one tag to the next rank of each communicator, received by wildcards in another order: no message crosses communicators.
+ * The duplicate's handle is freed while its messages are in flight (MPI 5.0, 7.4.3). */
 static int cross(app_self *self, MPI_Comm comms[COMMS], uint64_t salt)
 {
     MPI_Request reqs[2 * COMMS];
@@ -201,7 +201,7 @@ static int cross(app_self *self, MPI_Comm comms[COMMS], uint64_t salt)
     return 0;
 }
 
-/* Sums on two communicators under way at once, begun in either order. */
+/* Reductions on two communicators in flight at once, started in either order. */
 static int both(app_self *self, MPI_Comm one, MPI_Comm other)
 {
     int64_t send[2] = {self->rank, 1}, receive[2] = {-1, -1};
@@ -225,7 +225,7 @@ static int comms_round(app_self *self, uint64_t salt)
     APP_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
     if (split(self, &comms[2], &color))
         return 1;
-    uint64_t part = self->shared + (uint64_t)(color + 1); /* the same draws in all of a color */
+    uint64_t part = self->shared + (uint64_t)(color + 1); /* the same draws on all ranks of a color */
     if (perform(self, comms[1], &self->shared) || (color >= 0 && perform(self, comms[2], &part)))
         return 1;
     if (both(self, comms[0], comms[1]) || cross(self, comms, salt))

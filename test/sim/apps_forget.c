@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * apps_forget: a program that frees nothing of what holds registered memory: persistent requests, of messages and of collectives,
- * started or not, and memory of MPI_Alloc_mem. MPI_Finalize gives it back: who runs this looks at the device and for leaks.
+ * apps_forget: a program that frees nothing that holds registered memory: persistent requests of messages and collectives, started or not,
+ * and memory of MPI_Alloc_mem. MPI_Finalize frees the registrations: the caller checks the device and leaks.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "test/sim/apps.h"
 #include "test/sim/crew.h"
 
-#define BYTES (96 << 10) /* beyond any eager limit */
+#define BYTES (96 << 10) /* longer than any eager limit */
 
 enum { SEND, RECEIVE, NEVER, COLLECTIVE, NEVER_EITHER, REQUESTS };
 
@@ -28,7 +28,7 @@ static int make(const app_self *self, uint8_t *out, uint8_t *in, uint8_t *all, M
     APP_TRY(MPI_Recv_init(in, BYTES, MPI_BYTE, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &requests[NEVER]));
     APP_TRY(MPI_Bcast_init(all, BYTES, MPI_BYTE, 0, comm, MPI_INFO_NULL, &requests[COLLECTIVE]));
     APP_TRY(MPI_Allreduce_init(out, all, BYTES, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[NEVER_EITHER]));
-    APP_TRY(MPI_Type_free(&two)); /* the requests hold both */
+    APP_TRY(MPI_Type_free(&two)); /* the requests hold references to both */
     APP_TRY(MPI_Comm_free(&comm));
     return 0;
 }
@@ -66,7 +66,7 @@ int app_forgetful(int rank, void *arg)
         APP_TRY(MPI_Alloc_mem(BYTES, MPI_INFO_NULL, &forgotten));
         rc = use(self, memory, memory + BYTES, memory + 2 * BYTES);
         rc = MPI_Finalize() || rc;
-        weft_mpi_free_mem(forgotten); /* the block itself is the user's: it would be told as a leak of this test */
+        weft_mpi_free_mem(forgotten); /* the block is the user's: otherwise the leak checker would report it */
     }
     free(memory);
     return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * colls: random collectives between simulated ranks, blocking and not, each result checked in full.
+ * colls: random collectives between simulated ranks, blocking and nonblocking; every result is verified in full.
  */
 #include <stdlib.h>
 

@@ -123,7 +123,7 @@ int crew_barrier(crew *crew)
     return rc ? crew_fail(crew, "barrier: %s", weft_fail_text(rc)) : 0;
 }
 
-/* The leak checker's, where one is linked. */
+/* of the leak checker, if linked */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * crew: what simulated whole-library runs share: a world over the simulator's boot with two channels, and message patterns that
- * name their message, so that a byte in the wrong place tells where it came from.
+ * crew: shared by runs of the whole library: a world over the simulator's boot with two channels, and message patterns that identify their
+ * message, so that a misplaced byte shows its origin.
  */
 #ifndef WEFT_TEST_SIM_CREW_H
 #define WEFT_TEST_SIM_CREW_H
@@ -20,12 +20,12 @@
 typedef struct crew {
     int rank, size;
     weft_world *world;
-    weft_chan *chan; /* the test's messages */
-    weft_team team;  /* collectives, with a channel of their own */
+    weft_chan *chan; /* messages of the test */
+    weft_team team;  /* collectives, on a channel of their own */
     uint64_t random;
 } crew;
 
-/* Opens this rank's world; a nonzero rc is a failure of the run. */
+/* Opens this rank's world. A nonzero result is a failure of the run. */
 int crew_open(crew *crew, uint64_t seed);
 int crew_close(crew *crew);
 int crew_barrier(crew *crew);
@@ -33,17 +33,16 @@ const weft_type *crew_type(uint32_t handle);
 uint64_t crew_random(uint64_t *state);
 
 void crew_fill(uint8_t *to, uint64_t name, uint64_t bytes);
-/* The offset of the first wrong byte, or bytes. */
+/* Returns the offset of the first wrong byte, or bytes if none. */
 uint64_t crew_wrong(const uint8_t *at, uint64_t name, uint64_t bytes);
 
-/* Messages whose bytes were wrong, or that came where they should not: counted by crew_fail_wrong. */
+/* Number of messages with wrong bytes or in the wrong place, counted by crew_fail_wrong. */
 extern uint32_t crew_wrongs;
 int crew_fail_wrong(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints where and returns 1, for `return crew_fail(...)`. */
+/* Prints the place; returns 1, for `return crew_fail(...)`. */
 int crew_fail(const crew *crew, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Around runs that are meant to fail: what they say on stderr is not for the reader, and what ranks that fail or die in the
- * middle leave is not for the leak checker. */
+/* Around runs that must fail: suppresses stderr and the leak checker, for ranks that fail or end early. */
 int crew_hush(void);
 void crew_speak(int kept);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * damage: collectives whose messages are damaged or cut on their way (WEFT_CHECKSUM; counts that do not fit). Errors that leave
- * the message delivered end no schedule: every rank ends every call, who got damage says so, so does everyone whose result was
- * made of it, and the next call finds all ranks in step.
- *     damage HOW PROFILE RANKS SEED    replays one run (HOW: flips, cuts, calls, making, stopping)
- * Which seeds: seeds.h.
+ * damage: collectives whose messages are corrupted or truncated (WEFT_CHECKSUM; counts that do not match). Errors that leave messages
+ * delivered end no schedule: every rank ends every call, all ranks whose result is affected return the error, and the next call finds all
+ * ranks in step.
+ *    damage HOW PROFILE RANKS SEED    replays one run (HOW: flips, cuts, calls, making, stopping)
+ * Seeds: see seeds.h.
  */
 #include "test/sim/damage.h"
 
@@ -26,9 +26,9 @@ enum way { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
 
 typedef struct call {
     question of;
-    uint64_t count, mine; /* what the others give and take for each rank; what we do */
+    uint64_t count, mine; /* count: elements for each rank on the others; mine: on this rank */
     int64_t *send, *receive;
-    weft_req *req; /* a persistent one */
+    weft_req *req; /* persistent request */
 } call;
 
 static bool is_right(const crew *crew, const call *call)
@@ -105,12 +105,12 @@ static uint64_t draw_count(const damage *damage, uint64_t *state)
     uint64_t length = crew_random(state) % 8;
     if (length < 4)
         return 1 + crew_random(state) % 20;
-    if (length < 6 || damage->is_cut) /* at all counts that ranks may differ in, the same algorithm is chosen */
+    if (length < 6 || damage->is_cut) /* for all counts that ranks may pass the same algorithm is selected */
         return 500 + crew_random(state) % 400;
     return crew_random(state) % (length == 6 ? 3000 : 12000);
 }
 
-/* The same draws on every rank, but for what one rank counts. */
+/* The same draws on every rank, except the count of one rank. */
 static call draw_call(const crew *crew, const damage *damage, uint64_t *state)
 {
     call call;
@@ -126,7 +126,7 @@ static call draw_call(const crew *crew, const damage *damage, uint64_t *state)
     return call;
 }
 
-/* All wait for the last, who makes the network sound. */
+/* Waits for all ranks; the last one makes the network reliable. */
 static void meet(crew *crew, damage *damage)
 {
     if (++damage->arrived == (uint32_t)crew->size)
@@ -137,7 +137,7 @@ static void meet(crew *crew, damage *damage)
     }
 }
 
-/* Nobody leaves before it has taken what others had to say: each knows each. */
+/* No rank leaves before it has received the other ranks' reports. */
 static int greet_all(crew *crew)
 {
     int rc = 0;
@@ -206,7 +206,7 @@ static int run(damage_program *what, bool is_cut, const char *profile, uint32_t 
     setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
     setenv("WEFT_CREDIT_KIB", seed % 3 ? "1024" : "16", 1);
     setenv("WEFT_CHECKSUM", !is_cut || seed % 2 ? "1" : "0", 1);
-    setenv("WEFT_LOG", what == damage_stopping ? "warn" : "error", 1); /* checks of frames that are flipped are a warning each */
+    setenv("WEFT_LOG", what == damage_stopping ? "warn" : "error", 1); /* each corrupted frame is logged as a warning */
     weft_knobs_load(false);
     int rc = weft_sim_run(&config, what, damage);
     weft_knob.checksum = false;
@@ -227,8 +227,8 @@ static const struct {
 };
 enum { HOWS = sizeof hows / sizeof *hows };
 
-/* Nobody waits for ever, and nobody is given wrong data without a word. Which counts fit is not for others to see: a rank whose
- * data came out of somebody's cut message is not told. */
+/* No rank waits forever, and no wrong result is returned without an error. Only a rank whose own count does not match is certain to
+ * detect it: a rank with data of a truncated message is not told. */
 static bool is_well(int how, int rc, const damage *damage, const weft_sim_report *report)
 {
     if (hows[how].may_abort && report->aborted)
@@ -236,7 +236,7 @@ static bool is_well(int how, int rc, const damage *damage, const weft_sim_report
     return rc == 0 && !report->deadlocked && !damage->untrue && (damage->is_cut || !damage->silent);
 }
 
-/* What runs leave that end in the middle the leak checker reads through in the end: a thousand of them take it five minutes. */
+/* The leak checker would scan the remains of aborted runs: five minutes for a thousand of them. */
 #ifdef __SANITIZE_ADDRESS__
 #define LEFT_MAX 100
 #else
@@ -279,7 +279,7 @@ static void cuts(void) { run_how(1); }
 static void calls(void) { run_how(2); }
 static void making(void) { run_how(3); }
 
-/* Leaks of members that are left in the middle are not for the leak checker. */
+/* Leaks of members that were aborted are not reported to the leak checker. */
 static void stopping(void)
 {
     char text[4000] = "";
@@ -300,7 +300,7 @@ static void stopping(void)
         fprintf(stderr, "    %d, %s; said: %s\n", rc, report.text, text);
 }
 
-/* The sanitizers' word for a request that is too large is an end, malloc's is NULL. */
+/* For too large requests the sanitizers abort by default; malloc returns NULL. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__tsan_default_options(void) __attribute__((visibility("default")));
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }

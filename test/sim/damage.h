@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * damage: what the runs of damage.c and the MPI programs of damage_mpi.c share.
+ * damage: shared by the runs of damage.c and the MPI programs of damage_mpi.c.
  */
 #ifndef WEFT_TEST_SIM_DAMAGE_H
 #define WEFT_TEST_SIM_DAMAGE_H
@@ -8,18 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a run saw; all ranks are fibres of one thread. */
+/* Observations of a run; all ranks are fibres of one thread. */
 typedef struct damage {
     uint64_t seed;
-    bool is_cut;      /* one rank of each call asks for other counts; else the network flips bits */
-    uint32_t arrived; /* at the meetings of all ranks */
+    bool is_cut;      /* one rank of each call passes other counts; else the network flips bits */
+    uint32_t arrived; /* ranks that have arrived at meetings */
     uint32_t calls, told, wrong;
-    uint32_t silent;  /* results that are wrong, of calls that said nothing */
-    uint32_t untrue;  /* errors that are not those of damage, or told to an error handler not once */
+    uint32_t silent;  /* wrong results of calls that returned no error */
+    uint32_t untrue;  /* errors of another class, or not reported to an error handler exactly once */
 } damage;
 
 typedef int damage_program(int rank, void *damage);
-/* MPI programs: collectives under flips and after them; the making of communicators under flips; a call that cannot be done. */
+/* MPI programs: collectives while bits are flipped and afterwards; communicator creation while bits are flipped; a call that cannot be
+ * performed. */
 damage_program damage_calls, damage_making, damage_stopping;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * damage_mpi: MPI programs whose messages are damaged. See damage.h.
+ * damage_mpi: MPI programs whose messages are corrupted. See damage.h.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@ typedef struct program {
     uint32_t met;
     MPI_Request kept[KINDS];
     int64_t *send, *receive;
-    int count, root; /* of the present call */
+    int count, root; /* of the current call */
     uint64_t salt;
 } program;
 
-static int handled[64]; /* by rank: calls of our error handler */
+static int handled[64]; /* by rank: calls of the error handler */
 
 static void count_error(MPI_Comm *comm, int *code, ...)
 {
@@ -32,7 +32,7 @@ static void count_error(MPI_Comm *comm, int *code, ...)
     handled[weft_sim_rank()]++;
 }
 
-/* All wait for the last, who makes the network sound or not. */
+/* Waits for all ranks; the last one switches the network's faults on or off. */
 static int meet(program *p, bool is_sound)
 {
     damage *damage = p->damage;
@@ -80,7 +80,7 @@ static void fill(program *p, int kind)
         memcpy(p->receive, p->send, (size_t)p->count * sizeof *p->receive);
 }
 
-/* Bcast, allreduce, allgather; called as a user does, in one of three ways. */
+/* Bcast, allreduce or allgather, called in one of three ways. */
 static int perform(program *p, int kind, int way)
 {
     MPI_Request req = MPI_REQUEST_NULL;
@@ -120,7 +120,7 @@ static void draw(program *p, int *kind, int *way)
     p->salt = crew_random(shared) >> 24;
 }
 
-/* One error handler's run for each call that fails, with the class of damage. */
+/* Each failed call runs the error handler once, with the class of data corruption. */
 static void hurt_call(program *p)
 {
     damage *damage = p->damage;
@@ -144,7 +144,7 @@ static int sound_call(program *p, app_self *self)
     return is_right(p, kind) ? 0 : app_fail(self, "kind %d, way %d is wrong after the damage", kind, way);
 }
 
-/* The first call agrees on how to go on: before that, no bit is flipped. */
+/* No bit is flipped in the first call, in which the members agree on a node area. */
 static int begin(program *p, void *arg)
 {
     app_self *self = &p->self;
@@ -187,7 +187,7 @@ int damage_calls(int rank, void *arg)
     return 0;
 }
 
-/* What members tell each other to make a communicator decides which steps each takes: where that is damaged the job ends. */
+/* The members' messages in communicator creation decide their next steps: if corrupted, the job ends. */
 int damage_making(int rank, void *arg)
 {
     program p;
@@ -200,7 +200,7 @@ int damage_making(int rank, void *arg)
         int value = 1;
         APP_TRY(MPI_Comm_dup(MPI_COMM_WORLD, &twin));
         APP_TRY(MPI_Comm_split(MPI_COMM_WORLD, self->rank % 2, -self->rank, &part));
-        MPI_Bcast(&value, 1, MPI_INT, 0, part); /* the first one agrees too */
+        MPI_Bcast(&value, 1, MPI_INT, 0, part); /* the first call agrees on a node area too */
         APP_TRY(MPI_Comm_free(&part));
         APP_TRY(MPI_Comm_free(&twin));
     }
@@ -212,14 +212,14 @@ int damage_making(int rank, void *arg)
     return 0;
 }
 
-/* A collective that cannot be performed here at all: its members are left waiting, which is said once. */
+/* A collective that cannot be performed on this rank: the other members keep waiting, which is reported once. */
 int damage_stopping(int rank, void *arg)
 {
     program p;
     app_self *self = &p.self;
     MPI_Comm twin;
     MPI_Request req;
-    MPI_Count max = (MPI_Count)1 << 58; /* more memory than there are addresses */
+    MPI_Count max = (MPI_Count)1 << 58; /* larger than the address space */
     int class;
     (void)rank;
     if (begin(&p, arg))
@@ -234,7 +234,7 @@ int damage_stopping(int rank, void *arg)
     }
     free(p.send);
     free(p.receive);
-    APP_TRY(MPI_Barrier(MPI_COMM_WORLD)); /* that one has stopped nowhere */
+    APP_TRY(MPI_Barrier(MPI_COMM_WORLD)); /* the failed call has not stopped this communicator */
     APP_TRY(MPI_Finalize());
     return 0;
 }

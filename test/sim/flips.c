@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flips: messages over networks that flip bits, checked from end to end or not. With checksums every damaged message is told as
- * an error that names its source, tag and the very byte, and no other is; without them the same bits arrive unseen.
- *     flips PROFILE WAY CHECKED SEED    replays one run (WAY: copy, get, halves, put; CHECKED: 0 or 1)
+ * flips: messages over networks that flip bits, with and without end-to-end checksums. With checksums every corrupted message, and no
+ * other, is an error that names source, tag and byte. Without them the same corruption arrives unnoticed.
+ *    flips PROFILE WAY CHECKED SEED    replays one run (WAY: copy, get, split, put; CHECKED: 0 or 1)
  */
 #include <CUnit/Basic.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #define MESSAGES 120
 
-/* What a run saw; both ranks are fibres of one thread. */
+/* Observations of a run; both ranks are fibres of one thread. */
 typedef struct tally {
     uint64_t seed;
     uint32_t damaged, cut, told, told_of_cut, told_of_sum, located, misplaced, missed, untrue;
@@ -29,7 +29,7 @@ static uint64_t bytes_of(uint64_t *state)
     return crew_random(state) % below[crew_random(state) % 7];
 }
 
-/* How many bits differ, and which byte is the first. */
+/* Counts differing bits; sets the first differing byte. */
 static uint32_t compare(const uint8_t *got, const uint8_t *sent, uint64_t bytes, uint64_t *first)
 {
     uint32_t bits = 0;
@@ -42,14 +42,14 @@ static uint32_t compare(const uint8_t *got, const uint8_t *sent, uint64_t bytes,
     return bits;
 }
 
-/* Of an eager message all is summed, also what found no room. */
+/* The csum of an eager message covers all of it, truncated or not. */
 static bool is_behind(const char *text, uint64_t room)
 {
     const char *at = strstr(text, "of its byte ");
     return at && strtoull(at + 12, NULL, 10) >= room;
 }
 
-/* The text of an error must name the message, and the byte when a single bit is wrong. */
+/* The error text must name the message, and the byte if a single bit is wrong. */
 static void judge_text(tally *tally, int tag, uint64_t bytes, uint64_t room, uint32_t bits, uint64_t first)
 {
     char message[80], byte[40];
@@ -66,7 +66,7 @@ static void judge_text(tally *tally, int tag, uint64_t bytes, uint64_t room, uin
     tally->located += bits == 1;
 }
 
-/* A receive of `room` bytes. One that is cut has seen the damage to what it got first, and that it is cut only then. */
+/* A receive of `room` bytes. A truncated message reports corruption of its received part, or else the truncation. */
 static void judge(tally *tally, int rc, int tag, const uint8_t *got, const uint8_t *sent, uint64_t bytes, uint64_t room)
 {
     uint64_t first;
@@ -78,12 +78,12 @@ static void judge(tally *tally, int rc, int tag, const uint8_t *got, const uint8
         tally->told_of_cut += bytes > room && bits;
         judge_text(tally, tag, bytes, room, bits, first);
     } else if (rc != (bytes > room ? WEFT_E_TRUNCATE : 0)) {
-        tally->untrue++; /* no other error is due */
+        tally->untrue++; /* no other error is expected */
     }
     tally->missed += bits > 0 && rc != WEFT_E_CORRUPT;
 }
 
-/* Strided on one side or both by the seed: gaps of one byte. */
+/* Strided on one side or both, by the seed: gaps of one byte. */
 static int type_of(tally *tally, uint64_t *state, uint64_t bytes, const weft_type **type, weft_type **made)
 {
     *made = NULL;
@@ -160,7 +160,7 @@ static const struct {
 } ways[] = {{"copy", WEFT_RNDV_SCHEME_COPY}, {"get", WEFT_RNDV_SCHEME_GET}, {"split", WEFT_RNDV_SCHEME_SPLIT},
           {"put", WEFT_RNDV_SCHEME_PUT}};
 
-/* Every flipped bit of a frame or a move, by every way, is found, named and placed; nothing else is. */
+/* By every protocol, each flipped bit of a frame or rma is detected and located; nothing else is reported. */
 static void all_are_found(void)
 {
     static const char *const profiles[] = {"flipped", "spoiled", "tainted"};
@@ -189,13 +189,13 @@ static void all_are_found(void)
                    sum.cut, sum.told_of_cut);
             CU_ASSERT(sum.missed == 0 && sum.misplaced == 0 && sum.untrue == 0);
             CU_ASSERT(sum.told == sum.damaged + sum.told_of_sum && sum.told <= flips);
-            if (p != 1 || w == 1 || w == 2) /* there moves are spoiled only, and nothing moves by copy, nor by put without keys */
+            if (p != 1 || w == 1 || w == 2) /* in these profiles only rma is corrupted, and copy, or put without rkeys, uses none */
                 CU_ASSERT(sum.damaged > 5 && sum.located > 5 && sum.told_of_cut > 0 && 2 * sum.told > flips);
         }
 }
 
-/* A wrong header, or a wrong word in a control frame, ends the job before anything is done with it, with a text that tells where.
- * A frame that nobody reads before the end is not missed. */
+/* A corrupted header, or a corrupted word in a control frame, ends the job before the frame is handled, with a text that names the
+ * place. A frame that is never received is not missed. */
 static void headers_are_found(void)
 {
     uint32_t flipped = 0, found = 0, placed = 0, unread = 0;
@@ -222,7 +222,7 @@ static void headers_are_found(void)
     CU_ASSERT(found + unread == flipped && found > 100 && unread < 20 && placed > found / 2);
 }
 
-/* The same networks without checksums: the damage arrives, and nobody says a word. */
+/* The same networks without checksums: corruption arrives without an error. */
 static void unseen_without(void)
 {
     static const struct {
@@ -242,7 +242,7 @@ static void unseen_without(void)
     }
 }
 
-/* Sound networks: not one false alarm. */
+/* Reliable networks: no false alarm. */
 static void none_where_none_is(void)
 {
     static const char *const profiles[] = {"calm", "storm", "narrow", "torn", "copyonly", "tiny", "wild", "kernel", "lopsided",

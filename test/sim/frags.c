@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frags: eager messages in fragments, over ports that refuse frames midway: expected ones, unexpected ones that a probe must not see before
- * they are whole, receives that are too short, in the order in which they were sent; and that fragments are sent only
- * to who waits.
+ * frags: eager messages in fragments, over ifaces that defer frames midway: expected and unexpected messages (a probe sees only complete
+ * ones), truncated ones, in send order. Fragments are sent only to a peer that waits.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #define TURNS 120
 #define MAX 3000
 
-enum { ANSWERS, STREAM, EXCHANGE, PATTERNS }; /* a message after each other's; one way only; both at the same time */
+enum { ANSWERS, STREAM, EXCHANGE, PATTERNS }; /* ping-pong; one direction; both directions at once */
 
 static struct {
     uint64_t frames, again; /* of rank 0 */
@@ -50,11 +49,11 @@ static int give(crew *crew, int to, int turn, uint8_t *buf)
     int rc;
     crew_fill(buf, (uint64_t)turn, bytes);
     rc = weft_send_standard(buf, bytes, crew_type(CREW_BYTE), to, turn, crew->chan);
-    memset(buf, 0xee, bytes); /* it is ours again */
+    memset(buf, 0xee, bytes); /* the buffer may be reused */
     return rc;
 }
 
-/* Both send first. */
+/* Both ranks send first. */
 static int exchange(crew *crew, int other, int turn, uint8_t *out, uint8_t *in)
 {
     uint64_t bytes = bytes_of(turn);
@@ -122,11 +121,11 @@ static void test_whole(void)
                 frames += pattern == ANSWERS ? seen.frames : 0;
                 again += seen.again;
             }
-    CU_ASSERT(frames > 4 * 8 * TURNS * 2); /* else they were not in fragments */
-    CU_ASSERT(again > 100);               /* nor refused midway */
+    CU_ASSERT(frames > 4 * 8 * TURNS * 2); /* else they were not sent in fragments */
+    CU_ASSERT(again > 100);               /* else no fragment was deferred */
 }
 
-/* A message leaves whole that follows another without a word from the peer. */
+/* A message that follows another without a frame from the peer is not split. */
 static void test_stream(void)
 {
     CU_ASSERT(run("calm", 3, STREAM) == 0);
@@ -135,7 +134,7 @@ static void test_stream(void)
     CU_ASSERT(seen.frames > 3 * TURNS);
 }
 
-/* A peer that has not taken the last message does not wait for this one, whatever else came from it: it is busy with its own. */
+/* A peer that has not received the last message does not wait for this one, whatever other frames it has sent: it is busy. */
 static void test_busy(void)
 {
     weft_peer peer = {.frag = 1024, .credit = 100, .credit_full = 100};

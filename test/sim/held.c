@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * held: messages that a port reads in the users' buffers: nobody copies them on their way out, eager or by rendezvous; and a burst that
- * runs out of credit finds what came back in the meantime. That bodies stay as they are while they are held the simulator itself sees to
- * (test/transports/sim), in every run over its profile `holding`.
- *     held        runs all
+ * held: messages that an iface reads from the users' buffers (zcopy): they are not copied on their way out, eager or by rendezvous. A burst
+ * that runs out of credit uses credit returned meanwhile. The simulator verifies in every run over its profile `holding` that held bodies
+ * do not change.
+ *    held        runs all
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 #include "test/sim/crew.h"
 
 #define BURST 64
-#define BYTES 2000 /* fits a frame; a window of 16 KiB takes eight */
+#define BYTES 2000 /* fits a frame; a window of 16 KiB holds eight */
 #define LONG_BYTES ((uint64_t)100000)
 
 static struct {
-    uint64_t eager, copied, held; /* by the sender, of the burst, of the long one */
+    uint64_t eager, copied, held; /* eager messages; copied bytes of the burst; zcopy sends of the long message */
     uint64_t long_copied, blocking_copied;
-    bool by_plan;                 /* the burst does not come straight from a program's call */
+    bool by_plan;                 /* the burst is sent by a schedule, not directly by a program's call */
 } seen;
 
 static int burst_out(crew *crew, const uint8_t *sent)
@@ -29,7 +29,7 @@ static int burst_out(crew *crew, const uint8_t *sent)
     for (int i = 0; i < BURST && !rc; i++)
         rc = seen.by_plan ? weft_isend(crew->chan, 1, i, sent + i, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &reqs[i])
                           : weft_isend_standard(sent + i, BYTES, crew_type(CREW_BYTE), 1, i, crew->chan, &reqs[i]);
-    seen.eager = *eager - before; /* without what goes out while we wait */
+    seen.eager = *eager - before; /* without messages sent while waiting */
     for (int i = 0; i < BURST && !rc; i++) {
         rc = weft_req_wait(reqs[i]);
         weft_req_free(reqs[i]);
@@ -53,8 +53,8 @@ static int burst_in(crew *crew, uint8_t *buf, const uint8_t *sent, weft_req **re
 static int send_side(crew *crew, const uint8_t *sent)
 {
     uint64_t *counters = crew->world->workers[0]->counters, copied = counters[WEFT_COUNT_BYTES_COPIED];
-    int rc = weft_send(crew->chan, 1, BURST + 2, sent, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* the first one makes acquaintance */
-    rc = rc ? rc : weft_send(crew->chan, 1, BURST + 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* while there is credit */
+    int rc = weft_send(crew->chan, 1, BURST + 2, sent, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* connects */
+    rc = rc ? rc : weft_send(crew->chan, 1, BURST + 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* with credit */
     seen.blocking_copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
     copied = counters[WEFT_COUNT_BYTES_COPIED];
     rc = rc ? rc : burst_out(crew, sent);
@@ -100,7 +100,7 @@ static int run(uint64_t seed, uint32_t delay_ns)
     weft_sim_config config = {.ranks = 2, .seed = seed, .profile = &profile, .report = &report};
     int rc;
     profile.held_permille = 1000;
-    profile.again_permille = profile.flow_frames = 0; /* refusals lead other ways, which the runs by seed take */
+    profile.again_permille = profile.flow_frames = 0; /* deferred frames use other code paths, which the runs by seed cover */
     profile.delay_ns = delay_ns;
     weft_knobs_load(false);
     weft_knob.rndv_scheme = WEFT_RNDV_SCHEME_COPY;
@@ -119,7 +119,7 @@ static void nothing_is_copied(void)
     }
 }
 
-/* A blocking send is over at once where there is room, whatever its receiver does. */
+/* A blocking send returns at once while there is credit, whatever its receiver does. */
 static void blocking_is_copied(void)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -128,10 +128,10 @@ static void blocking_is_copied(void)
     }
 }
 
-/* A window of eight, of which half comes back at a time. */
+/* A window of eight messages, of which half is returned at a time. */
 static void credit_is_found(void)
 {
-    uint64_t eager = 0; /* of 1,280; 160 at most when nobody looks */
+    uint64_t eager = 0; /* of 1,280; at most 160 if the sender does not poll */
     for (uint64_t seed = 1; seed <= 20; seed++) {
         CU_ASSERT(run(seed, 50) == 0);
         eager += seen.eager;
@@ -139,7 +139,7 @@ static void credit_is_found(void)
     CU_ASSERT(eager > 200);
 }
 
-/* A plan may send from inside of a poll, where nobody polls again. */
+/* A schedule may send inside a poll, where no further poll is made. */
 static void not_by_plans(void)
 {
     seen.by_plan = true;

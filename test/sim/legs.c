@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fragments: rendezvous in segments while things go wrong in the middle: the pair loses its right to move when some segments are lent
- * already; a put fails while the sender's next segments are still being asked for. Both sides must end.
- *     fragments        runs all; a deadlock is a failure
+ * legs: rendezvous in fragments with failures midway: rma becomes impossible between the pair when some fragments are exposed already; a
+ * put fails while the sender still requests fragments. Both sides must end.
+ *    legs        runs all; a deadlock is a failure
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include "base/status.h"
 #include "test/sim/crew.h"
 
-#define BYTES ((uint64_t)4 << 20) /* sixteen segments, where memory is pinned */
+#define BYTES ((uint64_t)4 << 20) /* sixteen fragments, if memory is registered */
 
 static struct {
-    bool refuses;       /* the receiver is told in the middle that this pair may not move */
-    uint32_t fails_at;  /* the sender's put of this number fails; 0: none */
+    bool refuses;       /* midway, rma becomes impossible for this pair at the receiver */
+    uint32_t fails_at;  /* number of the sender's put that fails; 0: none */
     uint32_t puts;
     int code[2];
     bool is_right;
@@ -53,7 +53,7 @@ static int program(int rank, void *arg)
     int rc = crew_open(&crew, 1);
     (void)arg;
     crew_fill(sent, 7, BYTES);
-    rc = rc ? rc : crew_barrier(&crew); /* they have met: a port is found by its table */
+    rc = rc ? rc : crew_barrier(&crew); /* both are connected: an iface is found by its ops */
     if (!rc && rank == 0) {
         weft_peer *peer = crew.world->workers[0]->peers[1];
         weft_iface *iface = peer->ep->iface;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * manners: does the simulator really do what its profiles say? Ports alone, without the library: each fault is looked at from
- * both ends, and with the fault left out the same look finds nothing. Else whole-library runs over these profiles would show
- * nothing.
+ * manners: the simulator does what its profiles say. Ifaces alone, without the library: each fault is observed from both ends, and without
+ * the fault the same observation finds nothing. The runs of the whole library over these profiles depend on this.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -130,8 +129,8 @@ static int send_one(uint32_t from, uint32_t to)
     return weft_sim_ops.send(now.sides[from].iface, now.sides[from].eps[to], &frame);
 }
 
-/* Watches lines of `to` change from 0 to 1: how often a later line stood there before an earlier one, and how often that was so
- * before the end was told. */
+/* Observes lines of `to` change from 0 to 1. Counts later lines written before an earlier one, and those of them before the end was
+ * notified. */
 static uint32_t gaps_seen(const uint8_t *to, uint64_t bytes)
 {
     uint32_t gaps = 0;
@@ -204,7 +203,7 @@ static void limits_hold(void)
     }
 }
 
-/* Twenty moves of one flow: how many overtook an older one. */
+/* Among twenty rma of one flow, counts those that overtook an older one. */
 static uint64_t overtaken(uint8_t rails)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 8000, .rails = rails};
@@ -227,7 +226,7 @@ static void rails_overtake(void)
     CU_ASSERT(overtaken(0) > 3);
 }
 
-/* The longest silence on a link that is fed all the time. */
+/* Longest idle time on a link that always has data. */
 static uint64_t longest_silence(uint32_t flap_ns)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 500, .flap_every_ns = flap_ns ? 40000 : 0, .flap_ns = flap_ns};
@@ -261,7 +260,7 @@ static void queues_fill(void)
     for (uint64_t i = 0; i < 3; i++)
         CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
     for (int i = 0; i < 100; i++)
-        weft_sim_ops.poll(now.sides[1].iface, 16); /* time passes, all is over there, but nobody looked here */
+        weft_sim_ops.poll(now.sides[1].iface, 16); /* time passes and all completes, but this side was not polled */
     CU_ASSERT(start(false, NULL, &theirs, 0, 100) == WEFT_AGAIN);
     CU_ASSERT(counted(WEFT_SIM_QUEUE_FULL) == 1 && now.sides[0].ended == 0);
     weft_sim_ops.poll(now.sides[0].iface, 1);
@@ -287,7 +286,7 @@ static void arms_are_refused(void)
     net_close();
 }
 
-/* Of many arrivals at an armed port, some ring and some do not; then the wakeup says within which time to look. */
+/* Of many arrivals at an armed iface some raise the wakeup and some do not; then the wakeup states within which time to poll. */
 static void some_do_not_ring(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .unrung_permille = 300, .timer_ns = 7000};
@@ -321,11 +320,11 @@ static void ways_break(void)
     }
     for (int i = 0; i < 1000; i++)
         turn();
-    CU_ASSERT(refused == 1 && posted > 0 && now.sides[0].ended == posted); /* each told, also those that failed */
+    CU_ASSERT(refused == 1 && posted > 0 && now.sides[0].ended == posted); /* each completion is reported, also of failed operations */
     CU_ASSERT(now.sides[0].last_rc == WEFT_E_PEER && counted(WEFT_SIM_CUT) == 1);
     CU_ASSERT(now.sides[0].lost == 1 && now.sides[1].lost == 1 && now.sides[2].lost == 0);
     CU_ASSERT(send_one(1, 0) == WEFT_E_PEER);
-    CU_ASSERT(send_one(2, 0) == 0 && send_one(2, 1) == 0); /* others go on */
+    CU_ASSERT(send_one(2, 0) == 0 && send_one(2, 1) == 0); /* operations to others continue */
     for (int i = 0; i < 1000; i++)
         turn();
     CU_ASSERT(now.sides[0].arrived == 1 && now.sides[1].arrived == 1);
@@ -373,7 +372,7 @@ static void *map_and_unmap(void *arg)
     return NULL;
 }
 
-/* A helper maps while moves ask keys; what that costs is paid at the port's next poll. */
+/* A helper thread registers while rma requests rkeys; the next poll of the iface is charged for the registration. */
 static void any_thread_maps(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .pins = true, .pin_ns = 10};

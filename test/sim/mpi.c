@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi: MPI programs on simulated networks, by seed: generated entries, objects, engine and plans, all of it in one process.
- *     mpi [TEXT]                        the tests whose name contains TEXT
- *     mpi PROGRAM PROFILE RANKS SEED    replays one run
- * Which seeds: seeds.h.
+ * mpi: MPI programs on simulated networks, by seed: entry points, objects, p2p and collectives in one process.
+ *    mpi [TEXT]                        the tests whose name contains TEXT
+ *    mpi PROGRAM PROFILE RANKS SEED    replays one run
+ * Seeds: see seeds.h.
  */
 #include <CUnit/Basic.h>
 #include <inttypes.h>
@@ -32,8 +32,7 @@ static app_program *find(const char *name)
     return NULL;
 }
 
-/* As a user does: MPI_Init reads the environment. Which way large messages go, how they are pinned, whether they are checked is
- * told by the seed, never by what a clock measured. */
+/* MPI_Init reads the environment, as for users. The seed, never a measured time, sets protocols, registration and checksums. */
 static void choose_knobs(uint64_t seed)
 {
     static const char *const ways[] = {"copy", "get", "split", "put"};
@@ -55,7 +54,7 @@ static int run(app_program *what, weft_sim_config *config, const char *profile, 
     return weft_sim_run(config, what, &app);
 }
 
-/* A test is named "program profile". */
+/* Test names are "program profile". */
 static void run_named(void)
 {
     static const uint32_t sizes[] = {2, 3, 1, 5, 8, 4};
@@ -83,9 +82,9 @@ static void run_named(void)
     CU_ASSERT(frames > 0 || strncmp(name, "stages", 6) == 0);
 }
 
-/* Networks with a fault that no contract allows: most runs must notice, else the runs above show nothing. Each fault with
- * programs that can meet it: only eager frames come twice (and a collective's tag never comes again, so that its double matches
- * nothing), and only who sleeps can miss a wakeup. */
+/* Networks with a fault that violates the contract: most runs must detect it, or the runs above prove nothing. Each fault runs programs
+ * that can meet it: only eager frames are duplicated (a collective's tag is not reused, so its duplicate matches nothing), and only
+ * ranks that sleep can miss a wakeup. */
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
@@ -106,7 +105,7 @@ static void faults_are_noticed(void)
     }
 }
 
-/* A rank dies at its k-th call of the contract: MPI_ERRORS_ARE_FATAL ends the others, or they were done with it. Nobody hangs. */
+/* A rank ends at its k-th call of the contract: MPI_ERRORS_ARE_FATAL ends the others, unless they are done with it. No rank hangs. */
 static void death_ends_the_job(void)
 {
     static const char *const profiles[] = {"calm", "slow", "kernel"}, *const names[] = {"storm", "colls"};
@@ -140,7 +139,7 @@ static int wrong_call(int rank, void *arg)
     return MPI_Finalize();
 }
 
-/* A fatal error on one rank is the end of all, with its class as code and its reason. */
+/* A fatal error on one rank ends all, with its class as exit code and its reason. */
 static void errors_are_fatal(void)
 {
     weft_sim_report report;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pincost: what the first, second and third transfer from and into a buffer cost with each way of pinning, in the virtual time of
- * a simulated device whose registrations, link and copies have a price (profile "priced"). A model, no measurement of hardware:
- * it shows how the ways compare when the prices are known. What else the library does takes next to no time in it, and the
- * helper that pins behind has a CPU of its own.
- *     pincost [PIN_NS PIN_PAGE_NS LINK_MB_PER_S COPY_MB_PER_S]
- * Also a test: the ways must differ as they are meant to.
+ * pincost: cost of the first, second and third transfer from and into a buffer in each registration mode, in the virtual time of a
+ * simulated device whose registrations, link and copies have a price (profile "priced"). A model, not a measurement: it compares modes for
+ * known prices. The library's other work costs almost nothing in it, and the helper of mode async has its own CPU.
+ *    pincost [PIN_NS PIN_PAGE_NS LINK_MB_PER_S COPY_MB_PER_S]
+ * As a test: verifies how the modes compare.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ typedef struct run {
     uint8_t *arenas[2];
 } run;
 
-/* An empty message each way: both are here, and nothing of the last transfer is under way. */
+/* An empty message in each direction: both ranks are here, and no transfer is in flight. */
 static int meet(crew *crew)
 {
     int other = 1 - crew->rank, rc = 0;
@@ -90,7 +89,7 @@ static bool expect(bool is_so, const char *what)
     return is_so;
 }
 
-/* Of 16 MiB, by either rung: does each way do what it is for? */
+/* Transfers of 16 MiB by each protocol: compares the modes. */
 static bool judge(run runs[WAYS])
 {
     const uint64_t *now = runs[NOW].us[SIZES - 1], *pipeline = runs[PIPELINE].us[SIZES - 1];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * seeds: which seeds the whole-library runs take: another range every day, as many as fit the time that is given, so that the
- * same test meets new interleavings for ever. Whatever fails prints its seed, and a seed replays.
- *     WEFT_TEST_SIM_SECONDS   time for all of a program (45); hours, for a run by hand
- *     WEFT_TEST_SIM_SEEDS     so many seeds for each test instead, whatever time they take
- *     WEFT_TEST_SIM_FIRST     the first seed; else the day chooses
+ * seeds: selects the seeds of runs of the whole library: another range every day, as many as fit into the given time, so that the tests
+ * meet new interleavings. A failure prints its seed, which replays it.
+ *    WEFT_TEST_SIM_SECONDS   time for all tests of a program (45); hours when run by hand
+ *    WEFT_TEST_SIM_SEEDS     number of seeds for each test instead, without a time limit
+ *    WEFT_TEST_SIM_FIRST     the first seed; default: by the day
  */
 #ifndef WEFT_TEST_SIM_SEEDS_H
 #define WEFT_TEST_SIM_SEEDS_H
@@ -18,13 +18,13 @@ typedef struct seeds {
 
 /* Called once, with the number of tests that share the time. */
 void seeds_share(uint32_t tests);
-/* The range of one test. */
+/* Starts the range of one test. */
 void seeds_begin(seeds *seeds);
-/* The next seed, never 0; 0 when there was time for no more. At least one. */
+/* Returns the next seed, never 0; 0 if the time is over. Returns at least one. */
 uint64_t seeds_next(seeds *seeds);
 
-/* Networks of test/transports/sim on which everything must go well; ends with NULL. "shuffled" is not here but among the faults: p2p takes ports
- * with order only. */
+/* Networks of test/transports/sim over which everything must succeed; ends with NULL. "shuffled" is among the faults: p2p uses ordered
+ * ifaces only. */
 extern const char *const seeds_sound_profiles[];
 #define SEEDS_SOUND_PROFILES 21
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sim: whole-library runs by seed: random messages and collectives on every profile of the simulator, death at many steps, and
- * the simulator's own promises: a seed replays, waiting for ever is found, faults are noticed.
- *     sim [-v] [TEXT]                   the tests whose name contains TEXT
- *     sim PROFILE RANKS SEED            replays one run of both programs
- * Which seeds: seeds.h.
+ * sim: runs of the whole library by seed: random messages and collectives on every profile of the simulator, death at many steps, and the
+ * simulator's own properties: seeds replay, deadlocks are found, faults are detected.
+ *    sim [-v] [TEXT]                   the tests whose name contains TEXT
+ *    sim PROFILE RANKS SEED            replays one run of both programs
+ * Seeds: see seeds.h.
  */
 #include <CUnit/Basic.h>
 #include <inttypes.h>
@@ -22,16 +22,16 @@ typedef int program(int rank, void *arg);
 
 static uint64_t totals[WEFT_SIM_COUNT_LAST];
 
-/* Which way large messages go, how they are pinned, whether they are checked: by seed, never by what a clock measured. */
+/* The seed, never a measured time, sets protocols, registration and checksums. */
 static void choose_knobs(uint64_t seed)
 {
     static const int ways[] = {WEFT_RNDV_SCHEME_COPY, WEFT_RNDV_SCHEME_GET, WEFT_RNDV_SCHEME_SPLIT, WEFT_RNDV_SCHEME_PUT};
     static const int pins[] = {WEFT_REG_MODE_SYNC, WEFT_REG_MODE_PIPELINE, WEFT_REG_MODE_ASYNC, WEFT_REG_MODE_AUTO, WEFT_REG_MODE_NEVER};
     weft_knobs_load(false);
     weft_knob.rndv_scheme = ways[seed % 4];
-    /* what the cache finds depends on addresses, which a replay does not repeat: most runs register everything anew */
+    /* cache hits depend on addresses, which a replay does not repeat: most runs register everything anew */
     weft_knob.regcache_monitor = seed % 8 == 6 ? WEFT_REGCACHE_MONITOR_AUTO : WEFT_REGCACHE_MONITOR_NONE;
-    weft_knob.credit_kib = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 1 : 1024; /* 1: less than users may choose, so that messages wait in most rounds */
+    weft_knob.credit_kib = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 1 : 1024; /* 1: below users' minimum, so that messages wait */
     weft_knob.reg_mode = pins[seed / 3 % 5];
     weft_knob.regcache_max_count = seed % 7 == 0 ? 2 : 0;
     weft_knob.regcache_max_size = seed % 11 == 0 ? 65536 : 0;
@@ -82,14 +82,14 @@ static void run_seeds(program *what, const char *name, const char *profile)
     fflush(stdout);
 }
 
-/* A test is named "program profile". */
+/* Test names are "program profile". */
 static void run_named(void)
 {
     const char *name = CU_get_current_test()->pName, *profile = strchr(name, ' ') + 1;
     run_seeds(*name == 't' ? traffic_program : colls_program, *name == 't' ? "traffic" : "colls", profile);
 }
 
-/* The profiles do what they are for: else the runs below show nothing. The same seeds always. */
+/* The profiles have the effects that they are for. Fixed seeds. */
 static void faults_happen(void)
 {
     static const struct {
@@ -138,7 +138,7 @@ static void seeds_replay(void)
     CU_ASSERT(first.now_ns != other.now_ns);
 }
 
-/* Networks with a fault that the contract does not allow: in most runs something must be seen of it. */
+/* Networks with a fault that violates the contract: most runs must detect it. */
 static void faults_are_noticed(void)
 {
     static const char *const faulty[] = {"flipped", "lossy", "doubled", "deaf", "shuffled"};
@@ -149,7 +149,7 @@ static void faults_are_noticed(void)
             traffic traffic = {.seed = seed, .rounds = 6};
             weft_sim_config config = {.ranks = 3, .seed = seed, .profile = weft_sim_profile_find(faulty[f]), .report = &report,
                                       .is_quiet = true};
-            choose_knobs(12); /* small credits, no checksums */
+            choose_knobs(12); /* little credit, no checksums */
             int kept = crew_hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
             traffic_clear();
             crew_speak(kept);
@@ -204,8 +204,8 @@ static void waiting_for_ever_is_found(void)
     CU_ASSERT(strstr(report.text, "rank 1") && strstr(report.text, "on purpose"));
 }
 
-/* Runs in which somebody is lost: the others end, by an abort that says so or because they were done with it, and nothing that
- * they took before that was wrong. */
+/* Runs in which a rank or connection is lost: the others end, by an abort with that reason or because they are done; all they received
+ * before is correct. */
 static void run_to_a_loss(weft_sim_config *config, uint64_t seed, uint32_t *aborted)
 {
     traffic traffic = {.seed = seed, .rounds = 3};
@@ -223,8 +223,7 @@ static void run_to_a_loss(weft_sim_config *config, uint64_t seed, uint32_t *abor
     *aborted += config->report->aborted;
 }
 
-/* A rank dies at its k-th call of the contract. Not at its first: whom nobody has met yet nobody can miss, and only the launcher
- * sees its end. */
+/* A rank ends at its k-th call of the contract. Not at its first: before any connection only the launcher can see its end. */
 static void death_ends_the_job(void)
 {
     static const char *const profiles[] = {"calm", "slow", "kernel", "hca", "pinning"};
@@ -240,7 +239,7 @@ static void death_ends_the_job(void)
     CU_ASSERT(aborted > 0);
 }
 
-/* The way between two living ranks breaks for good, in the middle of whatever they move. */
+/* The connection between two living ranks fails for good, during transfers. */
 static void a_break_ends_the_job(void)
 {
     uint32_t aborted = 0, broken = 0;
@@ -251,7 +250,7 @@ static void a_break_ends_the_job(void)
         weft_sim_report report;
         weft_sim_profile profile = *weft_sim_profile_find("breaking");
         weft_sim_config config = {.ranks = 2 + seed % 3, .seed = seed, .profile = &profile, .report = &report, .is_quiet = true};
-        profile.cut_permille = seed % 2 ? 80 : 4; /* early, and far into it */
+        profile.cut_permille = seed % 2 ? 80 : 4; /* early, and late */
         run_to_a_loss(&config, seed, &aborted);
         broken += report.counts[WEFT_SIM_CUT] > 0;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stalls: messages that wait at their senders for credit, by seed, against a model of MPI's order: floods on two channels that are received
- * in any order, by tag, wildcard and probe; sends that are cancelled; floods that are not received at all while others are awaited.
- * The window is 8 messages, so nearly all of them wait.
- *     stalls [TEXT]                        the tests whose name contains TEXT
- *     stalls PROGRAM PROFILE RANKS SEED    replays one run
+ * stalls: messages that wait at their senders for credit, by seed, against a model of MPI's order: floods on two channels, received in any
+ * order, by tag, wildcard and probe; cancelled sends; floods that are not received while other messages are awaited. The window is 8
+ * messages, so nearly all wait.
+ *    stalls [TEXT]                        the tests whose name contains TEXT
+ *    stalls PROGRAM PROFILE RANKS SEED    replays one run
  */
 #include <CUnit/Basic.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ typedef struct message {
     bool is_got;
 } message;
 
-/* What every rank knows of the messages from one to another on one channel. */
+/* Known on every rank: the messages from one rank to another on one channel. */
 typedef struct stream {
     message messages[MAX];
     int count, got;
@@ -39,7 +39,7 @@ typedef struct job {
     stream *to, *from;   /* [CHANS * size] */
     weft_req **sends;    /* [CHANS * size * MOST] */
     uint8_t *payload;
-    uint64_t order;      /* random, ours alone */
+    uint64_t order;      /* random state of this rank only */
 } job;
 
 static struct {
@@ -111,7 +111,7 @@ static void release(weft_req *req)
         weft_req_free(req);
 }
 
-/* One of the ways in which a program's or a collective's send begins. */
+/* Starts a send in one of the ways of programs and collectives. */
 static int send_one(job *job, weft_chan *chan, int dst, int tag, const uint8_t *buf, uint64_t bytes, uint64_t how, weft_req **req)
 {
     const weft_type *type = crew_type(CREW_BYTE);
@@ -130,7 +130,7 @@ static int start_send(job *job, int dst, int chan, int index)
     return send_one(job, job->chans[chan], dst, one->tag, buf, one->bytes, draw(job, 5), &job->sends[at]);
 }
 
-/* All streams at once, each in its order; now and then a look. */
+/* Sends on all streams at once, each in its order; polls now and then. */
 static int start_sends(job *job)
 {
     int streams = CHANS * job->crew.size, *next = calloc((size_t)streams, sizeof *next), left = 0, rc = 0;
@@ -158,13 +158,13 @@ static int finish_sends(job *job)
         if (!req)
             continue;
         rc = weft_req_wait(req);
-        memset(job->payload + (size_t)at * ROOM, 0xee, ROOM); /* done: the buffer is ours again */
+        memset(job->payload + (size_t)at * ROOM, 0xee, ROOM); /* completed: the buffer may be reused */
         release(req);
     }
     return rc;
 }
 
-/* What a receive of (src, tag) must get next; -1: nothing. */
+/* Number of the message that a receive of (src, tag) must get next; -1: none. */
 static int expected(const stream *stream, int tag)
 {
     for (int i = 0; i < stream->count; i++)
@@ -188,7 +188,7 @@ static int check(job *job, int chan, const weft_recv_info *found, int tag, const
     return 0;
 }
 
-/* A message that is still to come, by any envelope that it matches. */
+/* An outstanding message, received by any envelope that it matches. */
 static int receive_one(job *job, int s, int index)
 {
     int chan = s % CHANS, src = draw(job, 3) ? s / CHANS : WEFT_ANY;
@@ -233,7 +233,7 @@ static int receive_all(job *job)
     }
 }
 
-/* Some receives are posted before anything is sent: they must not be forgotten while their senders wait. */
+/* Some receives are posted before any send: they must be kept while their senders wait. */
 static int preposted(job *job, uint8_t *buf, weft_req **req, int *src)
 {
     *src = (int)draw(job, (uint64_t)job->crew.size);
@@ -262,7 +262,7 @@ static int floods(int rank, void *arg)
     return close_job(&job, rc);
 }
 
-/* Sends are cancelled at any time. What says that it was cancelled never comes, all else does: the last message tells which. */
+/* Sends are cancelled at random times. A cancelled message never arrives, all others do; the last message lists them. */
 static int cancel_to(job *job, int dst)
 {
     stream *stream = &job->to[dst * CHANS];
@@ -317,7 +317,7 @@ static int receive_rest(job *job, int src)
     return rc;
 }
 
-/* Rank 0 takes what is left. Others only send: so they wait for nothing but rank 0, which waits for each in turn. */
+/* Rank 0 receives the rest. The others only send, so they wait for rank 0 only, which waits for each in turn. */
 static int cancels(int rank, void *arg)
 {
     job job = {.to = NULL};
@@ -329,7 +329,7 @@ static int cancels(int rank, void *arg)
     return close_job(&job, rc);
 }
 
-/* Rank 0 waits for what does not come while the others flood it: that must not make room for the flood. */
+/* Rank 0 waits for a message that does not come while the others flood it: waiting must not return credit to the flood. */
 static int deaf(int rank, void *arg)
 {
     job job = {.to = NULL};
@@ -350,7 +350,7 @@ static int deaf(int rank, void *arg)
             rc = weft_cancel(never[i]);
             weft_req_free(never[i]);
         }
-        job.from[0].count = job.from[1].count = 0; /* from itself */
+        job.from[0].count = job.from[1].count = 0; /* from this rank */
         rc = rc ? rc : receive_all(&job);
     }
     for (int c = 0; c < CHANS && rank; c++)
@@ -360,7 +360,7 @@ static int deaf(int rank, void *arg)
     return close_job(&job, rc);
 }
 
-/* Received in order, whatever else is awaited: no more is ever kept than the window holds, and what single asks overdraw. Announcements too. */
+/* Received in order, whatever other receives wait: never more is stored than the window and single overdrafts, RTS included. */
 static int bounded(int rank, void *arg)
 {
     enum { FLOOD = 100, KEPT_MAX = WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES + 4, KEPT_BYTES = 256 };
@@ -391,7 +391,7 @@ static int bounded(int rank, void *arg)
     return close_job(&job, rc);
 }
 
-/* Messages that are never received end with their sender's and receiver's finalize. */
+/* Messages that are never received end when sender and receiver finalize. */
 static int leftovers(int rank, void *arg)
 {
     job job = {.to = NULL};
@@ -401,7 +401,7 @@ static int leftovers(int rank, void *arg)
             weft_req *req;
             rc = weft_isend_standard(job.payload, 8, crew_type(CREW_BYTE), dst, rank, job.chans[1], &req);
             if (!rc && !req->is_done)
-                rc = weft_cancel(req); /* one that was copied is over, one that found the port full not yet */
+                rc = weft_cancel(req); /* a copied one is complete, one deferred by the iface is not yet */
             rc = rc ? rc : weft_req_wait(req);
             if (!rc && req != &job.crew.world->workers[0]->done_req)
                 release(req);
@@ -409,7 +409,7 @@ static int leftovers(int rank, void *arg)
     return close_job(&job, rc);
 }
 
-/* A message whose communicator is gone at its receiver: the sender's error is told in words of its own, not in those of an older one. */
+/* A message whose communicator was freed at its receiver: the sender's error has its own text, not that of an earlier error. */
 static int refusal(int rank, void *arg)
 {
     job job = {.to = NULL};
@@ -460,7 +460,7 @@ static int run(int which, const char *profile, uint32_t ranks, uint64_t seed, we
     return weft_sim_run(&config, programs[which].what, &args);
 }
 
-/* A test is named "program profile". */
+/* Test names are "program profile". */
 static void run_named(void)
 {
     static const uint32_t sizes[] = {2, 3, 4, 1};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stops: collectives and the making of communicators in which one member has no memory: each allocation of the library in the call fails
- * once, on each member in turn. Every member returns, the failing one with MPI_ERR_NO_MEM, the others with its reason or well; later calls on that
- * communicator return on all, and other communicators are as before.
- *     stops [CALL RANKS PER_NODE VICTIM NUMBER]    all, or one run
+ * stops: collectives and communicator creation in which one member has no memory: each allocation of the library in the call fails once, on
+ * each member in turn. Every member returns, the failing one with MPI_ERR_NO_MEM, the others with its reason or successfully. Later calls
+ * on that communicator return on all members; other communicators are unaffected.
+ *    stops [CALL RANKS PER_NODE VICTIM NUMBER]    all runs, or one
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -23,15 +23,15 @@ enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000 };
 typedef struct run {
     enum call call;
     int victim;
-    int number; /* of the allocation that fails */
+    int number; /* number of the allocation that fails */
     bool is_hit;
     int class[RANKS_MAX], later[RANKS_MAX];
 } run;
 
-/* ---- the victim's allocations ---- */
+/* ---- allocations of the failing rank ---- */
 
 static run *present;
-static int left = -1; /* allocations until the one that fails; < 0: none does */
+static int left = -1; /* allocations until the failing one; < 0: none fails */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CAN_FAIL 0
@@ -91,7 +91,7 @@ static int perform(const run *run, MPI_Comm c, int64_t *out, int64_t *in, int ra
     }
     if (made != MPI_COMM_NULL) {
         rc = MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-        rc = rc ? rc : MPI_Barrier(made); /* who was given one can use it: all were */
+        rc = rc ? rc : MPI_Barrier(made); /* a communicator that one rank has got is usable: all have it */
         if (rc || (rc = MPI_Comm_free(&made)))
             return rc;
     }
@@ -126,7 +126,7 @@ static int program(int rank, void *arg)
     run->later[rank] = class_of(MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, c));
     free(out);
     free(in);
-    rc = MPI_Alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, MPI_COMM_WORLD); /* nobody leaves before it has taken what others sent */
+    rc = MPI_Alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, MPI_COMM_WORLD); /* no rank leaves before it has received from all others */
     rc = rc ? rc : MPI_Comm_free(&c);
     return rc || MPI_Finalize();
 }
@@ -139,7 +139,7 @@ static bool is_well(const run *run, uint32_t ranks, const weft_sim_report *repor
 
     if (report->deadlocked)
         return false;
-    if (report->aborted) /* for want of memory that the engine itself needs: the job ends with a reason */
+    if (report->aborted) /* core has no memory: the job ends with a reason */
         return run->is_hit && strstr(report->text, "no memory");
     if (report->rc)
         return false;
@@ -149,12 +149,12 @@ static bool is_well(const run *run, uint32_t ranks, const weft_sim_report *repor
         if (class == MPI_SUCCESS)
             continue;
         if (class != MPI_ERR_OTHER && class != MPI_ERR_NO_MEM && !(is_argument && (int)i == run->victim && class == MPI_ERR_ARG))
-            return false; /* which of the first two: a rendezvous ends alike on both sides */
+            return false; /* either of the first two: a rendezvous ends on both sides alike */
     }
     for (uint32_t i = 0; i < ranks; i++)
         if (run->later[i] != MPI_SUCCESS && !has_failed)
             return false;
-    return has_failed == (is_argument || run->is_hit) || run->is_hit; /* the library may do without */
+    return has_failed == (is_argument || run->is_hit) || run->is_hit; /* the library may work without that allocation */
 }
 
 static bool one_run(run *run, uint32_t ranks, uint32_t per_node, weft_sim_report *report, uint64_t seed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * traffic: random messages between simulated ranks. Every rank draws the same plan of a round from the seed, so each knows what
- * it must get; what it gets is checked byte by byte, with source, tag and length, and against MPI's order of messages.
+ * traffic: random messages between simulated ranks. Each rank draws the same messages of a round from the seed, so the expected ones are
+ * known; bytes, source, tag, length and MPI's order of messages are verified.
  */
 #include "test/sim/traffic.h"
 
@@ -13,10 +13,10 @@
 #include "base/status.h"
 #include "test/sim/crew.h"
 
-#define MESSAGES 24 /* in a round */
+#define MESSAGES 24 /* per round */
 #define TAGS 3
 
-/* How a round's messages to one rank are asked for. In all of them every message has a receive that it may match. */
+/* How the receives of a round specify their messages. In each way every message has a receive that it may match. */
 enum asking { EXACT, ANY_SOURCE, ANY_TAG, ANYTHING, PROBED, ASKINGS };
 
 typedef struct message {
@@ -42,7 +42,7 @@ typedef struct receive {
 typedef struct round_plan {
     message messages[MESSAGES];
     enum asking asking[64]; /* per destination */
-    bool is_late[64];       /* receives are posted after the sends: messages come unexpected */
+    bool is_late[64];       /* receives are posted after the sends: messages are unexpected */
 } round_plan;
 
 static uint64_t draw_bytes(uint64_t *state)
@@ -69,22 +69,22 @@ static void draw_round(round_plan *sched, int size, uint64_t seed, uint32_t roun
         *one = (message){.src = (int)(crew_random(&state) % (uint64_t)size), .dst = (int)(crew_random(&state) % (uint64_t)size),
                          .tag = (int)(crew_random(&state) % TAGS), .bytes = draw_bytes(&state),
                          .name = seed << 20 | round * 64 | (uint32_t)i, .is_strided = crew_random(&state) % 4 == 0};
-        if (crew_random(&state) % 3 == 0) /* crowd some pairs, for order's sake */
+        if (crew_random(&state) % 3 == 0) /* more messages between some pairs, to test order */
             one->src = one->dst = (int)(seed % (uint64_t)size), one->dst = (one->src + 1) % size;
         one->mode = crew_random(&state) % 5 == 0 ? WEFT_SEND_SYNC : WEFT_SEND_STANDARD;
     }
-    if (seed % 9 == 4) /* now and then one that is pinned in several stretches */
+    if (seed % 9 == 4) /* sometimes one that is registered in several fragments */
         sched->messages[crew_random(&state) % MESSAGES].bytes = 200000 + crew_random(&state) % 1000000;
 }
 
-/* The types that each rank made and has not dropped. A type's storage is the process's, not the rank's, and serves one run after
- * another: what a rank held when it died must go back, as its memory would with a process. */
+/* Datatypes created and not yet freed by each rank. Types are storage of the process, which is reused by later runs: those of a rank
+ * that died must be freed. */
 static struct {
     const weft_type *types[2 * MESSAGES];
     uint32_t count;
 } held[64];
 
-/* Strided: each byte alone, three apart. To be dropped by drop_type. */
+/* Strided: single bytes at distance three. Freed by drop_type. */
 static int byte_type(const crew *crew, bool is_strided, uint64_t bytes, const weft_type **type, uint64_t *count)
 {
     weft_type *made;
@@ -155,7 +155,7 @@ static int start_send(crew *crew, message *one)
              ? weft_isend_standard(one->buf, count, type, one->dst, one->tag, crew->chan, &one->req)
              : weft_isend(crew->chan, one->dst, one->tag, one->buf, count, type, one->mode, &one->req);
     if (one->req && one->req->is_done)
-        memset(one->buf, 0xee, span(one->is_strided, one->bytes)); /* done: the buffer is ours again */
+        memset(one->buf, 0xee, span(one->is_strided, one->bytes)); /* completed: the buffer may be reused */
     return rc;
 }
 
@@ -171,7 +171,7 @@ static int start_receive(crew *crew, receive *one)
     return weft_irecv(crew->chan, one->src, one->tag, one->buf, count, type, &one->req);
 }
 
-/* Some wait as MPI_Wait does, some poll as MPI_Test does. */
+/* Some ranks wait as MPI_Wait does, some poll as MPI_Test does. */
 static int finish(crew *crew, weft_req *req)
 {
     if (crew_random(&crew->random) % 4 == 0)
@@ -180,7 +180,7 @@ static int finish(crew *crew, weft_req *req)
     return weft_req_wait(req);
 }
 
-/* The message that this receive got: named by what it carries when long enough, else any that fits and was not got yet. */
+/* The message of this receive: by its contents if long enough, else any matching one not received yet. */
 static message *identify(crew *crew, round_plan *sched, const receive *got, const uint8_t *plain)
 {
     for (int i = 0; i < MESSAGES; i++) {
@@ -207,7 +207,7 @@ static int check_receive(crew *crew, round_plan *sched, receive *got)
                        got->recv_info.source, got->recv_info.tag, (unsigned long long)got->recv_info.bytes, got->src, got->tag);
     } else {
         one->is_got = true;
-        /* MPI 5.0, 3.5: of messages with the same envelope the earlier one goes to the earlier receive */
+        /* MPI 5.0, 3.5: of messages with the same envelope the earlier one matches the earlier receive */
         for (message *before = sched->messages; before < one && !rc; before++)
             if (before->dst == one->dst && before->src == one->src && before->tag == one->tag && !before->is_got &&
                 (before->bytes != one->bytes || one->bytes > 8))
@@ -221,7 +221,7 @@ static int check_receive(crew *crew, round_plan *sched, receive *got)
     return rc;
 }
 
-/* One receive for each message to us. The room is the largest that it may meet. */
+/* One receive for each message to this rank. Its buffer fits the longest message that it may match. */
 static uint32_t plan_receives(crew *crew, round_plan *sched, receive *receives)
 {
     uint64_t max = 0;
@@ -238,7 +238,7 @@ static uint32_t plan_receives(crew *crew, round_plan *sched, receive *receives)
                                   .tag = asking == EXACT || asking == ANY_SOURCE ? one->tag : WEFT_ANY_TAG,
                                   .room = max, .is_strided = max && one->is_strided};
     }
-    /* in any order: which receive gets which message is the matching's business */
+    /* in any order: matching decides which receive gets which message */
     for (uint32_t i = n; i > 1; i--) {
         uint32_t j = (uint32_t)(crew_random(&crew->random) % i);
         receive swap = receives[i - 1];
@@ -330,7 +330,7 @@ static int finish_sends(crew *crew, round_plan *sched)
     return rc;
 }
 
-/* A receive that nothing matches is cancelled, and only that one. */
+/* Cancels a receive that nothing matches, and only that. */
 static int cancel_one(crew *crew)
 {
     uint8_t buf[8];
@@ -349,7 +349,7 @@ int traffic_program(int rank, void *arg)
     const traffic *what = arg;
     crew crew;
     receive receives[MESSAGES];
-    static round_plan scheds[64]; /* too large for many stacks; each rank has its own */
+    static round_plan scheds[64]; /* too large for the stacks; one for each rank */
     round_plan *sched = &scheds[rank];
     int rc = crew_open(&crew, what->seed);
     for (uint32_t round = 0; round < what->rounds && !rc; round++) {
@@ -363,7 +363,7 @@ int traffic_program(int rank, void *arg)
         rc = rc ? rc : finish_receives(&crew, sched, receives, n);
         rc = rc ? rc : finish_sends(&crew, sched);
         rc = rc ? rc : cancel_one(&crew);
-        rc = rc ? rc : crew_barrier(&crew); /* a wildcard must not meet the next round's messages */
+        rc = rc ? rc : crew_barrier(&crew); /* a wildcard must not match messages of the next round */
     }
     return rc ? rc : crew_close(&crew);
 }

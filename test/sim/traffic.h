@@ -13,7 +13,7 @@ typedef struct traffic {
 } traffic;
 
 int traffic_program(int rank, void *arg); /* arg: traffic */
-/* After a run of traffic: gives back what ranks held that never came to their end. */
+/* After a run of traffic: frees what unfinished ranks still hold. */
 void traffic_clear(void);
 int colls_program(int rank, void *arg);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs: whole-library runs over transports/verbs on simulated HCAs, by seed: messages, collectives and MPI programs on each kind
- * of fabric, ranks that die, and that the fabrics do what they are for.
- *     verbs [-v] [TEXT]                 the tests whose name contains TEXT
- *     verbs PROGRAM PROFILE RANKS SEED [RANK STEP]  replays one run; RANK dies at its STEP-th call
- * Which seeds: seeds.h.
+ * verbs: runs of the whole library over transports/verbs on simulated HCAs, by seed: messages, collectives and MPI programs on each kind of
+ * fabric, ranks that die, and effects of the fabrics.
+ *    verbs [-v] [TEXT]                 the tests whose name contains TEXT
+ *    verbs PROGRAM PROFILE RANKS SEED [RANK STEP]  replays one run; RANK dies at its STEP-th call
+ * Seeds: see seeds.h.
  */
 #include <CUnit/Basic.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@ typedef int program(int rank, void *arg);
 static const struct {
     const char *name;
     program *what;
-    bool is_crew; /* below MPI: knobs are loaded here, the argument is a traffic */
+    bool is_crew; /* below MPI: knobs are set directly, the argument is a traffic */
 } programs[] = {{"traffic", traffic_program, true}, {"colls", colls_program, true}, {"stages", app_stages, false},
                 {"ring", app_ring, false}, {"wildcards", app_wild, false}, {"storm", app_storm, false},
                 {"mpi-colls", app_colls, false}, {"comms", app_comms, false},
@@ -34,13 +34,13 @@ enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 typedef struct outcome {
     int rc;
-    uint32_t left;               /* objects that were not freed */
-    uint32_t owed;               /* paths to the dead rank on which something is under way */
+    uint32_t left;               /* objects not freed */
+    uint32_t owed;               /* eps to the dead rank with operations in flight */
     weft_sim_report report;
     uint64_t counts[SIMHCA_COUNT_LAST];
 } outcome;
 
-/* Which way large messages go, how they are pinned and so on: by seed, never by what a clock measured. */
+/* The seed, never a measured time, sets protocols, registration and other knobs. */
 static void choose_knobs(uint64_t seed)
 {
     static const char *const ways[] = {"copy", "get", "split", "put"};
@@ -48,14 +48,14 @@ static void choose_knobs(uint64_t seed)
     static const char *const rings[] = {"auto", "force", "never"};
     setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
     setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
-    setenv("WEFT_REGCACHE_MONITOR", "none", 1); /* what the cache finds depends on addresses, which a replay does not repeat */
+    setenv("WEFT_REGCACHE_MONITOR", "none", 1); /* cache hits depend on addresses, which a replay does not repeat */
     setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
     setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
     setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
     setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
     setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
     setenv("WEFT_VERBS_MW", seed / 2 % 2 ? "auto" : "never", 1);
-    setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines come in any order: verbs checks each cell */
+    setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines are written in any order: verbs verifies each cell */
 }
 
 static void run(uint32_t index, const simhca_profile *profile, weft_sim_config *config, outcome *out)
@@ -92,7 +92,7 @@ static void show(const uint64_t *counts)
             printf(" %s %" PRIu64, simhca_count_names[i], counts[i]);
 }
 
-/* On a fabric that does no harm no completion is in error, no queue is ever too full; and a receiver is ready on any. */
+/* On a fabric without faults no completion is an error and no queue overflows; on every fabric the receiver is ready. */
 static bool is_clean(const simhca_profile *profile, const outcome *out)
 {
     bool harms = profile->lose_permille || profile->break_per_100k || profile->flap_per_100k || profile->refuse_per_100k ||
@@ -107,7 +107,7 @@ static bool is_good(const simhca_profile *profile, const outcome *out)
     return out->rc == 0 && out->report.counts[WEFT_SIM_LOST_WAKEUPS] == 0 && out->left == 0 && is_clean(profile, out);
 }
 
-/* A test is named "program profile". */
+/* Test names are "program profile". */
 static void run_named(void)
 {
     static const uint32_t sizes[] = {2, 3, 1, 5, 8, 4};
@@ -147,7 +147,7 @@ static outcome one(const char *name, const char *profile, uint32_t ranks, uint64
     return one_on(simhca_profile_find(profile), name, ranks, seed);
 }
 
-/* In one process the heap is another one each time, and so is how many pages a region has: pinning is free here. */
+/* The heap differs between runs in one process, and so does a region's number of pages: registering costs nothing here. */
 static void seeds_replay(void)
 {
     simhca_profile wild = *simhca_profile_find("wild");
@@ -163,9 +163,9 @@ static void seeds_replay(void)
     CU_ASSERT(first.report.now_ns != other.report.now_ns);
 }
 
-#define BITE_SEEDS 100 /* what a seed meets changes with the library; the rarest of it (frames sent again) comes in one run of ten */
+#define BITE_SEEDS 100 /* the rarest effect (frames sent again) occurs in one of ten runs */
 
-/* The fabrics do what they are for: else the runs above show nothing. */
+/* The fabrics have the effects that they are for: the runs above depend on it. */
 static void fabrics_bite(void)
 {
     static const struct { const char *profile; enum simhca_count what; uint64_t min; } bites[] = {
@@ -189,7 +189,7 @@ static void fabrics_bite(void)
     }
 }
 
-/* Faults planted into verbs: most runs that can meet them must notice. */
+/* Faults planted into verbs: most runs that can meet them must detect them. */
 static void mutants_are_caught(void)
 {
     static const struct { enum verbs_net_mutant what; const char *name, *profile; uint32_t max_qp_wr; } plants[] = {
@@ -221,7 +221,7 @@ static void mutants_are_caught(void)
     }
 }
 
-/* Credits keep receivers ready: RNR is a net that nothing falls into. */
+/* Credits keep receivers ready: no frame gets an RNR NAK. */
 static void receivers_are_ready(void)
 {
     uint64_t rnr = 0, sends = 0;
@@ -235,8 +235,8 @@ static void receivers_are_ready(void)
     CU_ASSERT(rnr == 0);
 }
 
-/* Whoever has had a peer's last word leaves; who has not heard of it must not wait for what the dead would answer. With three of ten
- * datagrams lost a few runs still do: the loss of every farewell. */
+/* A rank that has received its peer's BYE leaves; one that has not must not wait for a peer that is gone. With 30 % of datagrams lost a
+ * few runs still do: all BYEs are lost. */
 static void goodbyes_are_quick(void)
 {
     uint32_t slow = 0;
@@ -249,7 +249,7 @@ static void goodbyes_are_quick(void)
     CU_ASSERT(slow <= 3);
 }
 
-/* With checksums (every fifth seed) a run fails if, and only if, a bit was wrong somewhere. */
+/* With checksums (every fifth seed) a run fails if, and only if, a bit was flipped somewhere. */
 static void flips_are_found(void)
 {
     uint32_t flipped = 0, found = 0;
@@ -267,9 +267,8 @@ static void flips_are_found(void)
     CU_ASSERT(flipped > 10 && flipped < 40);
 }
 
-/* A rank dies at its k-th call of the contract: the others end, by an abort that says so or because they were done with it. Who
- * only waits for its messages hears nothing from a network: that is the launcher's to see. But whoever has something under way
- * must. */
+/* A rank dies at its k-th call of the contract: the others end, by an abort with that reason or because they are done with it. A network
+ * does not report the death to a rank that only waits for messages (the launcher does), but to one with operations in flight. */
 static void death_ends_the_job(void)
 {
     static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild"}, *const names[] = {"traffic", "storm", "colls"};

@@ -95,7 +95,7 @@ bool ends_open(end *ends, const simhca_profile *profile, uint64_t seed, const en
     return true;
 }
 
-/* Takes what the channel and the device still have to say: what is destroyed must be acknowledged. */
+/* Acknowledges remaining events of the channel and the device, so that both can be destroyed. */
 static void take_events(end *end)
 {
     struct ibv_async_event event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_ends: two ends of a connection in plain ibv_ calls, for the tests of the simulated HCA itself.
+ * verbs_ends: two ends of a connection by plain ibv_ calls, for the tests of the simulated HCA itself.
  */
 #ifndef WEFT_TEST_SIM_VERBS_ENDS_H
 #define WEFT_TEST_SIM_VERBS_ENDS_H
@@ -21,7 +21,7 @@ typedef struct end {
     struct ibv_cq *cq;
     struct ibv_srq *srq;
     struct ibv_qp *qp;     /* connected */
-    struct ibv_mr *mr;     /* of memory, all rights */
+    struct ibv_mr *mr;     /* of memory, with all access rights */
     uint8_t *memory;
     union ibv_gid gid;
     int gid_index;
@@ -29,32 +29,32 @@ typedef struct end {
     uint32_t psn;
 } end;
 
-/* How a pair is made; zero of all is plain. */
+/* Options of a pair; all zero: defaults. */
 typedef struct end_wish {
-    uint8_t timeout, retries, rnr_retries; /* 0: 10, 3, 7 */
+    uint8_t timeout, retries, rnr_retries; /* 0: defaults 10, 3, 7 */
     bool no_srq;
     uint32_t depth, cqe;                   /* 0: END_DEPTH, 256 */
-    uint32_t inlined;                      /* most bytes that go inline */
+    uint32_t inlined;                      /* largest inline length */
     int access;                            /* 0: all remote rights */
-    int wrong_psn;                         /* added to what the other side is told */
+    int wrong_psn;                         /* added to the PSN given to the other side */
 } end_wish;
 
-/* Two processes on two hosts, connected and ready. False when a call failed. */
+/* Opens two connected processes on two hosts. False if a call failed. */
 bool ends_open(end *ends, const simhca_profile *profile, uint64_t seed, const end_wish *wish);
-/* Frees all; how many objects were left open (0, or the test leaks). */
+/* Frees all. Returns the number of objects left open (0, or the test leaks). */
 uint32_t ends_close(end *ends);
-/* One process; nothing connected. */
+/* Opens one process without a connection. */
 bool end_open(end *end, uint32_t process, const end_wish *wish);
 int end_to_init(end *end, const end_wish *wish);
 int end_to_rtr(end *end, const struct end *far, const end_wish *wish);
 int end_to_rts(end *end, const end_wish *wish);
-/* Posts one; the call's rc. */
+/* Posts one work request; returns the call's rc. */
 int end_recv(end *end, uint64_t wr_id, uint32_t at, uint32_t bytes);
 int end_post(end *end, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t at, uint32_t bytes, unsigned flags,
              const struct end *far, uint32_t far_at);
-/* Polls for one completion of this end, for a virtual minute at most; false when none came. */
+/* Polls for one completion of this end, at most a virtual minute. False if none came. */
 bool end_wait(end *end, struct ibv_wc *wc);
-/* Is its queue silent for a virtual second? */
+/* True if no completion comes for a virtual second. */
 bool end_is_silent(end *end);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_fails: each way in which a simulated queue pair can fail, and what both sides see of it.
+ * verbs_fails: each failure of a simulated queue pair, as seen by both sides.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool is_wc(end *end, uint64_t wr_id, enum ibv_wc_status status)
     return came && wc.wr_id == wr_id && wc.status == status && wc.qp_num == end->qp->qp_num;
 }
 
-/* The next asynchronous event, within a virtual second. */
+/* Returns the next asynchronous event within a virtual second. */
 static int event_of(end *end)
 {
     struct ibv_async_event event;
@@ -50,7 +50,7 @@ static void receive_too_short(void)
     end ends[2], *a = &ends[0], *b = &ends[1];
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, NULL));
     CU_ASSERT(end_recv(b, 7, 0, 63) == 0);
-    CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 64, 0, NULL, 0) == 0); /* unsignalled: told all the same */
+    CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 64, 0, NULL, 0) == 0); /* unsignalled: a failure is reported all the same */
     CU_ASSERT(end_post(a, 2, IBV_WR_SEND, 0, 8, 0, NULL, 0) == 0);
     CU_ASSERT(is_wc(a, 1, IBV_WC_REM_INV_REQ_ERR) && is_wc(a, 2, IBV_WC_WR_FLUSH_ERR));
     CU_ASSERT(is_wc(b, 7, IBV_WC_LOC_LEN_ERR));
@@ -69,7 +69,7 @@ static void bad_local_key(void)
     CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 8, IBV_SEND_SIGNALED, NULL, 0) == 0);
     CU_ASSERT(end_post(a, 2, IBV_WR_SEND, END_BYTES - 4, 8, 0, NULL, 0) == 0); /* beyond the region */
     CU_ASSERT(is_wc(a, 1, IBV_WC_SUCCESS) && is_wc(a, 2, IBV_WC_LOC_PROT_ERR));
-    CU_ASSERT(is_wc(b, 7, IBV_WC_SUCCESS) && state_of(b) == IBV_QPS_RTS); /* the other side knows nothing */
+    CU_ASSERT(is_wc(b, 7, IBV_WC_SUCCESS) && state_of(b) == IBV_QPS_RTS); /* the other side does not see it */
     CU_ASSERT(ends_close(ends) == 0);
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, NULL));
     CU_ASSERT(end_recv(b, 7, END_BYTES - 4, 64) == 0);
@@ -100,13 +100,13 @@ static void no_remote_access(void)
     one_access(IBV_WR_RDMA_READ, 0, END_BYTES - 4, 0);
     one_access(IBV_WR_RDMA_WRITE, 0, 0, 1);
     one_access(IBV_WR_RDMA_READ, 0, 0, 0x100);
-    one_access(IBV_WR_RDMA_WRITE, 0, 0, 0x80000000u); /* the local key in its place */
+    one_access(IBV_WR_RDMA_WRITE, 0, 0, 0x80000000u); /* the local key instead */
     one_access(IBV_WR_RDMA_WRITE, ALL & ~IBV_ACCESS_REMOTE_WRITE, 0, 0);
     one_access(IBV_WR_RDMA_READ, ALL & ~IBV_ACCESS_REMOTE_READ, 0, 0);
     one_access(IBV_WR_ATOMIC_FETCH_AND_ADD, ALL & ~IBV_ACCESS_REMOTE_ATOMIC, 0, 0);
 }
 
-/* A region of few rights, and one that is gone and whose place another has taken. */
+/* A region with few rights, and a deregistered one whose place another has taken. */
 static void dead_keys(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
@@ -116,7 +116,7 @@ static void dead_keys(void)
     CU_ASSERT(end_post(a, 1, IBV_WR_RDMA_READ, 0, 8, IBV_SEND_SIGNALED, b, 0) == 0 && is_wc(a, 1, IBV_WC_SUCCESS));
     uint32_t old = b->mr->rkey;
     CU_ASSERT(ibv_dereg_mr(b->mr) == 0);
-    for (int i = 0; i < 200; i++) { /* the old key never comes back soon */
+    for (int i = 0; i < 200; i++) { /* the old key is not reused soon */
         b->mr = ibv_reg_mr(b->pd, b->memory, END_BYTES, IBV_ACCESS_REMOTE_READ);
         CU_ASSERT(b->mr->rkey != old && b->mr->lkey != b->mr->rkey);
         if (i < 199)
@@ -143,7 +143,7 @@ static void receiver_not_ready(void)
     end ends[2], *a = &ends[0], *b = &ends[1];
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, NULL));
     CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 8, IBV_SEND_SIGNALED, NULL, 0) == 0);
-    CU_ASSERT(end_is_silent(a) && simhca_counter(SIMHCA_RNR) > 10); /* 7 is for ever */
+    CU_ASSERT(end_is_silent(a) && simhca_counter(SIMHCA_RNR) > 10); /* 7: retries forever */
     CU_ASSERT(end_recv(b, 7, 0, 64) == 0);
     CU_ASSERT(is_wc(b, 7, IBV_WC_SUCCESS) && is_wc(a, 1, IBV_WC_SUCCESS));
     CU_ASSERT(ends_close(ends) == 0);
@@ -154,7 +154,7 @@ static void receiver_not_ready(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* Nobody answers: a wrong packet number, a dead process, a link that is down, a queue pair that is gone. */
+/* No answer: wrong packet number, dead process, link down, destroyed queue pair. */
 static void nobody_answers(void)
 {
     for (int how = 0; how < 4; how++) {
@@ -174,14 +174,14 @@ static void nobody_answers(void)
         CU_ASSERT(end_post(a, 2, IBV_WR_SEND, 0, 8, 0, NULL, 0) == 0);
         CU_ASSERT(is_wc(a, 1, IBV_WC_RETRY_EXC_ERR) && is_wc(a, 2, IBV_WC_WR_FLUSH_ERR));
         uint64_t took = simhca_now_ns() - since, one = 4096ull << 14;
-        CU_ASSERT(took >= 5 * one && took < 6 * one); /* the time and four retries more */
+        CU_ASSERT(took >= 5 * one && took < 6 * one); /* the time-out and four retries */
         if (how == 3)
             b->qp = NULL;
         CU_ASSERT(ends_close(ends) == 0);
     }
 }
 
-/* A link comes back before the retries are used up: nothing is seen of it. */
+/* The link comes back before the retries are exhausted: no error. */
 static void short_flap(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
@@ -200,7 +200,7 @@ static void short_flap(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* Each way of breaking on command: who sees what, and whether the message came. */
+/* Each failure on command: completions of both sides, and whether the message arrived. */
 static void breaks_on_command(void)
 {
     static const struct { enum simhca_break_kind kind; int status, far_event; bool arrives; } ways[] = {
@@ -236,14 +236,14 @@ static void device_dies(void)
     CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 8, IBV_SEND_SIGNALED, NULL, 0) == 0);
     simhca_device_fatal(0, 0);
     CU_ASSERT(event_of(a) == IBV_EVENT_DEVICE_FATAL);
-    CU_ASSERT(end_is_silent(a)); /* no completion, ever */
+    CU_ASSERT(end_is_silent(a)); /* no completion at all */
     CU_ASSERT(end_post(a, 2, IBV_WR_SEND, 0, 8, IBV_SEND_SIGNALED, NULL, 0) == EIO);
     struct ibv_device_attr attr;
     CU_ASSERT(ibv_query_device(a->context, &attr) == EIO);
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* What waits in a receive queue of its own is flushed, in order. */
+/* A receive queue's own requests are flushed in order. */
 static void receives_flush(void)
 {
     end ends[2], *b = &ends[1];

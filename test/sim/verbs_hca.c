@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_hca: the simulated HCA itself: every status can be had and looks as libibverbs gives it, order, room in queues, states,
- * limits, events, and that a seed replays. In plain ibv_ calls; transports/verbs has no part in it.
+ * verbs_hca: tests the simulated HCA itself, by plain ibv_ calls without transports/verbs: every status occurs and looks as from
+ * libibverbs; order, queue capacity, states, limits, events; a seed replays.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "test/sim/verbs_hca.h"
 
-/* -- what works -- */
+/* -- successful operations -- */
 
 static void ping_pong(void)
 {
@@ -77,7 +77,7 @@ static void one_sided(void)
     }
 }
 
-/* What was sent from memory is read when it goes, inline bytes when they are posted. */
+/* Sent memory is read when the message leaves, inline bytes when it is posted. */
 static void gathers_late(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
@@ -95,7 +95,7 @@ static void gathers_late(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* Line by line: seen half-way, from the front only where the device promises order. */
+/* Line by line: partly visible, from the front only if the device guarantees order. */
 static void tears(void)
 {
     static const char *const names[] = {"torn", "ordered", "calm"};
@@ -123,7 +123,7 @@ static void tears(void)
     }
 }
 
-/* Acknowledgements are lost, so all is sent again: done once all the same. */
+/* Lost acknowledgements cause retransmission; each operation is performed once. */
 static void exactly_once(void)
 {
     simhca_profile profile = {.name = "ack-loss", .delay_ns = 2000, .ack_loss_permille = 300};
@@ -146,7 +146,7 @@ static void exactly_once(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* The same calls give the same run, to the nanosecond; another seed another one. */
+/* The same calls give the same run, to the nanosecond; another seed gives another. */
 static void replays(void)
 {
     uint64_t times[3], counts[3];

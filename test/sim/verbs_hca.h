@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_hca: the parts of the simulated HCA's own test.
+ * verbs_hca: parts of the test of the simulated HCA.
  */
 #ifndef WEFT_TEST_SIM_VERBS_HCA_H
 #define WEFT_TEST_SIM_VERBS_HCA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_limits: what a simulated HCA refuses and when, completion events, asynchronous ones, datagrams.
+ * verbs_limits: limits of a simulated HCA and when they apply; completion events, asynchronous events, datagrams.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ static bool is_readable(int fd)
     return poll(&one, 1, 0) == 1;
 }
 
-/* A place is free when a completion of it or of a later one was polled: not when it was sent, not when it completed. */
+/* A queue entry is free when a completion of it or a later one was polled: not when it is sent or completes. */
 static void places_come_back_by_polling(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
@@ -30,7 +30,7 @@ static void places_come_back_by_polling(void)
     CU_ASSERT(end_wait(a, &wc) && wc.wr_id == 2);
     for (uint32_t i = 4; i < 7; i++)
         CU_ASSERT(end_post(a, i, IBV_WR_RDMA_WRITE, 0, 8, 0, b, 0) == 0);
-    CU_ASSERT(end_post(a, 7, IBV_WR_RDMA_WRITE, 0, 8, 0, b, 0) == ENOMEM); /* all unsignalled: stuck for ever */
+    CU_ASSERT(end_post(a, 7, IBV_WR_RDMA_WRITE, 0, 8, 0, b, 0) == ENOMEM); /* all unsignalled: the queue stays full */
     CU_ASSERT(end_is_silent(a));
     CU_ASSERT(ends_close(ends) == 0);
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, &(end_wish){.depth = 4}));
@@ -89,7 +89,7 @@ static void states_are_kept(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* EBUSY as the kernel has it; and what is left open is counted. */
+/* EBUSY as from the kernel; open objects are counted. */
 static void order_of_freeing(void)
 {
     end ends[2], *a = &ends[0];
@@ -112,7 +112,7 @@ static void memory_is_bounded(void)
     uint64_t since = simhca_now_ns();
     CU_ASSERT((more[0] = ibv_reg_mr(a->pd, a->memory + 4096, 8 * 4096, 0)) != NULL);
     CU_ASSERT(simhca_now_ns() - since == 1000 + 8 * 10);
-    CU_ASSERT((more[1] = ibv_reg_mr(a->pd, a->memory, 16 * 4096, 0)) != NULL); /* 40 pages of 40 */
+    CU_ASSERT((more[1] = ibv_reg_mr(a->pd, a->memory, 16 * 4096, 0)) != NULL); /* 40 of 40 pages */
     CU_ASSERT(ibv_reg_mr(a->pd, a->memory, 1, 0) == NULL && errno == ENOMEM);
     CU_ASSERT(ibv_dereg_mr(more[1]) == 0);
     for (int i = 1; i < 4; i++)
@@ -129,7 +129,7 @@ static void memory_is_bounded(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-/* Armed once, told once; solicited only by who asked; the descriptor is silent else. */
+/* One event per arming; after solicited-only arming for solicited messages only; otherwise the descriptor is not readable. */
 static void completion_events(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
@@ -151,7 +151,7 @@ static void completion_events(void)
     CU_ASSERT(!is_readable(b->channel->fd));
     CU_ASSERT(ibv_req_notify_cq(b->cq, 0) == 0);
     CU_ASSERT(end_post(a, 1, IBV_WR_SEND, 0, 8, 0, NULL, 0) == 0 && end_wait(b, &wc) && is_readable(b->channel->fd));
-    CU_ASSERT(ends_close(ends) == 0); /* an event that was never taken goes with its queue */
+    CU_ASSERT(ends_close(ends) == 0); /* a pending event is freed with its queue */
 }
 
 /* -- datagrams -- */
@@ -214,11 +214,11 @@ static void datagrams_come_or_not(void)
         CU_ASSERT_FATAL(ends_open(ends, simhca_profile_find(names[p]), 2, NULL));
         CU_ASSERT_FATAL(ud_open(&a, &ends[0], &ends[1]) && ud_open(&b, &ends[1], &ends[0]));
         CU_ASSERT(ud_send(&a, b.qp->qp_num, 0x1234, 0, 100) == 0 && end_wait(&ends[0], &wc) && wc.status == 0);
-        CU_ASSERT(end_is_silent(&ends[1])); /* nobody waited for it */
+        CU_ASSERT(end_is_silent(&ends[1])); /* no receive was posted */
         for (uint32_t i = 0; i < 32; i++)
             CU_ASSERT(ud_recv(&b, i, i * 256, 256) == 0);
         CU_ASSERT(ud_send(&a, b.qp->qp_num, 0x4321, 0, 100) == 0 && end_wait(&ends[0], &wc) && wc.status == 0);
-        CU_ASSERT(end_is_silent(&ends[1])); /* the wrong key */
+        CU_ASSERT(end_is_silent(&ends[1])); /* wrong Q_Key */
         for (uint32_t i = 0; i < sent; i++) {
             *(uint32_t *)ends[0].memory = i;
             CU_ASSERT(ud_send(&a, b.qp->qp_num, 0x1234, 0, 100) == 0 && end_wait(&ends[0], &wc) && wc.wr_id == 77 && !wc.status);

@@ -25,7 +25,7 @@ static uint64_t draw(uint64_t below)
 
 enum verbs_net_mutant verbs_net_mutant;
 
-/* What verbs keeps of each path is spoilt between its calls. */
+/* Corrupts the state of an ep between calls of verbs. */
 static void spoil_path(verbs_ep *ep)
 {
     bool is_broken = ep->state == VERBS_DRAINING;
@@ -62,7 +62,7 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
         return rc;
     }
     (*iface)->ops = &verbs_net_ops;
-    for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* no iWARP device, or rdma_cm would be wanted; but as one */
+    for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* not iWARP: no rdma_cm */
         ((verbs_iface *)*iface)->rails[i].completes_early = is_early;
     rc = verbs_read_fence_open((verbs_iface *)*iface);
     if (rc)
@@ -126,7 +126,7 @@ static int net_poll(weft_iface *iface, int budget)
     return n;
 }
 
-/* What comes between the caller's last poll and here rings nothing: time passes, so that just this happens often. */
+/* Arrivals between the caller's last poll and this arm do not raise the wakeup: time passes here, so that this occurs often. */
 static int net_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     weft_sim_enter();
@@ -157,7 +157,7 @@ uint32_t verbs_net_owed(uint32_t rank)
         verbs_iface *iface = (verbs_iface *)opened[i].port;
         for (weft_list_link *link = iface ? iface->eps.next : NULL; iface && link != &iface->eps; link = link->next) {
             const verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
-            /* frames that were sent may be acknowledged by the device and not be told: unsignalled ones never are */
+            /* acknowledged frames may be unreported: unsignalled ones never are */
             bool waits = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING || !weft_list_is_empty(&ep->ops);
             owed += ep->proc_id.rank == rank && ep->state != VERBS_FAILED && waits;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_net: transports/verbs over simulated HCAs, as a network that lies under simulated ranks (weft_sim_config.net), or under
- * the contract suite's two ports. Each rank is a process on a host of its own.
+ * verbs_net: transports/verbs over simulated HCAs, as a network under simulated ranks (weft_sim_config.net) or under the two ifaces of the
+ * contract suite. Each rank is a process on its own host.
  */
 #ifndef WEFT_TEST_SIM_VERBS_NET_H
 #define WEFT_TEST_SIM_VERBS_NET_H
@@ -13,28 +13,28 @@
 #include "test/transports/sim/sim.h"
 #include "test/transports/simhca/simhca.h"
 
-/* Faults planted into verbs, to show that runs notice. */
+/* Faults planted into verbs, to show that runs detect them. */
 enum verbs_net_mutant {
     VERBS_NET_HEALTHY,
-    VERBS_NET_OVERDRAWS, /* frames are sent without credit */
-    VERBS_NET_DROPS,     /* after a break a frame that had not arrived is not sent again */
-    VERBS_NET_DOUBLES,   /* ... one that had arrived is asked for once more */
-    VERBS_NET_DEAF,      /* sleeps on nothing now and then */
-    VERBS_NET_OVERFILLS, /* requests are posted to a send queue that is full */
+    VERBS_NET_OVERDRAWS, /* sends frames without credit */
+    VERBS_NET_DROPS,     /* does not resend a frame that was lost in a break */
+    VERBS_NET_DOUBLES,   /* resends a frame that had arrived before a break */
+    VERBS_NET_DEAF,      /* sometimes arms nothing before it sleeps */
+    VERBS_NET_OVERFILLS, /* posts to a full send queue */
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;
 
-/* The table of verbs, with a virtual clock, a poll that lets others run, and ports that belong to their rank's process. */
+/* Ops of verbs with a virtual clock, a poll that lets others run, and ifaces owned by their rank's process. */
 extern weft_iface_ops verbs_net_ops;
 
-/* Makes the fabric. With `is_run` a run keeps the time. NULL when out of memory. */
+/* Makes the fabric. With `is_run` a run controls the time. NULL: out of memory. */
 const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed, bool is_run);
 /* Ends a rank's process at once, as kill -9 does. */
 void verbs_net_kill(uint32_t rank);
-/* On how many paths of living ranks to this one something is under way: it must end, or be told lost. */
+/* Number of eps of living ranks to this one with operations in flight: they must complete or fail. */
 uint32_t verbs_net_owed(uint32_t rank);
-/* Frees the fabric; how many objects living processes have left, told on `out`. */
+/* Frees the fabric. Prints to `out` and returns the number of objects that living processes have not freed. */
 uint32_t verbs_net_close(FILE *out);
 
 #endif

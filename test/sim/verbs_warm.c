@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_warm: a receive buffer that is registered already is written in one piece, with the region's own key and with memory windows, also
- * when the sender's is not: a put that does not find its region asks for segment after segment, each with a window of its own.
+ * verbs_warm: a registered receive buffer is written in one operation, with the region's rkey or a memory window, even if the sender's
+ * buffer is not registered. A put without a registration requests fragment after fragment, each with its own window.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #include "test/sim/crew.h"
 #include "test/sim/verbs_net.h"
 
-#define BYTES ((uint64_t)1 << 20) /* several segments */
+#define BYTES ((uint64_t)1 << 20) /* several fragments */
 #define TURNS 6
 #define COLD 2 /* turns after which the receiver has registered its buffer */
 
 static struct {
-    uint64_t puts, asked; /* of the warm turns: messages by put, frames of the receiver */
+    uint64_t puts, asked; /* in warm turns: messages by put, frames of the receiver */
 } seen;
 
-/* The sender's memory is another each time. */
+/* The sender's buffer is another one each time. */
 static int turns(crew *crew, uint8_t *memory)
 {
     const uint64_t *counters = crew->world->workers[0]->counters;
@@ -77,7 +77,7 @@ static uint64_t binds_of_run(const char *windows)
     return binds;
 }
 
-/* What the receiver sends in a warm turn is one CTS and what the barrier takes. */
+/* In a warm turn the receiver sends one CTS and the barrier's frames. */
 static void test_by_keys(void)
 {
     CU_ASSERT(binds_of_run("never") == 0);

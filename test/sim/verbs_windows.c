@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_windows: the simulated HCA's memory windows: what a bound one opens, to whom and how long, and what a wrong request ends in.
+ * verbs_windows: memory windows of the simulated HCA: what a bound window permits, to which queue pair, until when; completions of invalid
+ * requests.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define FROM 1000u
 #define BYTES 500u
 
-typedef struct pane { /* b lends, a borrows */
+typedef struct pane { /* b exposes, a accesses */
     end ends[2], *a, *b;
     struct ibv_mr *mr;
     struct ibv_mw *mw;
@@ -68,7 +69,7 @@ static void lend(pane *pane, unsigned access)
     pane->mw->rkey = key;
 }
 
-/* A write or read of [from, from + 8) by the window's key: how it ends. */
+/* Writes or reads [from, from + 8) by the window's key; returns the completion's status. */
 static enum ibv_wc_status use(pane *pane, end *by, enum ibv_wr_opcode opcode, uint32_t from)
 {
     struct ibv_sge sge = {(uintptr_t)by->memory, 8, by->mr->lkey};
@@ -88,7 +89,7 @@ static void opens_what_is_bound(void)
     CU_ASSERT(use(&pane, pane.a, IBV_WR_RDMA_WRITE, FROM) == IBV_WC_SUCCESS);
     CU_ASSERT(use(&pane, pane.a, IBV_WR_RDMA_WRITE, FROM + BYTES - 8) == IBV_WC_SUCCESS);
     CU_ASSERT(pane.b->memory[FROM] == 7 && pane.b->memory[FROM - 1] == 0 && pane.b->memory[FROM + BYTES - 1] == 7);
-    CU_ASSERT(ibv_dereg_mr(pane.mr) == EBUSY); /* a window is open on it */
+    CU_ASSERT(ibv_dereg_mr(pane.mr) == EBUSY); /* a window is bound to it */
     CU_ASSERT(take_back(pane.b, pane.mw->rkey) == 0 && status_of(pane.b, 71) == IBV_WC_SUCCESS);
     lend(&pane, IBV_ACCESS_REMOTE_READ);
     CU_ASSERT(use(&pane, pane.a, IBV_WR_RDMA_READ, FROM) == IBV_WC_SUCCESS);
@@ -116,13 +117,13 @@ static void shuts_out_the_rest(void)
         for (uint32_t k = 0; k < END_BYTES; k++)
             if (pane.b->memory[k])
                 CU_FAIL("memory changed although the key was refused");
-        ibv_dealloc_mw(pane.mw); /* before its queue pair, which is no more in order */
+        ibv_dealloc_mw(pane.mw); /* before its queue pair, which is in error by now */
         CU_ASSERT(ibv_dereg_mr(pane.mr) == 0);
         CU_ASSERT(ends_close(pane.ends) == 0);
     }
 }
 
-/* Another connection between the same two, in the same domain. */
+/* Another connection between the same two processes, in the same domain. */
 static bool connect_more(end *more, const end *ends)
 {
     static const end_wish plain;
@@ -161,7 +162,7 @@ static void serves_one_queue_pair(void)
     pane_close(&pane);
 }
 
-/* Whoever asks for what is wrong is told by a status of its own, and the window stays as it was. */
+/* Each invalid request has its own status and leaves the window as it was. */
 static void wrong_requests(void)
 {
     for (int what = 0; what < 7; what++) {
@@ -169,19 +170,19 @@ static void wrong_requests(void)
         CU_ASSERT_FATAL(pane_open(&pane, hca_calm()));
         uint32_t next = ibv_inc_rkey(pane.mw->rkey);
         int rc = -1;
-        if (what == 0) /* its region does not allow it */
+        if (what == 0) /* the region does not permit windows */
             rc = bind(&pane, pane.b, pane.b->mr, next, FROM, BYTES, IBV_ACCESS_REMOTE_READ);
         else if (what == 1) /* longer than the region */
             rc = bind(&pane, pane.b, pane.mr, next, FROM, END_BYTES, IBV_ACCESS_REMOTE_READ);
-        else if (what == 2) /* nothing */
+        else if (what == 2) /* length 0 */
             rc = bind(&pane, pane.b, pane.mr, next, FROM, 0, IBV_ACCESS_REMOTE_READ);
         else if (what == 3) /* another window's key */
             rc = bind(&pane, pane.b, pane.mr, next + 0x100, FROM, BYTES, IBV_ACCESS_REMOTE_READ);
-        else if (what == 4) /* nothing to take back */
+        else if (what == 4) /* not bound: nothing to invalidate */
             rc = take_back(pane.b, pane.mw->rkey);
         if (what > 4)
             lend(&pane, IBV_ACCESS_REMOTE_READ);
-        if (what == 5) /* bound already */
+        if (what == 5) /* already bound */
             rc = bind(&pane, pane.b, pane.mr, next + 1, FROM, BYTES, IBV_ACCESS_REMOTE_READ);
         else if (what == 6) /* an old key */
             rc = take_back(pane.b, next - 1);
@@ -192,7 +193,7 @@ static void wrong_requests(void)
     }
 }
 
-/* What is told behind a bind, in the same queue, finds it done: nobody need wait for its completion. */
+/* A message posted behind a bind in the same queue is sent when the bind is done: its completion need not be awaited. */
 static void news_follow_the_bind(void)
 {
     simhca_profile slow = {.name = "slow", .delay_ns = 50000, .ack_ns = 900000};
