@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * interleave: see interleave.h. Depth first over the choices which thread runs next.
+ * interleave: see interleave.h. Depth-first search over the choices which thread runs next.
  */
 #include "interleave.h"
 
@@ -11,7 +11,7 @@
 #include "test/transports/sim/fibre.h"
 
 #define STACK_BYTES 65536
-#define RESCUE_NS 1000000000u /* a sleep whose limit is as long or longer should have been ended by a wake-up */
+#define RESCUE_NS 1000000000u /* a sleep with this limit or a longer one should have been ended by a wake-up */
 
 enum phase { READY, PAUSED, BLOCKED, OVER };
 
@@ -21,11 +21,11 @@ typedef struct thread {
     const volatile void *on; /* BLOCKED */
     uint64_t limit_ns;
     bool is_timed_out;
-    const char *file; /* where it was last */
+    const char *file; /* last point reached */
     int line;
 } thread;
 
-/* One schedule: the choices that were made, and how many there were each time. */
+/* One schedule: the choices made, and the number of alternatives of each. */
 static struct {
     uint8_t choice[INTERLEAVE_STEPS], options[INTERLEAVE_STEPS];
     uint32_t depth, steps;
@@ -85,7 +85,7 @@ void interleave_fail(const char *why)
         wrong = why;
 }
 
-/* Threads that could run next. Going on with the same one comes first; another one is a preemption. After a pause others run first. */
+/* Threads that may run next. The running one comes first; another one is a preemption. After a pause others run first. */
 static int count_ready(uint8_t options[])
 {
     int count = 0, self = interleave_self;
@@ -99,7 +99,7 @@ static int count_ready(uint8_t options[])
             if (threads[next].phase == READY && !(next == self && phase == READY))
                 options[count++] = (uint8_t)next;
         }
-    for (int i = 1; i <= test->threads && !count; i++) /* all that could run have paused */
+    for (int i = 1; i <= test->threads && !count; i++) /* all runnable threads have paused */
         if (threads[(self + i) % test->threads].phase == PAUSED)
             options[count++] = (uint8_t)((self + i) % test->threads);
     if (test->delays && count > 1 && (uint32_t)count > left + 1)
@@ -107,7 +107,8 @@ static int count_ready(uint8_t options[])
     return count;
 }
 
-/* Sleepers whose limit may end the sleep: any while others run and the schedule has time-outs left, else the shortest, as time passes. */
+/* Sleepers whose limit may end the sleep: any while others run and the schedule has time-outs left, else the one with the shortest
+ * limit. */
 static int count_limited(uint8_t options[], bool is_idle)
 {
     uint64_t shortest = UINT64_MAX;
@@ -126,7 +127,7 @@ static int count_limited(uint8_t options[], bool is_idle)
     return count;
 }
 
-/* -1: none can. */
+/* -1: none may */
 static int choose(void)
 {
     uint8_t options[2 * INTERLEAVE_THREADS];
@@ -153,7 +154,7 @@ static int choose(void)
     return options[path.choice[at]];
 }
 
-/* Lives through many schedules. */
+/* Used for many schedules. */
 static void live(void *arg)
 {
     int me = (int)(intptr_t)arg;
@@ -191,7 +192,7 @@ static void play(void)
         int next = choose();
         if (next < 0)
             break;
-        for (int i = 0; i < test->threads; i++) /* those that paused have let others run */
+        for (int i = 0; i < test->threads; i++) /* threads that paused have let others run */
             if (threads[i].phase == PAUSED)
                 threads[i].phase = READY;
         interleave_self = next;
@@ -207,7 +208,7 @@ static void play(void)
         test->end();
 }
 
-/* The next schedule, depth first. */
+/* Selects the next schedule, depth first. */
 static bool next_path(void)
 {
     uint32_t at = path.steps;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * leader_hooks: included ahead of the library's own files in test_leader's build (-include). Before each atomic operation another thread
- * may run (interleave.h), and system calls that sleep, wake, yield and tell the time are the interleaver's. The lock has its own proof
- * (test_lock): here another thread may run before it is taken, and it sleeps without spinning.
+ * leader_hooks: included before the library's files in test_leader's build (-include). Before each atomic operation another thread may run
+ * (interleave.h); system calls that sleep, wake, yield and read the clock are replaced. The lock is tested by test_lock: here another
+ * thread may run before it is taken, and it sleeps without spinning.
  */
 #ifndef TEST_UNIT_LEADER_HOOKS_H
 #define TEST_UNIT_LEADER_HOOKS_H
@@ -22,11 +22,11 @@
 
 long hooked_futex(long number, const volatile void *word, int operation, uint32_t value, const struct timespec *limit, ...);
 int hooked_poll(struct pollfd *fds, nfds_t count, int limit_ms);
-extern int hooked_holder; /* the thread that has the lock; -1: none */
+extern int hooked_holder; /* the thread that holds the lock; -1: none */
 
 #define IS_LOCK (__builtin_strstr(__FILE__, "core/lock.") != NULL)
 #define POINT() (IS_LOCK ? (void)0 : interleave_point_at(__FILE__, __LINE__))
-/* The lock's holder is alone with what it loads, but for what neighbours write; and what a launcher reads changes nothing. */
+/* The lock's holder alone accesses what it loads, except what neighbours write; reads by a launcher change nothing. */
 #define LOAD_POINT(p) (hooked_holder == interleave_self && !__builtin_strstr(#p, "page->asleep") ? (void)0 : POINT())
 #define STORE_POINT(p) (__builtin_strstr(#p, "asleep_on") || __builtin_strstr(#p, "since_ns") || __builtin_strstr(#p, "woken_ns") || __builtin_strstr(#p, "tickets") ? (void)0 : POINT())
 
@@ -46,7 +46,7 @@ extern int hooked_holder; /* the thread that has the lock; -1: none */
 #undef atomic_fetch_sub_explicit
 #undef atomic_fetch_or_explicit
 #undef atomic_compare_exchange_strong_explicit
-/* One thread runs at a time: plain accesses do. */
+/* One thread runs at a time: plain accesses suffice. */
 #define UPDATE(p, how) ({ __auto_type p_ = (p); __auto_type old_ = *p_; POINT(); old_ = *p_; how; old_; })
 #define atomic_load_explicit(p, order) (LOAD_POINT(p), *(p))
 #define atomic_store_explicit(p, value, order) (STORE_POINT(p), (void)(*(p) = (value)))

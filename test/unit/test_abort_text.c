@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_abort_text: why a job ends is told once: by the first of many threads, and by the next one when the first was
- * killed while it spoke.
+ * test_abort_text: the reason of an abort is printed once: by the first of many threads, or by the next one if that was killed while it
+ * printed.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static void *speak(void *arg)
     return NULL;
 }
 
-/* What all of `count` speakers said together. */
+/* Combined output of all `count` threads. */
 static size_t listen(int count, char *heard, size_t room)
 {
     pthread_t threads[SPEAKERS];
@@ -64,10 +64,10 @@ static void test_speaker_dies(void)
     char heard[4096], *first;
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(SPEAKERS, 5, 0, &segment), WEFT_OK);
-    atomic_store(&segment.hdr->spoken, 7 + 1); /* took the floor and never ends */
+    atomic_store(&segment.hdr->spoken, 7 + 1); /* claimed the right to print and never finishes */
     uint64_t begin = weft_clock_ns();
     CU_ASSERT(listen(3, heard, sizeof heard) > 0);
-    CU_ASSERT(weft_clock_ns() - begin > 1000000000u); /* it had its time */
+    CU_ASSERT(weft_clock_ns() - begin > 1000000000u); /* waited for the first one */
     first = strstr(heard, "this is speaker");
     CU_ASSERT_PTR_NOT_NULL_FATAL(first);
     CU_ASSERT_PTR_NULL(strstr(first + 1, "this is speaker"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_absolute: collectives from MPI_BOTTOM to MPI_BOTTOM with two absolute types: the same address is not the same place. On one rank,
- * where all that moves is its own block; performed at once, and played. No program can make absolute types yet.
+ * test_absolute: collectives from MPI_BOTTOM to MPI_BOTTOM with two absolute types: equal addresses are different buffers. On one rank,
+ * which copies its own block; immediate and recorded. No MPI program can make absolute types yet.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>

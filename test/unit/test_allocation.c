@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_allocation: hosts and slots out of the environment of each resource manager that mpirun reads, names in brackets, what the user's
- * --host makes of an allocation; and what no manager would write is an error with a text, never a job on fewer hosts.
+ * test_allocation: hosts and slots from the environment of each resource manager that mpirun supports, bracketed lists of names, the effect
+ * of --host on an allocation. Malformed values are errors with a text, never a job on fewer hosts.
  */
 #include <CUnit/Basic.h>
 #include <netdb.h>
@@ -15,7 +15,7 @@
 #include "tools/mpirun/allocation.h"
 #include "tools/mpirun/hostlist.h"
 
-static char said[2000]; /* what was complained about */
+static char said[2000]; /* messages of errors */
 
 int report(int code, const char *format, ...)
 {
@@ -27,7 +27,7 @@ int report(int code, const char *format, ...)
     return code;
 }
 
-/* No resolver is asked, and this machine has the name that the test needs. */
+/* No resolver is called; this machine has the name that the test sets. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hint, struct addrinfo **found)
 {
     (void)name, (void)service, (void)hint, (void)found;
@@ -40,7 +40,7 @@ int gethostname(char *name, size_t room)
     return 0;
 }
 
-/* "a:2 b:1" of rows, here ones with '*'. */
+/* Prints rows as "a:2 b:1", with '*' for this host. */
 static const char *rows_words(const host_list *hosts)
 {
     static char text[4000];
@@ -53,7 +53,7 @@ static const char *rows_words(const host_list *hosts)
     return text;
 }
 
-/* NAME=VALUE... is all that managers have left; ends with NULL. */
+/* Replaces all variables of resource managers by NAME=VALUE...; ends with NULL. */
 static void environment_is(const char *first, ...)
 {
     static const char *const all[] = {"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE",
@@ -71,7 +71,7 @@ static void environment_is(const char *first, ...)
     *said = '\0';
 }
 
-/* The environment gives these rows. */
+/* The environment yields these rows. */
 static void gives(const char *wanted)
 {
     allocation given;
@@ -84,7 +84,7 @@ static void gives(const char *wanted)
     allocation_free(&given);
 }
 
-/* It is refused, in these words. */
+/* The environment is an error with this text. */
 static void is_refused(const char *words)
 {
     allocation given;
@@ -128,7 +128,7 @@ static void name_lists(void)
         {"n[08-11]", "n08 n09 n10 n11"}, {"n[1]", "n1"}, {"n[1-2]x", "n1x n2x"}, {"r[1-2]n[01-02]", "r1n01 r1n02 r2n01 r2n02"},
         {"a,n[1,3],b[2-2].dom,c", "a n1 n3 b2.dom c"}, {"[1-2]", "1 2"}, {"n[0-0]", "n0"}, 
         {"n[007-008]-ib[0,1]", "n007-ib0 n007-ib1 n008-ib0 n008-ib1"},
-        {"", ""}, {"a,", "a "}, /* empty names are refused by who takes them */
+        {"", ""}, {"a,", "a "}, /* callers reject empty names */
         {"n[", NULL}, {"n]", NULL}, {"n[]", NULL}, {"n[1-]", NULL}, {"n[-1]", NULL}, {"n[1-2", NULL}, {"n[3-1]", NULL}, {"n[a-b]", NULL},
         {"n[1,]", NULL}, {"n[,1]", NULL}, {"n[1 2]", NULL}, {"n[1-2-3]", NULL}, {"n[[1]]", NULL}, {"n[1]]", NULL}, {"n[1234567890]", NULL},
         {"n[1-2]m[", NULL}, {"n[0x1]", NULL}, {"n[+1]", NULL},
@@ -145,13 +145,13 @@ static void name_lists(void)
         }
     }
     *text = '\0';
-    CU_ASSERT_EQUAL(hostlist_each("n[0-999999999]", name_add, text), 1); /* ends where no more are taken */
+    CU_ASSERT_EQUAL(hostlist_each("n[0-999999999]", name_add, text), 1); /* ends when the callback refuses */
     char longest[2 * HOSTLIST_NAME_MAX];
     memset(longest, 'n', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
     CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), HOSTLIST_MALFORMED);
     memcpy(longest + HOSTLIST_NAME_MAX - 3, "[1-2]", 6);
-    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), 1); /* 298 letters: taken */
+    CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), 1); /* 298 letters: accepted */
     memcpy(longest + HOSTLIST_NAME_MAX - 2, "[10-11]", 8);
     CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), HOSTLIST_MALFORMED);
 }
@@ -188,14 +188,14 @@ static void slurm(void)
     gives("n01:2 *n02:2 n03:1");
     environment_is("SLURM_JOBID=7", "SLURM_NODELIST=n[01-03]", "SLURM_TASKS_PER_NODE=2(x3)", NULL);
     gives("n01:2 n02:2 n03:2");
-    /* a shell in a step of one task: the step's own count is not the job's */
+    /* a shell in a step of one task: the step's count is not the job's */
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,b", "SLURM_TASKS_PER_NODE=1", "SLURM_JOB_CPUS_PER_NODE=4(x2)", NULL);
     gives("a:4 b:4");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,b", "SLURM_JOB_CPUS_PER_NODE=4,1", "SLURM_CPUS_PER_TASK=2", NULL);
     gives("a:2 b:1");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a", "SLURM_TASKS_PER_NODE=0", NULL);
     gives("a:1");
-    /* localhost is another machine's name for itself: Slurm alone knows where we are */
+    /* another machine's localhost: only Slurm tells this host */
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=localhost", "SLURM_TASKS_PER_NODE=1", NULL);
     gives("localhost:1");
     environment_is("SLURM_JOB_ID=7", NULL);
@@ -230,7 +230,7 @@ static void files(void)
     is_refused(":2: this is no host's name: 'h;2'");
     environment_is("PBS_JOBID=1.srv", "PBS_NODEFILE=/nosuch", NULL);
     is_refused("cannot read /nosuch");
-    environment_is("PBS_NODEFILE=/nosuch", NULL); /* no job: a left-over */
+    environment_is("PBS_NODEFILE=/nosuch", NULL); /* no job: a stale variable */
     gives("");
     environment_is("JOB_ID=9",
                    file_of("PE_HOSTFILE", "h1.dom 4 all.q@h1.dom UNDEFINED\nh2.dom 2 all.q@h2.dom 0,1:0,2\nh1.dom 1 b.q@h1 <NULL>\n"), NULL);
@@ -256,7 +256,7 @@ static void words(void)
     environment_is("FLUX_JOB_ID=f12", "FLUX_JOB_NNODES=1", "FLUX_JOB_SIZE=3", NULL);
     gives("*localhost:3");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a", "SLURM_TASKS_PER_NODE=1", "LSB_JOBID=3", "LSB_HOSTS=x", NULL);
-    gives("a:1"); /* Slurm's first */
+    gives("a:1"); /* the first name of Slurm's list */
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=junk[", "WEFT_ALLOCATION=none", NULL);
     gives("");
     environment_is("LSB_JOBID=3", "LSB_HOSTS=h1", "WEFT_ALLOCATION=auto", NULL);
@@ -265,7 +265,7 @@ static void words(void)
     is_refused("knows auto and none, not 'slum'");
 }
 
-/* --host as the user wrote it becomes these rows, or (code 2) is refused in these words. */
+/* --host as given yields these rows, or (code 2) an error with this text. */
 static void narrows(const char *hosts, int code, const char *wanted)
 {
     options opts = {0};

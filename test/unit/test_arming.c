@@ -14,7 +14,7 @@
 
 enum { THREADS = 4, ROUNDS = 40 };
 
-static uint32_t arms, disarms, wrong; /* under the worker's lock */
+static uint32_t arms, disarms, wrong; /* guarded by the worker's lock */
 
 static int count_arm(weft_iface *iface, weft_wakeup *wakeup)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_base: status texts, log's lines, knobs from the environment, CPUs by cgroup, and the pool.
+ * test_base: status texts, log lines, knobs from the environment, CPU counts from cgroups, the pool, hash of queues.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static void test_status(void)
     pthread_create(&thread, NULL, fail_elsewhere, NULL);
     pthread_join(thread, NULL);
     CU_ASSERT_STRING_EQUAL(weft_fail_text(WEFT_E_TAG), "tag -7 is negative");
-    weft_fail(WEFT_E_TAG, "while sending: %s", weft_fail_text(WEFT_E_TAG)); /* a text may quote the one before */
+    weft_fail(WEFT_E_TAG, "while sending: %s", weft_fail_text(WEFT_E_TAG)); /* a text may quote the previous one */
     CU_ASSERT_STRING_EQUAL(weft_fail_text(WEFT_E_TAG), "while sending: tag -7 is negative");
     char large[2000];
     memset(large, 'x', sizeof(large) - 1);
@@ -46,7 +46,7 @@ static void test_status(void)
     CU_ASSERT_STRING_EQUAL(weft_status_text(-1000), "unknown error code");
 }
 
-/* Runs `act` with stderr in a pipe and gives back what it said. */
+/* Runs `act` with stderr in a pipe; returns the output. */
 static void heard(void (*act)(void), char *text, size_t room)
 {
     int ends[2], keep = dup(2);
@@ -89,7 +89,7 @@ static void say_again(void)
     weft_log_repeats();
 }
 
-/* More texts than are kept: what is printed stays bounded. */
+/* More texts than are stored: the output is bounded. */
 static void say_ever_new(void)
 {
     for (int i = 0; i < 10 * WEFT_LOG_ONCE_MAX; i++)
@@ -106,11 +106,11 @@ static void test_log_once(void)
     heard(say_ever_new, text, sizeof(text));
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
-    CU_ASSERT_EQUAL(lines, WEFT_LOG_ONCE_MAX); /* one slot was in use, one line counts the rest */
+    CU_ASSERT_EQUAL(lines, WEFT_LOG_ONCE_MAX); /* one slot was in use; the last line counts the others */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "577 more messages"));
 }
 
-/* Whoever runs the tests may have WEFT_ variables of his own. */
+/* Removes WEFT_ variables of the caller. */
 static void environ_clear(void)
 {
     for (char **entry = environ; *entry;) {
@@ -131,7 +131,7 @@ static void test_knobs(void)
 {
     char text[4096];
     environ_clear();
-    CU_ASSERT_EQUAL(weft_knob.start_timeout_s, 60); /* the defaults stand before anybody loads */
+    CU_ASSERT_EQUAL(weft_knob.start_timeout_s, 60); /* defaults are set before weft_knobs_load */
     setenv("WEFT_EAGER_MAX", "16K", 1);
     setenv("WEFT_RNDV_SCHEME", "split", 1);
     setenv("WEFT_START_TIMEOUT_S", "7", 1);
@@ -167,7 +167,7 @@ static void test_knobs(void)
         uint64_t value;
     } sizes[] = {{"1G", 1u << 30}, {"2KiB", 2048}, {"0x100", 256}, {"5", 5}, {"9999999999999999999999", 0}, {"1T", 0}, {"", 0}, {"-1", 0}, {"2G", 1u << 30}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        setenv("WEFT_EAGER_MAX", sizes[i].text, 1); /* what is refused leaves the default: 0 */
+        setenv("WEFT_EAGER_MAX", sizes[i].text, 1); /* rejected values leave the default, 0 */
         weft_knobs_load(false);
         CU_ASSERT_EQUAL(weft_knob.eager_max, sizes[i].value);
     }
@@ -193,12 +193,12 @@ static void test_place(void)
 {
     char root[] = "/tmp/weft-base-XXXXXX", command[128];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
-    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0); /* nothing to read: no limit */
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0); /* no files: no limit */
     file_write(root, "proc/self/cgroup", "0::/a/b\n");
     file_write(root, "proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
     file_write(root, "sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
     CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0);
-    file_write(root, "sys/fs/cgroup/a/cpu.max", "250000 100000\n"); /* a parent's limit holds too */
+    file_write(root, "sys/fs/cgroup/a/cpu.max", "250000 100000\n"); /* a parent's limit applies too */
     CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 3);
     file_write(root, "sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
     CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 1);
@@ -206,7 +206,7 @@ static void test_place(void)
     file_write(root, "proc/self/mountinfo", "30 20 0:26 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "400000\n");
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 4); /* a container's part of the tree */
+    CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 4); /* a container sees part of the tree */
     file_write(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
     CU_ASSERT_EQUAL(weft_cpu_count_quota_under(root), 0);
     CU_ASSERT(weft_cpu_count() >= 1 && weft_cpu_count() <= weft_cpu_count_affinity());
@@ -214,7 +214,7 @@ static void test_place(void)
     CU_ASSERT_EQUAL(system(command), 0);
 }
 
-/* Random takes and gives, every byte of a live block ours; in the end nothing is live and no more is held than allowed. */
+/* Random allocs and frees; every byte of a live block belongs to it. At the end nothing is live and no more is kept than allowed. */
 static void test_pool(void)
 {
     enum { BLOCKS = 300, STEPS = 60000 };
@@ -251,7 +251,7 @@ static void test_pool(void)
     CU_ASSERT(stats.held_bytes <= WEFT_POOL_KEEP && stats.held_bytes > 0);
     CU_ASSERT(stats.misses < stats.takes / 4);
 
-    /* every size's block is large enough, at most a half too large, and comes from the list the second time */
+    /* the block of each size is large enough, at most 50 % too large, and comes from the list the second time */
     for (size_t bytes = 1; bytes <= WEFT_POOL_MAX; bytes += bytes < 200 ? 1 : 97) {
         void *block = weft_pool_take(pool, bytes);
         uint64_t size = weft_pool_look(pool).live_bytes;
@@ -270,7 +270,7 @@ static void test_pool(void)
     weft_pool_close(pool);
 }
 
-/* Against counters in an array: random adds and removes of few keys and of many, so that slots of gone keys are met and swept. */
+/* Compared with counters in an array: random adds and removes of few and many keys, so that slots of removed keys are met and cleaned. */
 static void test_bag(void)
 {
     enum { KEYS = 5000, STEPS = 300000 };
@@ -301,7 +301,7 @@ static void test_bag(void)
     CU_ASSERT(live > 20 && bag.mask < 16 * KEYS);
     weft_bag_clear(&bag);
     CU_ASSERT(!weft_bag_has(&bag, 1) && !weft_bag_remove(&bag, 1));
-    /* a queue of ever other tags: what is gone makes no memory grow */
+    /* tags that never repeat: memory does not grow */
     for (int32_t key = 0; key < 100000; key++)
         wrong += !weft_bag_add(&bag, key) || !weft_bag_remove(&bag, key);
     CU_ASSERT(wrong == 0 && bag.mask < 64);

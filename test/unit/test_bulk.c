@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_bulk: chunks of a path that was left, and whose reader gives them back just while the owner looks for one. The moment is made
- * by a fallocate of our own, which the owner calls between its looks.
+ * test_bulk: chunks of an ep that was closed, returned by its reader just while the owner searches for one. A replaced fallocate, called by
+ * the owner between its searches, sets the moment.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "transports/shm/bulk.h"
 
-static weft_bulk *returning; /* all of its chunks come back, and there is no new memory */
+static weft_bulk *returning; /* all of its chunks are returned, and there is no new memory */
 
 int fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
@@ -41,7 +41,7 @@ static void a_chunk_of_a_path_that_left(void)
     returning = owner.bulk;
     rc = weft_bulk_alloc(&owner, &other, &index);
     CU_ASSERT(rc == WEFT_AGAIN || rc == 0);
-    CU_ASSERT_EQUAL(weft_bulk_alloc(&owner, &other, &index), 0); /* now they are there for sure */
+    CU_ASSERT_EQUAL(weft_bulk_alloc(&owner, &other, &index), 0); /* now they are certainly returned */
     returning = NULL;
     weft_bulk_close(&owner);
     weft_segment_close(&segment);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_callout: several recorded plans are ready when one thread polls; the first one's operator, a program's, does not return before the
- * others are done. So another thread must be able to lock, and to play what is left; and no plan is played by two.
- * Long folds and copies of collectives find the worker unlocked, too: a page that they come to faults, and there the lock is looked at.
+ * test_callout: several recorded schedules are ready when one thread polls; the operator of the first, a program's, returns only when the
+ * others are done. So another thread must be able to lock and to execute the rest, and no schedule is executed by two. Long reductions and
+ * copies of collectives run with the worker unlocked: a page that they access faults, and the fault handler checks the lock.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -28,7 +28,7 @@ static weft_req *reqs[PLANS];
 static int in[PLANS], got[PLANS], out[PLANS];
 static atomic_int entered[PLANS], first, ended;
 
-/* In the plan that comes first, on whichever thread, it returns after those of all others. */
+/* In the first schedule, on whichever thread, returns after those of all others. */
 static void patient_sum(void *from, void *to, int *length, MPI_Datatype *type)
 {
     int which = (int)((int *)to - out);
@@ -42,7 +42,7 @@ static void patient_sum(void *from, void *to, int *length, MPI_Datatype *type)
     atomic_fetch_add(&ended, 1);
 }
 
-/* A message to ourselves, then a fold of it. */
+/* A message to this rank, then its reduction. */
 static void speak(weft_sched *sched, const weft_coll *args)
 {
     int which = (int)((int *)args->recvbuf - out);
@@ -52,7 +52,7 @@ static void speak(weft_sched *sched, const weft_coll *args)
     weft_sched_reduce(sched, &got[which], args->recvbuf, 1, args->recvtype);
 }
 
-/* Polls until all plans but the one that cannot end yet are done. */
+/* Polls until all schedules but the blocked one are done. */
 static void *other_thread(void *nothing)
 {
     int done;
@@ -105,7 +105,7 @@ static void test_ready_plans(void)
     weft_op_drop(op);
 }
 
-/* -- long folds and copies -- */
+/* -- long reductions and copies -- */
 
 enum { LONG = 1 << 20, PAGE = 4096 };
 
@@ -202,7 +202,7 @@ int main(void)
 {
     CU_pSuite suite;
     unsigned failed;
-    alarm(120); /* a hang is the failure that this looks for */
+    alarm(120); /* a hang is a failure */
     if (CU_initialize_registry() || !(suite = CU_add_suite("callout", open_all, close_all)))
         return 2;
     CU_add_test(suite, "ready plans are left to other threads", test_ready_plans);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_crc: CRC32C against published vectors and a reference that goes bit by bit, every way that this CPU can; and finding a wrong
- * bit. Prints how fast each way is.
+ * test_crc: CRC32C against published vectors and a bitwise reference, with each implementation that this CPU supports; locating a flipped
+ * bit. Prints the speed of each.
  */
 #include <CUnit/Basic.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ static void fill(void)
     }
 }
 
-/* RFC 3720, B.4, and the check value of the catalogues. */
+/* RFC 3720, B.4, and the common check value. */
 static void known_vectors(void)
 {
     uint8_t zeros[32] = {0}, ones[32], up[32], down[32];
@@ -59,7 +59,7 @@ static void known_vectors(void)
     }
 }
 
-/* Lengths around every border of the lanes, at every alignment, begun anywhere. */
+/* Lengths around all borders of the lanes, at every alignment and start value. */
 static void like_the_reference(void)
 {
     static const size_t around[] = {0, 8, 256, 768, 1024, 1536, 2048, 4096, 6144, 6912, 12288, 65536};
@@ -103,7 +103,7 @@ static void finds_the_bit(void)
         if (wrong < 8 * count)
             bytes[wrong / 8] ^= (uint8_t)(1u << wrong % 8);
     }
-    /* two wrong bits are seen, and not taken for one */
+    /* two flipped bits are detected, and not taken for one */
     uint64_t found;
     uint32_t before = weft_crc32c(0, bytes, 100);
     bytes[3] ^= 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with
- * the store buffers of a TSO machine; once asleep on a futex, once on a socket (mem/wakeup_sock.c). Property: never asleep for good while
- * a frame lies unread. Each rule of the protocol, taken away, must make the search find such an end: that shows that the search
- * would see it. Who must fence is asked of the transport itself (weft_ring_announce_flags), for processes with and without membarrier.
+ * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with store
+ * buffers of a TSO machine; asleep on a futex, and on a socket (mem/wakeup_sock.c). Property: no endless sleep while a frame is unread.
+ * Without any one rule of the protocol the search must find such an end, which shows that it can. weft_ring_announce_flags of the transport
+ * itself decides who fences, for processes with and without membarrier.
  */
 #include <CUnit/Basic.h>
 #include <stdbool.h>
@@ -23,18 +23,18 @@ enum receiver { R_RING, R_NOTE, R_IDLE, R_CLOSE_ORDER, R_CLOSE_LOOK, R_ARM_ORDER
                 R_DISARM, R_DRAIN };
 enum rule { NO_BARRIER = 1, NO_SECOND_LOOK = 2, NO_LOOK_AFTER_CLOSE = 4, NO_NOTE = 8, NO_WAKE = 16, LATE_DRAIN = 32,
             TRUST_READER = 64, NO_FENCE = 128 };
-/* A process that is not registered neither issues barriers nor gets them. */
+/* A process that is not registered neither issues barriers nor receives them. */
 enum registered { READER = 1, SENDER = 2, BOTH = 3 };
 
-#define QUEUE 2 /* bytes that the socket holds; more are refused, and nobody minds */
+#define QUEUE 2 /* bytes that the socket holds; more are refused, harmlessly */
 
 typedef struct state {
     uint8_t memory[VARIABLES];
     uint8_t sender, receiver;
-    uint8_t frame;               /* the sender's, 1..FRAMES */
+    uint8_t frame;               /* of the sender, 1..FRAMES */
     uint8_t got;
-    uint8_t sent_buffer;         /* a store of SENT on its way; 0: none */
-    uint8_t own_count;           /* the receiver's stores on their way, oldest first */
+    uint8_t sent_buffer;         /* pending store of SENT; 0: none */
+    uint8_t own_count;           /* the receiver's pending stores, oldest first */
     uint8_t own_what[3], own_value[3];
     uint8_t closes;
 } state;
@@ -94,7 +94,7 @@ static void next_frame(state *s)
         s->frame++;
 }
 
-/* Where the sender goes on by the ring's flags; transports/shm/shm.c, announce. */
+/* The sender continues by the ring's flags, as in transports/shm/shm.c. */
 static enum sender by_flags(const search *search, const state *s, bool is_fenced)
 {
     uint32_t flags = (s->memory[OPEN] ? WEFT_RING_OPEN : 0) | (search->registered & READER ? 0 : WEFT_RING_FENCE);
@@ -110,7 +110,7 @@ static void step_sender(search *search, state s)
 {
     switch (s.sender) {
     case S_STORE:
-        sender_drain(&s); /* a buffer of one: an older store leaves first, as TSO orders */
+        sender_drain(&s); /* a buffer of one: an older store leaves first, as in TSO */
         s.sent_buffer = s.frame;
         s.sender = S_FLAGS;
         break;
@@ -147,7 +147,7 @@ static void step_sender(search *search, state s)
         s.memory[ASLEEP] = 0;
         s.sender = S_RING;
         break;
-    case S_RING: /* much may happen before the byte is there */
+    case S_RING: /* other steps may come before the byte is there */
         s.memory[BYTES] += s.memory[BYTES] < QUEUE;
         if (s.receiver == R_BLOCKED)
             s.receiver = R_DISARM;
@@ -159,7 +159,7 @@ static void step_sender(search *search, state s)
     visit(search, &s);
 }
 
-/* Our stores, then a barrier on every CPU that runs a registered process: the sender's buffer drains too. */
+/* Drains the receiver's stores, then a barrier on all CPUs of registered processes: drains the sender's too. */
 static void order(const search *search, state *s)
 {
     own_drain(s);
@@ -238,7 +238,7 @@ static void step_receiver(search *search, state s)
         else
             s.receiver = s.memory[ASLEEP] ? R_BLOCKED : R_RING;
         break;
-    case R_BLOCKED: /* a descriptor of another port may end the sleep at any time; and a limit does */
+    case R_BLOCKED: /* a descriptor of another iface may end the sleep at any time, and so does the limit */
         if (!search->by_socket || s.sender == S_END)
             return;
         s.receiver = R_DISARM;
@@ -322,7 +322,7 @@ static void never_asleep_for_good(void)
         }
 }
 
-/* A barrier needs two: where either is not registered, the sender fences. */
+/* A barrier needs two registered processes; otherwise the sender fences. */
 static void who_gets_no_barrier_fences(void)
 {
     uint32_t states;
@@ -341,7 +341,7 @@ static void every_rule_is_needed(void)
         CU_ASSERT(hangs_without(rules[i], false, &states) > 0);
         CU_ASSERT(hangs_without(rules[i], true, &states) > 0);
     }
-    CU_ASSERT(hangs_without(LATE_DRAIN, true, &states) > 0); /* a byte that was for this sleep */
+    CU_ASSERT(hangs_without(LATE_DRAIN, true, &states) > 0); /* a byte meant for this sleep */
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_inval_log: the list of news under many tellers, with one that was cut off, with a listener that has read and not yet published; the
- * bare thread that tells.
+ * test_inval_log: the log under many writers, with an aborted writer, with a reader that has read and not yet published; a raw thread that
+ * writes.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -25,8 +25,8 @@ static void *teller(void *arg)
     uint64_t me = (uint64_t)(uintptr_t)arg;
 
     for (uint64_t i = 1; i <= TELLS; i++) {
-        weft_inval_log_append(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end says the start: a torn pair shows */
-        /* In every second stretch nobody runs ahead of the reader by more than the list can hold; in the others all do. */
+        weft_inval_log_append(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end is derived from the start: a torn pair is detected */
+        /* In every second phase no writer runs ahead of the reader by more than the log's capacity; in the others all do. */
         while (i / 4096 % 2 == 0 && atomic_load(&news.next) - atomic_load(&heard_so_far) > WEFT_INVAL_LOG_ROOM / 2)
             sched_yield();
     }
@@ -67,7 +67,7 @@ static void test_inval_log(void)
         else if (cursor == at)
             sched_yield();
         else
-            CU_ASSERT_EQUAL_FATAL(c.heard - before, cursor - at); /* true: nothing was passed over */
+            CU_ASSERT_EQUAL_FATAL(c.heard - before, cursor - at); /* true: nothing was missed */
         atomic_store(&heard_so_far, cursor);
     }
     for (int i = 0; i < TELLERS; i++)
@@ -80,8 +80,7 @@ static void test_inval_log(void)
 
 static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
 
-/* A teller that was cut off between its ticket and its last store: nobody waits for it for ever, and nobody believes what it
- * left. */
+/* A writer aborted between its ticket and its last store: others do not wait for it forever, and its entry is not used. */
 static void test_news_cut_off(void)
 {
     static weft_inval_log cut;
@@ -100,15 +99,15 @@ static void test_news_cut_off(void)
         weft_inval_log_append(&cut, 4096, 8192);
         CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     }
-    weft_inval_log_append(&cut, 4096, 8192); /* it would need that slot: all are told that they lost count */
+    weft_inval_log_append(&cut, 4096, 8192); /* needs that slot: all readers are told that entries were lost */
     CU_ASSERT(weft_inval_log_is_new(&cut, cursor));
     CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     CU_ASSERT_FALSE(weft_inval_log_is_new(&cut, cursor));
-    weft_inval_log_append(&cut, 4096, 8192); /* and life goes on */
+    weft_inval_log_append(&cut, 4096, 8192); /* the log continues */
     CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     for (int i = 0; i <= WEFT_INVAL_LOG_ROOM; i++)
         weft_inval_log_append(&cut, 4096, 8192);
-    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL)); /* more than there is room for */
+    CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL)); /* more than its capacity */
 }
 
 static _Atomic int bare_ran;
@@ -127,7 +126,7 @@ static void test_bare(void)
         sched_yield();
 }
 
-/* -- a listener that has read and not yet published -- */
+/* -- a reader that has read and not yet published -- */
 
 static weft_inval_log slow;
 static _Atomic int slow_step;
@@ -164,7 +163,7 @@ static void test_busy(void)
 static weft_inval_log between;
 static _Atomic int event_wanted, event_read, is_over;
 
-/* The two take turns; where they have one CPU they must let go of it. */
+/* Both threads alternate; on one CPU they must yield. */
 static void wait_in_turn(const _Atomic int *word, int value)
 {
     for (unsigned n = 1; atomic_load_explicit(word, memory_order_acquire) != value; n++)
@@ -186,14 +185,14 @@ static void *quick_listener(void *arg)
     return arg;
 }
 
-/* Whoever looks after an event was read finds it, be it known or told, or becoming told between the two loads of a look. */
+/* A look-up after an event was read finds it, tracked or reported, or becoming reported between the two loads of the look-up. */
 static void test_no_gap(void)
 {
     pthread_t thread;
     int missed = 0;
 
     pthread_create(&thread, NULL, quick_listener, NULL);
-    uint64_t deadline = weft_clock_ns() + 3000000000u; /* on a loaded machine fewer must do */
+    uint64_t deadline = weft_clock_ns() + 3000000000u; /* a loaded machine does fewer rounds */
     for (int i = 1; i <= EVENTS; i++) {
         uint64_t cursor = atomic_load(&between.next);
         while (atomic_load(&between.busy) & 1)

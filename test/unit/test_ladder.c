@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_ladder: which rung of a rendezvous is chosen, by transfers whose times this test makes up. A rung's worth is what it brings per
- * time, also where many transfers overlap and each takes long; transfers of other rungs under way at that time do not blur it for ever.
+ * test_ladder: selection of rendezvous protocols, by transfers with made-up times. A protocol's value is bytes per time, also where many
+ * transfers overlap and each takes long; transfers of other protocols in flight do not distort it for long.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static weft_rndv_xfer begin(uint64_t bytes)
     return xfer;
 }
 
-/* One after the other: the rung that is fastest alone. */
+/* One transfer at a time: the protocol that is fastest alone. */
 static void test_alone(void)
 {
     static const double speed[] = {[WEFT_RNDV_COPY] = 5, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 12};
@@ -48,14 +48,14 @@ static void test_alone(void)
         now += NS(speed[xfer.proto], MB);
         weft_rndv_xfer_end(&stats, &xfer, false, began, now);
     }
-    CU_ASSERT(of[WEFT_RNDV_COPY] >= 1 && of[WEFT_RNDV_COPY] <= 12); /* hopeless at once, and measured again once in a while */
+    CU_ASSERT(of[WEFT_RNDV_COPY] >= 1 && of[WEFT_RNDV_COPY] <= 12); /* rejected at once, and measured again now and then */
     CU_ASSERT(of[WEFT_RNDV_SPLIT] >= 3 && of[WEFT_RNDV_SPLIT] <= 20);
     CU_ASSERT_EQUAL(of[WEFT_RNDV_COPY] + of[WEFT_RNDV_SPLIT] + of[WEFT_RNDV_GET], 1000);
     CU_ASSERT_EQUAL(stats.in_flight, 0);
 }
 
-/* Windows of messages that are begun at one time. A get ends before the next one can begin, at 13 GB/s. The others share both sides'
- * time, so that each ends late, but all of them bring 8 and 22 GB/s. */
+/* Windows of messages started at one time. A get ends before the next one can begin, at 13 GB/s. The others share both sides' time, so
+ * that each ends late, but together they reach 8 and 22 GB/s. */
 static void play_window(int messages, int of[])
 {
     static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_SPLIT] = 22};
@@ -99,8 +99,8 @@ static void test_windows(void)
     test_window_of(128);
 }
 
-/* A stream that never dries up: always eight under way, each takes eight times what it costs; put to the test anew, and a rung that
- * has become faster is found. */
+/* A continuous stream: always eight in flight, each takes eight times its cost. Trials are repeated, and a protocol that has become
+ * faster is found. */
 static void test_stream(void)
 {
     double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 22};
@@ -125,7 +125,7 @@ static void test_stream(void)
     CU_ASSERT_EQUAL(stats.in_flight, 8);
 }
 
-/* Sizes that are always under way together: nothing can be told apart, and still no rung stays on trial for ever. */
+/* Sizes that are always in flight together cannot be told apart; still no protocol stays on trial forever. */
 static void test_mixed(void)
 {
     int of[WEFT_RNDV_LAST] = {0};
@@ -143,7 +143,7 @@ static void test_mixed(void)
     CU_ASSERT_EQUAL(stats.in_flight, 1);
 }
 
-/* A transfer that failed at once was not fast, and one that was all but over when the others ended says nothing of speed. */
+/* A transfer that failed at once was not fast; one that was nearly complete when the others ended has no rate. */
 static void test_misleading(void)
 {
     start_anew();
@@ -165,7 +165,7 @@ static void test_misleading(void)
     CU_ASSERT_EQUAL(weft_rndv_select(&stats, &peer, MB, &rndv_caps, false), WEFT_RNDV_GET);
 }
 
-/* Near CPUs become far ones: a rung that was fastest is not for long, and the way back is found as well. */
+/* Near CPUs become far ones: the selection follows, in both directions. */
 static void test_weather(void)
 {
     static const double speed[2][WEFT_RNDV_LAST] = {{[WEFT_RNDV_COPY] = 30, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 26},
@@ -184,8 +184,8 @@ static void test_weather(void)
     }
 }
 
-/* One way halves are best: both sides work on a message. Both ways at once they only get in each other's way: each such message is counted
- * with the one that goes the other way, in a row of its own. */
+/* In one direction split is best: both sides work on a message. With messages in both directions they disturb each other: each such
+ * message is counted together with the opposite one, in a row of its own. */
 static void exchange(int turns, int of[])
 {
     static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 25, [WEFT_RNDV_SPLIT] = 20}; /* of both messages */
@@ -220,12 +220,12 @@ static void test_both_ways(void)
     CU_ASSERT(one_way[WEFT_RNDV_SPLIT] > 950);
     CU_ASSERT_EQUAL(stats.in_flight, 0);
     CU_ASSERT_EQUAL(stats.sends, 0);
-    CU_ASSERT_DOUBLE_EQUAL(1 / stats.rows[0][1][8].record[WEFT_RNDV_GET].ns_per_byte, 25, 1); /* lateness does not count */
+    CU_ASSERT_DOUBLE_EQUAL(1 / stats.rows[0][1][8].record[WEFT_RNDV_GET].ns_per_byte, 25, 1); /* lateness is not counted */
     CU_ASSERT_DOUBLE_EQUAL(1 / stats.rows[0][0][8].record[WEFT_RNDV_SPLIT].ns_per_byte, 24, 1);
 }
 
-/* A kernel copy that follows the other rung finds the buffers in the wrong caches: the first takes three times as long, the second one half
- * as long again. Single tries would prefer for ever what was in use. */
+/* A kernel copy that follows another protocol finds the buffers in the wrong caches: the first takes three times as long, the second 1.5
+ * times. Single trials would always prefer the protocol in use. */
 static void test_cold_caches(void)
 {
     static const double speed[] = {[WEFT_RNDV_COPY] = 15, [WEFT_RNDV_GET] = 24, [WEFT_RNDV_SPLIT] = 20};
@@ -244,7 +244,7 @@ static void test_cold_caches(void)
     CU_ASSERT(of[WEFT_RNDV_GET] > 3700);
 }
 
-/* What interrupts a stint now and then does not change the rung: two that are about as fast do not alternate. */
+/* An interruption now and then does not change the selection: two protocols of about equal speed do not alternate. */
 static void test_interrupted(void)
 {
     static const double speed[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 24, [WEFT_RNDV_SPLIT] = 23.5};
@@ -262,7 +262,8 @@ static void test_interrupted(void)
     CU_ASSERT(changes < 4000 / 64);
 }
 
-/* Windows both ways. By copy all messages move at one time and end together: what ends right after a stint has begun tells nothing. */
+/* Windows in both directions. By copy all messages progress at once and end together: one that ends just after a sample began has no
+ * rate. */
 static void test_windows_both_ways(void)
 {
     enum { MESSAGES = 64 };
@@ -282,7 +283,7 @@ static void test_windows_both_ways(void)
             uint64_t start = now;
             open[slow] = (weft_rndv_xfer){.proto = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true), .is_both_ways = true, .bytes = MB};
             of[open[slow].proto]++;
-            others += i == 0 && open[slow].proto != hint; /* the peer's receives are of another rung than ours */
+            others += i == 0 && open[slow].proto != hint; /* the peer's receives use another protocol than this rank's */
             weft_rndv_xfer_begin(&stats, &open[slow], start);
             if (open[slow].proto != WEFT_RNDV_GET) {
                 slow++;
@@ -304,7 +305,8 @@ static void test_windows_both_ways(void)
     CU_ASSERT_EQUAL(stats.sends, 0);
 }
 
-/* A window of sends is one way, however many of them are under way; so is what follows an exchange, soon, also for a side that only sends. */
+/* A window of sends is one direction, however many are in flight; so is, soon, what follows an exchange, also for a side that only
+ * sends. */
 static void test_ways(void)
 {
     weft_bidir bidir = {0};
@@ -316,7 +318,7 @@ static void test_ways(void)
     for (int i = 0; i < 16; i++)
         weft_bidir_send_end(&bidir, seen[i]);
     CU_ASSERT(!weft_bidir_expects_recv(&bidir) && !weft_bidir_expects_send(&bidir));
-    for (int i = 0; i < 8; i++) { /* exchanges: either one begins first, either one ends first */
+    for (int i = 0; i < 8; i++) { /* exchanges: either side begins first, either ends first */
         uint32_t mine;
         if (i % 2)
             weft_bidir_recv_begin(&bidir, true);
@@ -328,7 +330,7 @@ static void test_ways(void)
         weft_bidir_send_end(&bidir, mine);
     }
     CU_ASSERT(weft_bidir_expects_recv(&bidir) && weft_bidir_expects_send(&bidir));
-    for (int i = 0; i < 16; i++) { /* its peer sends no RTS any more: what the last one said is forgotten */
+    for (int i = 0; i < 16; i++) { /* the peer sends no RTS any more: the last one's mark is forgotten */
         weft_bidir_send_end(&bidir, weft_bidir_send_begin(&bidir));
     }
     CU_ASSERT(!weft_bidir_expects_recv(&bidir) && !weft_bidir_expects_send(&bidir));
@@ -339,13 +341,13 @@ static void test_ways(void)
     CU_ASSERT(!weft_bidir_expects_recv(&bidir));
 }
 
-/* Two ports and two kinds of peers in one job: what memory taught says nothing of a network, nor the own node of others. */
+/* Two ifaces and two kinds of peers in one job: rates of memory are not used for a network, nor those of the own node for others. */
 static void test_ports(void)
 {
     static const uint32_t node_of[] = {0, 0, 1, 1};
     weft_boot boot = {.rank = 0, .size = 4, .node = 0, .nodes = 2, .node_of = node_of};
     weft_world world = {.boot = &boot};
-    weft_iface ifaces[3] = {iface, iface, iface}; /* oneself, memory, a network */
+    weft_iface ifaces[3] = {iface, iface, iface}; /* self, memory, a network */
     weft_ep eps[3] = {{.iface = &ifaces[0]}, {.iface = &ifaces[1]}, {.iface = &ifaces[2]}};
     weft_worker worker = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
     weft_peer peers[] = {{.ep = &eps[0], .proc_id.rank = 0}, {.ep = &eps[1], .proc_id.rank = 1}, {.ep = &eps[2], .proc_id.rank = 2},
@@ -359,7 +361,7 @@ static void test_ports(void)
     CU_ASSERT_FATAL(worker.rndv_stats != NULL);
     CU_ASSERT_PTR_EQUAL(weft_rndv_stats_of(&worker, &peers[2]), weft_rndv_stats_of(&worker, &peers[3]));
     now = 1000;
-    for (int i = 0; i < 1000; i++) /* in turn: what is learnt of one would be asked for by the next */
+    for (int i = 0; i < 1000; i++) /* in turn: what one learns would be used by the next */
         for (int p = 0; p < 5; p++) {
             weft_rndv_stats *its = weft_rndv_stats_of(&worker, &peers[p]);
             weft_rndv_xfer xfer = {.proto = weft_rndv_select(its, &peers[p], MB, &rndv_caps, false), .bytes = MB};
@@ -370,8 +372,8 @@ static void test_ports(void)
             of[p][xfer.proto]++;
         }
     CU_ASSERT(of[0][WEFT_RNDV_COPY] > 950 && of[1][WEFT_RNDV_SPLIT] > 950 && of[2][WEFT_RNDV_GET] > 950);
-    CU_ASSERT(of[4][WEFT_RNDV_COPY] > 950); /* the network's way to a rank of our own node */
-    for (int p = 0; p < 5; p++) /* each was tried with its own */
+    CU_ASSERT(of[4][WEFT_RNDV_COPY] > 950); /* the network's protocol to a rank on the own node */
+    for (int p = 0; p < 5; p++) /* each was tried with its own records */
         for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto <= WEFT_RNDV_SPLIT; proto++)
             CU_ASSERT(of[p][proto] >= 1 || p == 3);
     free(worker.rndv_stats);

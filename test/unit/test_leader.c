@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_leader: threads that wait in one worker. core/leader.c, core/wait.c, core/lock.c and the doorbell of mem/rank_page.c themselves run
- * under every schedule of two and three threads and a neighbour process with a bounded number of preemptions and of sleeps that end by
- * their limit (interleave.h, leader_hooks.h). Properties: see check and the port below.
+ * test_leader: threads that wait in one worker. core/leader.c, core/wait.c, core/lock.c and the wakeup of mem/rank_page.c themselves run
+ * under every schedule of two and three threads and a neighbour process with bounded numbers of preemptions and time-outs (interleave.h,
+ * leader_hooks.h). Properties: see check() and the iface below.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -18,28 +18,28 @@
 #include "interleave.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define LESS 1u /* they take ten times as long: what they look for is in any schedule */
+#define LESS 1u /* these take ten times as long: fewer schedules suffice, since their property fails in any */
 #else
 #define LESS 0u
 #endif
 #define REQS 8
 #define TURNS_MAX 200 /* of one wait */
 
-/* What a thread does, by letters, each with a digit that names a request or a flag:
+/* Actions of a thread, by letters, each with the digit of a request or flag:
  *   w  waits for the request          a  waits for this request and the next one
- *   o  waits for the flag, which the neighbour sets (a node's slot)
- *   b  waits for the request, and nothing wakes it
- *   e  ends the request: MPI_Isend to ourselves, MPI_Cancel
- *   c  runs a function of the program
- * and the neighbour, which runs last:
- *   s  sends what ends the request    f  sets the flag    i  waits until all threads sleep */
+ *   o  waits for the flag, which the neighbour sets (a node area's slot)
+ *   b  waits for the request without being woken
+ *   e  completes the request: MPI_Isend to self, MPI_Cancel
+ *   c  runs a callback of the program
+ * and of the neighbour, which runs last:
+ *   s  sends what completes the request    f  sets the flag    i  waits until all threads sleep */
 typedef struct scene {
     const char *threads[INTERLEAVE_THREADS]; /* the last one: the neighbour */
     uint32_t preemptions, timeouts, delays;
     uint32_t spare_cpus;
     uint32_t spins; /* empty polls before a wait arms */
     uint64_t spin_ns;
-    uint32_t refusals; /* times that the port does not arm */
+    uint32_t refusals; /* times that the iface refuses to arm */
 } scene;
 
 typedef struct waiter {
@@ -58,7 +58,7 @@ static weft_req reqs[REQS];
 static waiter waiters[INTERLEAVE_THREADS];
 static uint32_t sent[REQS], taken[REQS];
 static bool flags[REQS];
-static const weft_wait *heir_before; /* when the lock was free last */
+static const weft_wait *heir_before; /* when the lock was last free */
 static bool is_armed, is_polling;
 static uint32_t refusals;
 static uint64_t schedules;
@@ -87,7 +87,7 @@ static bool is_parked(const weft_wait *wait)
     return false;
 }
 
-/* A hand-over wakes no more threads than are needed. */
+/* A hand-over wakes no more threads than needed. */
 static void check_wake(const volatile void *word)
 {
     const waiter *one = waiter_of(word);
@@ -124,7 +124,7 @@ int hooked_poll(struct pollfd *fds, nfds_t count, int limit_ms)
     return 0;
 }
 
-/* -- the port: polled and armed by the leader alone; arm and disarm alternate -- */
+/* -- the iface: polled and armed by the leader only; arm and disarm alternate -- */
 
 static bool leads(void) { return worker.leader == &waiters[interleave_self].wait; }
 
@@ -281,7 +281,8 @@ static void begin(void)
         reqs[i] = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_RECV, .worker = &worker};
 }
 
-/* Whenever the lock is free: no thread is parked without a thread that polls, looks for a leader, or is on its way; nor one whose wait is over. */
+/* Whenever the lock is free: while a thread is parked some thread polls, checks for a leader, or is about to; no parked thread's wait is
+ * over. */
 static void check(void)
 {
     bool is_cared_for = worker.leader || worker.heir;

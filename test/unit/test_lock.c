@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_lock: src/core/lock.c itself under every schedule of three threads with up to two preemptions (and any order at each sleep), on
- * fibres: before each atomic operation another thread may run. Properties: one holder; no thread sleeps for good; a thread that waits
- * and runs is passed over at most once by each other thread (without preemptions: one that is kept from running does not wait); a thread
- * that sleeps and runs only while the lock is taken gets it after a bounded number of offers. Each rule of the protocol, taken away, must
- * make the search find an end that hangs or starves.
+ * fibres: before each atomic operation another thread may run. Properties: one holder; no endless sleep; a running waiter is passed over at
+ * most once by each other thread; a thread that sleeps and runs only while the lock is taken gets it after a bounded number of offers.
+ * Without any one rule of the protocol the search must find a schedule that hangs or starves.
  */
 #include <CUnit/Basic.h>
 #include <stdatomic.h>
@@ -113,7 +112,7 @@ static void hold_and_offer(int me)
     weft_lock_release(&lock);
 }
 
-/* Schedules tried until all are through or one is bad. */
+/* Runs schedules until all are done or one fails. */
 static uint32_t search_all(unsigned without, uint32_t preemptions, void (*run)(int thread))
 {
     interleave test = {.threads = run == work ? THREADS : 2, .preemptions = preemptions, .begin = begin, .run = run};

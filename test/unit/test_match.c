@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_match: matching against a naive model: two lists walked in order. Random receives (with wildcards) and arrivals, many keys
- * colliding; and the cost of one match does not grow with thousands that do not fit.
+ * test_match: matching against a simple model, two lists searched in order: random receives (with wildcards) and arrivals, many colliding
+ * keys. The cost of a match does not grow with thousands of non-matching entries.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static void like_the_model(void)
     for (int seed = 1; seed <= 3; seed++) {
         srand((unsigned)seed);
         for (int i = 0; i < STEPS; i++) {
-            int bias = (i / 2000) % 3; /* stretches with more receives, more arrivals, or as many */
+            int bias = (i / 2000) % 3; /* phases with more receives, more arrivals, or as many of both */
             int dice = rand() % 10;
             if (dice == 0)
                 step_cancel();
@@ -127,7 +127,7 @@ static void like_the_model(void)
     free(reqs);
 }
 
-/* Chains stay short: among 100,000 posted receives of other keys, and as many of one key, a lookup walks a few entries only. */
+/* Among 100,000 posted receives of other keys, and as many of one key, a look-up visits few entries. */
 static void chains_stay_short(void)
 {
     enum { MANY = 100000 };

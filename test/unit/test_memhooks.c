@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_memhooks: what the preloaded library sees: it runs this program again under itself, trusted alone, and where the kernel refuses
- * userfaultfd.
+ * test_memhooks: calls seen by the preloaded library: this program runs itself again with memhooks as the only monitor, and where the
+ * kernel refuses userfaultfd.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void test_interposed_calls(void)
     cursor = now_cursor();
     madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
     CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
-    madvise(p + 2 * MIB, 4096, 102); /* MADV_GUARD_INSTALL: userfaultfd is not told of it; older kernels refuse */
+    madvise(p + 2 * MIB, 4096, 102); /* MADV_GUARD_INSTALL: not reported by userfaultfd; older kernels refuse it */
     CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
     madvise(p + 2 * MIB, MIB, MADV_WILLNEED);
     CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, true));
@@ -58,7 +58,7 @@ static void test_interposed_calls(void)
     munmap(q, MIB);
 }
 
-/* The same calls through syscall(), which must go on answering as it does. */
+/* The same calls through syscall(), whose results must not change. */
 static void test_interposed_syscall(void)
 {
     char *p = fresh(16 * MIB), *q = (char *)syscall(SYS_mmap, NULL, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -94,7 +94,7 @@ static void test_interposed_syscall(void)
     munmap(q, MIB);
 }
 
-/* Unmapped by a call that nobody sees: told when the kernel gives the address out again, whatever comes there. */
+/* Unmapped by a call that is not intercepted: reported when the kernel reuses the address, for whatever mapping. */
 static void test_interposed_behind(void)
 {
     int fd = memfd_create("weft-test", MFD_CLOEXEC), fixed = MAP_FIXED_NOREPLACE;
@@ -110,7 +110,7 @@ static void test_interposed_behind(void)
         else if (kind == 1)
             again = mmap(p + MIB, MIB, PROT_READ, MAP_SHARED | fixed, fd, 0);
         else
-            again = mremap(p, MIB, 2 * MIB, 0); /* grows where it stands, into the hole */
+            again = mremap(p, MIB, 2 * MIB, 0); /* grows in place, into the hole */
         CU_ASSERT(again == (kind == 2 ? p : p + MIB));
         CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
         CU_ASSERT_EQUAL(weft_memmon_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
@@ -119,7 +119,7 @@ static void test_interposed_behind(void)
     close(fd);
 }
 
-/* malloc's blocks are libc's own mappings: never answered for. */
+/* malloc's blocks are mapped by libc itself: never tracked. */
 static void test_interposed_malloc(void)
 {
     char *volatile block = malloc(64 * MIB);
@@ -157,9 +157,9 @@ static void test_interposed_sysv(void)
     CU_ASSERT(is_told(&cursor, segment, MIB, false));
     CU_ASSERT(is_covered(p, 4 * MIB));
     cursor = now_cursor();
-    CU_ASSERT(shmat(id, p + MIB, SHM_REMAP) == p + MIB); /* userfaultfd is not told of this */
+    CU_ASSERT(shmat(id, p + MIB, SHM_REMAP) == p + MIB); /* not reported by userfaultfd */
     CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
-    CU_ASSERT(is_covered(p, 4 * MIB)); /* both kinds were seen */
+    CU_ASSERT(is_covered(p, 4 * MIB)); /* tracked by both */
     shmctl(id, IPC_RMID, NULL);
     munmap(p, 4 * MIB);
 }
@@ -188,7 +188,7 @@ static void test_interposed_threads(void)
 
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, mapper, NULL);
-    for (int i = 0; i < 20; i++) { /* its lock may be held when we fork: the child must go on */
+    for (int i = 0; i < 20; i++) { /* its lock may be held at fork: the child must continue */
         pid_t child = fork();
         if (!child) {
             char *p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -204,7 +204,7 @@ static void test_interposed_threads(void)
 
 /* -- where userfaultfd is refused -- */
 
-/* `auto` where the kernel refuses userfaultfd: the interposer is there, hears all, and covers nothing. */
+/* `auto` where the kernel refuses userfaultfd: memhooks is loaded and reports, but tracks nothing. */
 static void test_refused(void)
 {
     char *p = fresh(MIB);
@@ -222,7 +222,7 @@ static void note(void *arg, const char *text)
         *(bool *)arg = true;
 }
 
-/* The call is refused, the device is not: watched as ever, and said so. */
+/* The call is refused, /dev/userfaultfd is not: tracked as usual, and weft-info shows it. */
 static void test_device(void)
 {
     bool is_told_so = false;
@@ -248,7 +248,7 @@ static void test_tell(void)
 static void test_interposer_alone(void) { run_again("memhooks"); }
 static void test_auto_refused(void) { run_again("refused"); }
 
-/* Is userfaultfd in force here, and would the device alone do? */
+/* Tells whether userfaultfd is active here, and whether the device alone would suffice. */
 static bool has_device(void)
 {
     int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC), fd = device < 0 ? -1 : ioctl(device, _IO(0xAA, 0x00), O_CLOEXEC);

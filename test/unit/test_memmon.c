@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_memmon: what userfaultfd sees of real memory by every call that changes it; what is covered and what is not; a listener that is
- * held up; a child after fork. What this kernel refuses is skipped in words. Then all again with the interposer preloaded.
+ * test_memmon: events of userfaultfd for every call that changes real memory; what is tracked and what is not; a delayed event thread; a
+ * child after fork. What this kernel refuses is skipped with a text. Then all again with memhooks preloaded.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -73,12 +73,12 @@ static void test_every_call(void)
     cursor = now_cursor();
     syscall(SYS_munmap, p, MIB);
     CU_ASSERT(is_told(&cursor, p, MIB, false));
-    CU_ASSERT_FALSE(is_told(&cursor, p, 16 * MIB, false)); /* once */
+    CU_ASSERT_FALSE(is_told(&cursor, p, 16 * MIB, false)); /* reported once */
     munmap(p + MIB, MIB);
     CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
     madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
     CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
-    CU_ASSERT(is_covered(p + 2 * MIB, MIB)); /* the mapping is the same: it need not be found again, nor told of */
+    CU_ASSERT(is_covered(p + 2 * MIB, MIB)); /* the mapping is the same: neither looked up nor reported again */
     CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, false));
     madvise(p + 2 * MIB, 4096, MADV_FREE);
     CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
@@ -87,12 +87,12 @@ static void test_every_call(void)
     q = fresh(MIB);
     CU_ASSERT(mremap(p + 4 * MIB, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
     CU_ASSERT(is_told(&cursor, p + 4 * MIB, MIB, false));
-    CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, 2 * MIB, 0) == p + 5 * MIB); /* shrinks where it stands */
+    CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, 2 * MIB, 0) == p + 5 * MIB); /* shrinks in place */
     CU_ASSERT(is_told(&cursor, p + 7 * MIB, 9 * MIB, false));
     CU_ASSERT_FALSE(is_told(&cursor, p + 5 * MIB, 2 * MIB, false));
     CU_ASSERT(is_covered(p + 5 * MIB, 2 * MIB));
     CU_ASSERT_FALSE(is_covered(p, MIB));
-    CU_ASSERT_FALSE(is_covered(p + 2 * MIB, 6 * MIB)); /* the last of it is a hole */
+    CU_ASSERT_FALSE(is_covered(p + 2 * MIB, 6 * MIB)); /* its end is a hole */
     munmap(p, 16 * MIB);
     munmap(q, MIB);
 }
@@ -113,7 +113,7 @@ static void test_malloc(void)
     cursor = now_cursor();
     free(block);
     weft_mapping m;
-    if (weft_proc_maps_find(weft_memmon_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps what is freed */
+    if (weft_proc_maps_find(weft_memmon_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps freed memory */
         CU_ASSERT_FALSE(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false))
     else
         CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false));
@@ -127,7 +127,7 @@ static void test_malloc(void)
     CU_ASSERT_FALSE(is_covered(page, MIB / 2));
 }
 
-/* What no watch sees changing is not covered: files, shared memory, SysV memory (unless the interposer is there). */
+/* Not tracked without a monitor that sees changes: files, shared memory, SysV memory (unless memhooks is loaded). */
 static void test_not_covered(void)
 {
     int fd = memfd_create("weft-test", MFD_CLOEXEC), local = 0;
@@ -146,7 +146,7 @@ static void test_not_covered(void)
     close(fd);
 }
 
-/* Private memory in huge pages; the machine must have some set aside. */
+/* Private memory in huge pages; the machine must have reserved some. */
 static void test_huge(void)
 {
     const size_t huge = 2 * MIB;
@@ -172,7 +172,7 @@ static void test_huge(void)
     munmap(p, 4 * huge);
 }
 
-/* What was not registered before is told of when it is: somebody may hold what he pinned there in another time. */
+/* A mapping that was not tracked is reported when it becomes tracked: a registration from before may be stale. */
 static void test_gap_is_told(void)
 {
     char *p = fresh(2 * MIB);
@@ -181,11 +181,11 @@ static void test_gap_is_told(void)
     CU_ASSERT(is_covered(p, MIB));
     CU_ASSERT(is_told(&cursor, p, MIB, false));
     CU_ASSERT(is_covered(p + MIB / 2, MIB));
-    CU_ASSERT_FALSE(is_told(&cursor, p, 2 * MIB, false)); /* known already */
+    CU_ASSERT_FALSE(is_told(&cursor, p, 2 * MIB, false)); /* tracked already */
     munmap(p, 2 * MIB);
 }
 
-/* -- an event that is not yet read -- */
+/* -- an event not read yet -- */
 
 static weft_uffd held;
 static _Atomic int is_unmapped;
@@ -197,7 +197,7 @@ static void *unmapper(void *arg)
     return NULL;
 }
 
-/* A listener of our own that does not listen: the unmapping hangs, its addresses are free, and whoever asks is told to wait. */
+/* The event thread does not read: the unmapping hangs, its addresses are free, and a sync must wait. */
 static void test_settle(void)
 {
     static weft_inval_log unread;
@@ -211,19 +211,19 @@ static void test_settle(void)
     }
     CU_ASSERT(weft_uffd_register(&held, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + MIB));
     CU_ASSERT(weft_uffd_is_settled(&held));
-    eventfd_write(held.stop, 1); /* the listener ends; the descriptor stays */
+    eventfd_write(held.stop, 1); /* the thread ends; the descriptor stays */
     while (atomic_load(&held.is_alive))
         sched_yield();
     pthread_create(&thread, NULL, unmapper, p);
     int maps = weft_proc_maps_open();
     weft_mapping m;
     while (weft_proc_maps_find(maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
-        sched_yield(); /* until the other thread has come so far */
+        sched_yield(); /* until the other thread is there */
     CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
     usleep(20000);
     CU_ASSERT_FALSE(atomic_load(&is_unmapped));
     char *again = mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    CU_ASSERT_EQUAL(again, p); /* the race that asking is for */
+    CU_ASSERT_EQUAL(again, p); /* the race that a sync is for */
     CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
     char message[64];
     CU_ASSERT(read(held.fd, message, sizeof(message)) > 0);
@@ -244,7 +244,7 @@ static void test_single(void)
 
     if (!watch->is_single || !WEFT_BARE_THREADS)
         return;
-    CU_ASSERT_FALSE(weft_memmon_needs_sync(watch)); /* runs before any test that makes a thread of libc's */
+    CU_ASSERT_FALSE(weft_memmon_needs_sync(watch)); /* runs before any test that makes a thread by libc */
 }
 
 static void test_asks(void)
@@ -272,13 +272,13 @@ static void test_fork(void)
         _exit(is_right ? 0 : 1);
     }
     CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
-    CU_ASSERT(is_covered(p, MIB)); /* the parent's goes on */
+    CU_ASSERT(is_covered(p, MIB)); /* the parent's monitor continues */
     uint64_t cursor = now_cursor();
     munmap(p, MIB);
     CU_ASSERT(is_told(&cursor, p, MIB, false));
 }
 
-/* More mappings than the table has room for: it forgets, and finds again. */
+/* More mappings than the table's capacity: it forgets, and finds them again. */
 static void test_full_table(void)
 {
     static char *pages[300];
@@ -300,7 +300,7 @@ static void test_full_table(void)
     watch->covered.room = WEFT_MEMMON_TEXT_BYTES;
     uint64_t cursor = now_cursor();
     munmap(pages[0], 4096);
-    CU_ASSERT(is_told(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered */
+    CU_ASSERT(is_told(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered with the kernel */
     munmap(all, n * 8192);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_op: every operator on every predefined type against plain C, one element at a time, with odd counts, at odd addresses, and
- * with sentinels behind the buffers; all levels of kernels against each other, bit by bit; the table of what fits (written here
- * a second time, by name, from MPI 5.0, 6.9.2); users' operators.
+ * test_op: every operator on every predefined type against plain C, element by element, with odd counts and addresses and guards behind the
+ * buffers; all kernel levels against each other, bit by bit; the table of permitted pairs (a second copy, by name, from MPI 5.0, 6.9.2);
+ * users' operators.
  */
 #include <CUnit/Basic.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static uint64_t draw(void)
     return state >> 8;
 }
 
-/* One element of each C type, by the definition; 0 when the pair is not in the standard's table. */
+/* One element of each C type, by the definition; 0 if the standard does not permit the pair. */
 #define INTEGER(f, T, U)                                                                                                           \
     static int f(int op, const void *in, void *inout)                                                                              \
     {                                                                                                                              \
@@ -119,7 +119,7 @@ PAIRED(pLi, long double, int) PAIRED(pff, float, float) PAIRED(pdd, double, doub
 static int bytes1(int op, const void *in, void *inout) { return op >= BAND && op <= BXOR ? u8(op, in, inout) : 0; }
 static int text(int op, const void *in, void *inout) { (void)op, (void)in, (void)inout; return 0; }
 
-/* How to fill an element: 'i' any bits, 'b' 0 or 1, else in floats of that kind with a few NaN; pairs have few values, for ties. */
+/* Contents of an element: 'i' any bits, 'b' 0 or 1, else floats of that kind with few NaN; pairs have few values, for ties. */
 static const struct { const char *name; int (*one)(int, const void *, void *); char fill; } kinds[] = {
     {"MPI_SHORT", s16, 'i'}, {"MPI_INT", s32, 'i'}, {"MPI_LONG", s64, 'i'}, {"MPI_LONG_LONG", s64, 'i'}, {"MPI_SIGNED_CHAR", s8, 'i'},
     {"MPI_UNSIGNED_CHAR", u8, 'i'}, {"MPI_UNSIGNED_SHORT", u16, 'i'}, {"MPI_UNSIGNED", u32, 'i'}, {"MPI_UNSIGNED_LONG", u64, 'i'},
@@ -152,7 +152,7 @@ static int kind_of(const weft_type *type)
         T v = (value);                                                                                                             \
         memcpy(p + i, &v, sizeof(v));                                                                                              \
     }
-/* NaN only where MIN and MAX define it, and never in the pairs here (their own test has them). */
+/* NaN only where MIN and MAX define it, and never in pairs, which have their own test. */
 static void fill(char how, char *p, uint64_t bytes, bool nans)
 {
 #define SMALL(T) (nans && !(draw() % 9) ? (T)NAN : (T)((int)(draw() % 13) - 6))
@@ -168,7 +168,7 @@ static void fill(char how, char *p, uint64_t bytes, bool nans)
     }
 }
 
-/* Pairs: values of 0..2 so that ties are common, indices of any order; padding gets a mark. */
+/* Pairs: values 0..2, so that ties are frequent; indices in any order; padding is marked. */
 static void fill_pairs(const weft_type *t, char how, char *p, uint64_t count)
 {
     bool real_index = !strcmp(t->name, "MPI_2REAL"), double_index = !strcmp(t->name, "MPI_2DOUBLE_PRECISION");
@@ -213,7 +213,7 @@ static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t co
         fill_logical(b, count, (uint64_t)t->size);
     }
     if (kinds[k].fill == 'i' && op->handle >= LAND)
-        for (uint64_t i = 0; i < bytes; i++) /* zeros, to have false */
+        for (uint64_t i = 0; i < bytes; i++) /* zeros, for false */
             if (draw() & 1) {
                 memset(a + i / (uint64_t)t->size * (uint64_t)t->size, 0, (size_t)t->size);
                 i += (uint64_t)t->size * 2;
@@ -229,7 +229,7 @@ static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t co
             kinds[k].one(op->handle, x, y);
     }
     if (op->handle == REPLACE && t->class_ == WEFT_CLASS_PAIR) {
-        for (uint64_t i = 0; i < count * (uint64_t)t->extent; i++) { /* value and index from in, padding as it was */
+        for (uint64_t i = 0; i < count * (uint64_t)t->extent; i++) { /* value and index from in, padding unchanged */
             int64_t at = (int64_t)i % t->extent, second = !strcmp(t->name, "MPI_SHORT_INT") ? 4 : -1;
             bool is_data = second < 0 ? at < t->size : at < 2 || at >= second;
             if (is_data)
@@ -238,7 +238,7 @@ static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t co
     }
     same = !memcmp(b, c, bytes + SENTINEL);
     if (!same && (t->class_ == WEFT_CLASS_FLOAT ? nans || kinds[k].fill == 'l' : t->class_ == WEFT_CLASS_COMPLEX && kinds[k].fill == 'l')) {
-        /* a NaN is a NaN, whatever its bits; and of a long double's 16 bytes x87 writes ten */
+        /* NaNs compare equal whatever their bits; of a long double's 16 bytes x87 writes ten */
         uint64_t part = t->class_ == WEFT_CLASS_COMPLEX ? sizeof(long double) : (uint64_t)t->size;
         same = !memcmp(b + bytes, c + bytes, SENTINEL);
         for (uint64_t i = 0; i < bytes / part && same; i++) {
@@ -296,7 +296,7 @@ static void test_every_pair(void)
     printf("%d pairs fit, %d do not ", fitting, refused);
 }
 
-/* A sum of long doubles, say, must have been there: no slot may be empty where elem_of leads. */
+/* For instance a sum of long doubles: no slot reached by elem_of may be empty. */
 static void test_levels_agree(void)
 {
     char a[1040], b[3][1040];
@@ -307,12 +307,12 @@ static void test_levels_agree(void)
             CU_ASSERT_FATAL(weft_kernels1.kernel[slot][unit] && weft_kernels2.kernel[slot][unit]);
             for (int turn = 0; turn < 8; turn++) {
                 for (size_t i = 0; i < sizeof(a); i++) {
-                    a[i] = (char)draw(); /* any bits, NaN of all kinds among the floats */
+                    a[i] = (char)draw(); /* any bits, so NaN of all kinds among the floats */
                     b[0][i] = b[1][i] = b[2][i] = (char)draw();
                 }
                 for (int level = 0; level <= weft_arith_level(); level++) {
                     weft_kernel_find(slot, unit, level)(a + turn, b[level] + 2 * turn, 61);
-                    if (slot == WEFT_OP_SUM || slot == WEFT_OP_PROD) /* which NaN it is may differ */
+                    if (slot == WEFT_OP_SUM || slot == WEFT_OP_PROD) /* which NaN results may differ */
                         for (int i = 0; unit == WEFT_ELEM_F32 && i < 61; i++) {
                             float f;
                             memcpy(&f, b[level] + 2 * turn + 4 * i, 4);
@@ -338,7 +338,7 @@ static void test_levels_agree(void)
     printf("levels 0 to %d ", weft_arith_level());
 }
 
-/* MINLOC and MAXLOC are the same from either side, NaN included. */
+/* MINLOC and MAXLOC are symmetric, NaN included. */
 static void test_loc_nan(void)
 {
     struct { double v; int i; } x[3] = {{1, 5}, {NAN, 7}, {NAN, 3}}, a, b;
@@ -378,7 +378,7 @@ static void user_derived(void *in, void *inout, int *length, weft_type **type)
 {
     (void)in;
     seen_type = *type;
-    CU_ASSERT(weft_type_of(*type) == *type); /* a live handle */
+    CU_ASSERT(weft_type_of(*type) == *type); /* a valid handle */
     CU_ASSERT((*type)->extent == 8 && *length == 2);
     memset(inout, 1, 8);
 }
@@ -393,13 +393,13 @@ static void test_user_operators(void)
     weft_op_apply(op, weft_type_of((void *)0x209), a, b, 3);
     CU_ASSERT(b[0] == 9 && b[1] == 18 && b[2] == 27);
     CU_ASSERT((uintptr_t)seen_type == 0x209);
-    seen_calls = seen_length = 0; /* an int cannot tell 5e9: several calls, none of them beyond it */
+    seen_calls = seen_length = 0; /* an int cannot hold 5e9: several calls, each within an int */
     weft_op_apply(op, weft_type_of((void *)0x247), a, b, UINT64_C(5000000000));
     CU_ASSERT(seen_calls > 2 && seen_length == INT64_C(5000000000));
     weft_op_hold(op);
     weft_op_retire(op);
     CU_ASSERT(!weft_op_of(op));
-    seen_calls = 0; /* an operation under way goes on */
+    seen_calls = 0; /* an operation in flight continues */
     weft_op_apply(op, weft_type_of((void *)0x209), a, b, 1);
     CU_ASSERT(seen_calls == 1);
     weft_op_drop(op);
@@ -418,7 +418,7 @@ static void test_user_operators(void)
     CU_ASSERT(seen_type == pair);
     memcpy(&first, b, sizeof(first));
     CU_ASSERT(first == 0x01010101);
-    weft_type_hold(pair); /* freed by the user while a reduction holds it: the function still gets a handle that works */
+    weft_type_hold(pair); /* freed by the user while a reduction holds it: the function still gets a valid handle */
     weft_type_retire(pair);
     seen_type = NULL;
     weft_op_apply(op, pair, a, b, 2);
@@ -433,7 +433,7 @@ static void test_handles(void)
     for (size_t o = 0; o < sizeof(all_ops) / sizeof(*all_ops); o++) {
         const weft_op *op = weft_op_of((void *)(uintptr_t)all_ops[o]);
         CU_ASSERT(op && op->handle == all_ops[o]);
-        weft_op_drop(op); /* nothing happens */
+        weft_op_drop(op); /* no effect */
         CU_ASSERT(op->refs == 1 && op->is_commutative == (all_ops[o] < REPLACE));
     }
 }

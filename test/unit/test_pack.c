@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_pack: the packing engine against a walker that knows nothing of programs: it keeps each type's whole map, entry by entry,
- * and takes bounds from the definitions of MPI 5.0, 5.1. Types are random and nested; a failing seed is printed and can be given
- * as the first argument. Buffers have exactly the bytes that the map reaches, so the address sanitizer sees any other.
+ * test_pack: the pack engine against a walker independent of layouts: it keeps each type's whole type map and takes bounds from the
+ * definitions of MPI 5.0, 5.1. Types are random and nested; a failing seed is printed and may be given as the first argument. Buffers have
+ * exactly the bytes of the map, so that AddressSanitizer sees any other access.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #define MAX 600 /* entries in a map */
 
 typedef struct entry { int64_t disp, bytes, align; } entry;
-typedef struct map { /* a type and what it should be */
+typedef struct map { /* a type and its expected properties */
     weft_type *type;
     entry entries[MAX];
     int count;
     bool is_marked;
-    int64_t lb, ub; /* marks, if marked */
+    int64_t lb, ub; /* explicit bounds, if set */
 } map;
 
 static uint64_t seed_now, failures_seen;
@@ -162,7 +162,7 @@ static bool constructor_make(map *m, int depth)
     }
     CU_ASSERT_EQUAL_FATAL(rc, 0);
     for (int i = 0; i < olds; i++)
-        weft_type_drop(old[i].type); /* the new one must keep what it needs */
+        weft_type_drop(old[i].type); /* the new type must keep what it needs */
     free(old);
     if (!fits)
         weft_type_drop(m->type);
@@ -200,7 +200,7 @@ static void check_facts(const map *m)
     check(!t->is_dense || !t->layout, "a dense type has no program");
 }
 
-/* All entries of count elements, in order; their packed bytes and the memory they reach. */
+/* All entries of count elements in order, their packed bytes and the memory range. */
 static entry *walk(const map *m, int count, int64_t *low, int64_t *high)
 {
     int64_t lb, extent;
@@ -287,7 +287,7 @@ static void test_random_types(void)
         check_facts(m);
         kinds[m->type->layout ? m->type->layout->kind : 4]++;
         big += map_size(m) > 100;
-        check_moves(m, map_size(m) > 64 || draw(4) ? (int)between(0, 3) : (int)between(60, 200)); /* beyond a tile of pack.c */
+        check_moves(m, map_size(m) > 64 || draw(4) ? (int)between(0, 3) : (int)between(60, 200)); /* longer than a tile of pack.c */
         weft_type_drop(m->type);
     }
     free(m);
@@ -306,7 +306,7 @@ static void test_copy_between_types(void)
         from[i] = i;
         to[i] = -1;
     }
-    weft_copy(reverse, to + 2047, 1, even, from, 1); /* 16 KB: several bounces */
+    weft_copy(reverse, to + 2047, 1, even, from, 1); /* 16 KB: several bounce buffers */
     for (int i = 0; i < 2048; i++)
         CU_ASSERT(to[2047 - i] == 2 * i && to[2048 + i] == -1);
     weft_copy(d, to, 2048, even, from, 1);
@@ -320,7 +320,7 @@ static void test_copy_between_types(void)
     weft_type_drop(reverse);
 }
 
-/* 5 GiB packed, with a map of a few bytes: no offset may pass through 32 bits. The memory wraps onto itself: stride 0. */
+/* 5 GiB packed, with a map of a few bytes: no offset may be truncated to 32 bits. Stride 0: the elements share memory. */
 static void test_wide_offsets(void)
 {
     const weft_type *byte = weft_type_of((void *)0x247);

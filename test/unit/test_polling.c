@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_polling: 64 ranks on one segment, all ports in one process. A receiver's polls do not grow with neighbours that spoke once and
- * fell silent: their rings are closed, and one that speaks again is heard at once. Memory is that of the pairs that talk. No sender keeps
- * another from being received, be it by its many frames or by what fails for it. Time is the test's own.
+ * test_polling: 64 ranks on one segment, all ifaces in one process. The cost of a poll does not grow with neighbours that sent once: their
+ * rings are closed, and a new frame from them is received at once. Memory is that of active pairs. No sender delays the reception from
+ * another, by many frames or by a failure. The test sets the time.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static weft_iface *ifaces[RANKS];
 static weft_ep *to_first[RANKS];
 static int arrived[RANKS];
 static uint64_t now;         /* ns */
-static uint32_t unreachable; /* no acquaintance with this rank can be made; 0: with all */
+static uint32_t unreachable; /* rank whose ep cannot be made; 0: none */
 static int greeted;          /* tries */
 
 static uint64_t now_ns(void) { return now; }
@@ -85,7 +85,7 @@ static double poll_ns(void)
     return (double)(weft_clock_ns() - start) / POLLS;
 }
 
-/* As many polls as it takes to look for silent rings, after so much time. */
+/* As many polls as a check for silent rings needs, after that time. */
 static void pass(uint64_t ns)
 {
     now += ns;
@@ -107,7 +107,7 @@ static void silent_neighbours_cost_nothing(void)
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], 1);
     CU_ASSERT_EQUAL(first->hot_count, RANKS - 1);
-    pass(0); /* silence counts from the look that saw the last frame */
+    pass(0); /* the time of silence begins at the check that saw the last frame */
     pass(WEFT_SHM_PATIENCE_MIN_NS);
     CU_ASSERT(first->hot_count <= WEFT_SHM_HOT_FEW);
     among = poll_ns();
@@ -129,7 +129,7 @@ static void who_speaks_again_is_heard(void)
     }
 }
 
-/* A program that computes between exchanges with eight neighbours: their rings stay open once it is known how it speaks. */
+/* A program that computes between exchanges with eight neighbours: their rings stay open once its period is known. */
 static void iterations_keep_their_rings(void)
 {
     static const uint64_t pauses_ms[] = {5, 20, 100, 200};
@@ -148,12 +148,12 @@ static void iterations_keep_their_rings(void)
         CU_ASSERT(barriers <= 8 && counts->rings_closed - before.rings_closed <= 64);
     }
     CU_ASSERT(counts->barriers > 0);
-    /* and are closed when it ends to speak */
+    /* and are closed when it stops sending */
     pass(WEFT_SHM_PATIENCE_MAX_NS);
     CU_ASSERT_EQUAL(((shm_iface *)ifaces[0])->hot_count, 0);
 }
 
-/* Silent and open in turn, as no patience helps: never more than one barrier in the least patience. */
+/* Silent and active in turn, with a period that defeats any patience: at most one barrier per minimum patience. */
 static void barriers_are_rare(void)
 {
     weft_iface_counts before = ifaces[0]->counts;
@@ -175,8 +175,8 @@ static void fill(int i)
         ;
 }
 
-/* Flooders keep their rings full before each poll, the budget is used up each time: a newcomer's frame is taken by the next poll, and
- * what follows it within a turn of all. */
+/* Senders fill their rings before each poll, so each uses up the budget: the next poll receives a newcomer's first frame, and its later
+ * frames come within one turn of all rings. */
 static void flooders_starve_no_newcomer(void)
 {
     for (int flooders = 1; flooders <= 8; flooders += 7) {
@@ -201,7 +201,7 @@ static void flooders_starve_no_newcomer(void)
     }
 }
 
-/* One sender cannot be received from: all others are, it is tried again in time, also out of a sleep, and not at each poll. */
+/* One sender cannot be received from: all others are; it is tried again in time, also out of a sleep, and not at each poll. */
 static void one_failure_holds_up_nobody(void)
 {
     weft_wakeup wakeup = {.fd = -1};
@@ -215,7 +215,7 @@ static void one_failure_holds_up_nobody(void)
     CU_ASSERT_EQUAL(greeted, RANKS - 1);
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], i != 5);
-    for (int tries = 1; tries < 20; tries++) { /* the sleeper comes back by itself, each time later, but not too late */
+    for (int tries = 1; tries < 20; tries++) { /* the sleeper wakes by its limit, each time later, within the bound */
         CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &wakeup), 0);
         CU_ASSERT(wakeup.within_ns > 0 && wakeup.within_ns >= until && wakeup.within_ns <= WEFT_SHM_RETRY_MAX_NS);
         until = wakeup.within_ns;
@@ -256,7 +256,7 @@ static void memory_is_that_of_talking_pairs(void)
 {
     struct stat before, after;
     CU_ASSERT_EQUAL(fstat(segment.fd, &before), 0);
-    /* pages of the head and the ranks, and 8 KiB for each of the 63 pairs that spoke */
+    /* header and rank pages, and 8 KiB for each of the 63 active pairs */
     CU_ASSERT(before.st_blocks * 512 <= (RANKS + 2) * 4096 + (RANKS - 1) * 8192);
     for (int i = 1; i < RANKS; i++)
         speak(i);
@@ -270,7 +270,7 @@ static void a_poll_copies_little(void)
     enum { LONG = 32768, SENDERS = 6, MAX = 256 << 10 };
     static char body[LONG];
     int sent = 0, total = 0, had;
-    while (weft_shm_poll(ifaces[0], 32)) /* earlier tests' */
+    while (weft_shm_poll(ifaces[0], 32)) /* of earlier tests */
         ;
     memset(arrived, 0, sizeof arrived);
     for (int i = 1; i <= SENDERS; i++) {

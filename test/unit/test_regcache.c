@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_regcache: the tree against a plain list; hits, neighbours, references, news and a child after fork, with a device that only
- * counts. Bounds: test_regcache_limits; the helper: test_regcache_async; real memory: test_regcache_real.
+ * test_regcache: the tree against a list; hits, neighbours, references, invalidations and a child after fork, with a device that only
+ * counts. Limits: test_regcache_limits; async helper: test_regcache_async; real memory: test_regcache_real.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -77,8 +77,8 @@ static void test_hits(void)
     pin = hold(cache, 0, 4, 1);
     CU_ASSERT_PTR_EQUAL(weft_regcache_lookup(cache, at(1), PAGE, 1), pin);
     CU_ASSERT_PTR_EQUAL(weft_regcache_lookup(cache, (char *)at(0) + 5, 4 * PAGE - 5, 0), pin);
-    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(3), PAGE + 1, 1)); /* a byte too far */
-    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(1), PAGE, 3));     /* a right too many */
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(3), PAGE + 1, 1)); /* one byte too many */
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(1), PAGE, 3));     /* one right too many */
     other = hold(cache, 1, 1, 3);
     CU_ASSERT_PTR_NOT_EQUAL(other, pin);
     CU_ASSERT_EQUAL(d.maps, 2);
@@ -89,7 +89,7 @@ static void test_hits(void)
     weft_regcache_release(cache, other);
     weft_regcache_counts c = weft_regcache_stats(cache);
     CU_ASSERT(c.hits == 3 && c.misses == 2 && c.pinned_regions == 2 && c.pinned_bytes == 5 * PAGE && d.bytes == 5 * PAGE);
-    CU_ASSERT(hold(cache, 100, 0, 0) != NULL); /* no bytes: a page all the same */
+    CU_ASSERT(hold(cache, 100, 0, 0) != NULL); /* length 0: registers a page */
     weft_regcache_release(cache, weft_regcache_lookup(cache, at(100), 0, 0));
     weft_reg *pin2 = weft_regcache_lookup(cache, at(100), 0, 0);
     weft_regcache_release(cache, pin2);
@@ -103,7 +103,7 @@ static bool is_range(const weft_reg *pin, uint64_t page, uint64_t pages)
     return pin && pin->start == (uint64_t)(uintptr_t)at(page) && pin->end == (uint64_t)(uintptr_t)at(page + pages);
 }
 
-/* Pages that are pinned already are not pinned once more because their neighbours are asked for. */
+/* Registered pages are not registered again because of requests for their neighbours. */
 static void test_neighbours(void)
 {
     device d;
@@ -111,26 +111,26 @@ static void test_neighbours(void)
     weft_reg *old, *next, *all;
 
     old = hold(cache, 10, 2, 1);
-    next = hold(cache, 12, 2, 1); /* touches */
+    next = hold(cache, 12, 2, 1); /* adjacent */
     CU_ASSERT(is_range(old, 10, 2) && is_range(next, 12, 2) && d.regions == 2);
     weft_regcache_release(cache, next);
-    all = hold(cache, 11, 3, 1); /* spans both, covers the second, which nobody holds */
+    all = hold(cache, 11, 3, 1); /* spans both, replaces the second, which has no reference */
     CU_ASSERT(is_range(all, 11, 3) && d.regions == 2 && d.bytes == 5 * PAGE);
     CU_ASSERT_PTR_EQUAL(hold(cache, 10, 2, 1), old); /* still found */
     weft_regcache_release(cache, old);
     weft_regcache_release(cache, all);
-    all = hold(cache, 10, 4, 1); /* covers both; the one that is held lives on, and nobody finds it any more */
+    all = hold(cache, 10, 4, 1); /* covers both; the referenced one lives on but is not found any more */
     CU_ASSERT(is_range(all, 10, 4) && d.regions == 2);
     weft_regcache_release(cache, old);
     CU_ASSERT(d.regions == 1 && d.bytes == 4 * PAGE);
     weft_regcache_release(cache, all);
-    touch(cache, 14, 4, 2); /* other rights: another exposure */
+    touch(cache, 14, 4, 2); /* other rights: another registration */
     CU_ASSERT_EQUAL(d.regions, 2);
-    touch(cache, 8, 20, 2); /* does not give the rights of the first */
+    touch(cache, 8, 20, 2); /* does not get the rights of the first */
     CU_ASSERT_EQUAL(d.regions, 2);
-    touch(cache, 8, 20, 3); /* covers all, with all their rights */
+    touch(cache, 8, 20, 3); /* covers all, with all rights */
     CU_ASSERT(d.regions == 1 && d.bytes == 20 * PAGE);
-    /* Chunk by chunk through a large array, at no page's begin: the page between two chunks is in both, no more. */
+    /* Fragments of a large array that are not page-aligned: the page between two fragments is in both, no more. */
     weft_regcache_flush(cache);
     unsigned maps = d.maps;
     for (uint64_t i = 0; i < 64; i++) {
@@ -154,10 +154,10 @@ static void test_invalidation(void)
     tell(3, 1);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(0), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 1);
-    tell(14, 100); /* only touches */
+    tell(14, 100); /* adjacent only */
     pin = weft_regcache_lookup(cache, at(10), 1, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
-    tell(0, 11); /* while it is held: out of the tree, mapped until its end */
+    tell(0, 11); /* while referenced: removed from the tree, registered until its last release */
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 1);
     again = hold(cache, 10, 4, 0);
@@ -165,7 +165,7 @@ static void test_invalidation(void)
     weft_regcache_release(cache, pin);
     CU_ASSERT_EQUAL(d.regions, 1);
     weft_regcache_release(cache, again);
-    for (int i = 0; i < WEFT_INVAL_LOG_ROOM + 5; i++) /* more than can be told: everything */
+    for (int i = 0; i < WEFT_INVAL_LOG_ROOM + 5; i++) /* more than the log's capacity: everything is invalidated */
         tell(100000, 1);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 0);
@@ -177,7 +177,7 @@ static void test_invalidation(void)
     close_cache(cache, &d);
 }
 
-/* A watch that covers nothing: every registration is for one use. */
+/* A memmon that tracks nothing: every registration is for one use. */
 static void test_uncached(void)
 {
     static weft_memmon none = {.news = &no_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
@@ -188,7 +188,7 @@ static void test_uncached(void)
     for (int i = 0; i < 5; i++) {
         weft_reg *a = hold(cache, 0, 4, 0), *b = hold(cache, 0, 4, 0), *c = NULL;
         CU_ASSERT(a && b && a != b && d.regions == 2);
-        CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(50), PAGE, 0, &c), WEFT_E_NOSPACE); /* the bounds are for these too */
+        CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(50), PAGE, 0, &c), WEFT_E_NOSPACE); /* the limits apply to these too */
         weft_regcache_acquire_async(cache, at(0), PAGE, 0);
         weft_regcache_release(cache, a);
         weft_regcache_release(cache, b);
@@ -199,7 +199,7 @@ static void test_uncached(void)
     close_cache(cache, &d);
 }
 
-/* In a child nothing of the parent's is unmapped, and closing there is nothing. */
+/* A child deregisters nothing of its parent; closing has no effect. */
 static void test_fork(void)
 {
     device d;
@@ -211,7 +211,7 @@ static void test_fork(void)
     CU_ASSERT_EQUAL(weft_regcache_acquire(cache, buffer, PAGE, 0, &pin), WEFT_OK);
     CU_ASSERT_EQUAL(weft_regcache_acquire(cache, buffer + 4 * PAGE, PAGE, 0, &held), WEFT_OK);
     weft_regcache_release(cache, pin);
-    uint64_t before = d.unmaps; /* where nothing is watched that was one */
+    uint64_t before = d.unmaps; /* without a memmon that was one */
     pid_t child = fork();
     if (!child) {
         bool is_right = weft_regcache_lookup(cache, buffer, PAGE, 0) == NULL || !weft_memmon_get()->is_forgotten;

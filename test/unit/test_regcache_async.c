@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_regcache_async: the helper that pins ahead: found, waited for, taken over, thrown out in the middle, refused, closed on, and
- * hammered.
+ * test_regcache_async: the helper that registers asynchronously: its registrations are found, waited for, taken over, dropped midway,
+ * refused, closed, and under load.
  */
 #include <CUnit/Basic.h>
 #include <sched.h>
@@ -18,7 +18,7 @@ static void wait_for(_Atomic int *word, int value)
         sched_yield();
 }
 
-/* Nothing new, nothing ended: tidying takes no lock, though the helper runs. */
+/* Nothing new, nothing completed: reclaiming takes no lock, though the helper runs. */
 static void test_tidy(void)
 {
     device d;
@@ -28,7 +28,7 @@ static void test_tidy(void)
     touch(cache, 10, 1, 0);
     CU_ASSERT_TRUE_FATAL(cache->has_helper);
     pthread_mutex_lock(&cache->lock);
-    alarm(200); /* it would wait for ever */
+    alarm(200); /* it would wait forever */
     weft_regcache_reclaim(cache);
     alarm(0);
     pthread_mutex_unlock(&cache->lock);
@@ -46,9 +46,9 @@ static void test_ahead(void)
     while (!(pin = weft_regcache_lookup(cache, at(0), 4 * PAGE, 1)))
         sched_yield();
     weft_regcache_release(cache, pin);
-    weft_regcache_acquire_async(cache, at(1), PAGE, 1); /* there already */
+    weft_regcache_acquire_async(cache, at(1), PAGE, 1); /* already registered */
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 1);
-    /* The helper is at one; the second waits in its queue; the worker wants the second now, does it itself, ... */
+    /* The helper works on one; the second is queued; the worker needs the second now and registers it itself, ... */
     atomic_store(&d.hold_up, 1);
     weft_regcache_acquire_async(cache, at(10), PAGE, 0);
     wait_for(&d.inside, 1);
@@ -56,7 +56,7 @@ static void test_ahead(void)
     weft_regcache_acquire_async(cache, at(20), PAGE, 0);
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 3);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), PAGE, 0));
-    tell(10, 1); /* ... and the first is unmapped meanwhile: the helper ends it */
+    tell(10, 1); /* ... and the first is unmapped meanwhile: the helper deregisters it */
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), PAGE, 0));
     CU_ASSERT_EQUAL(d.maps, 1);
     atomic_store(&d.hold_up, 0);
@@ -68,14 +68,14 @@ static void test_ahead(void)
     weft_regcache_reclaim(cache);
     while (weft_regcache_stats(cache).pinned_bytes != 5 * PAGE)
         weft_regcache_reclaim(cache);
-    /* A failure of the helper's is found by the hold, which evicts and succeeds. */
+    /* A failure of the helper is found by acquire, which evicts and succeeds. */
     d.limit_bytes = 5 * PAGE; /* the helper is idle */
     weft_regcache_acquire_async(cache, at(30), 2 * PAGE, 0);
     pin = hold(cache, 30, 2, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
     CU_ASSERT(d.bytes <= 5 * PAGE);
     weft_regcache_release(cache, pin);
-    /* Closed in the middle of all. */
+    /* Closed while the helper works. */
     d.limit_bytes = 0;
     atomic_store(&d.hold_up, 1);
     weft_regcache_acquire_async(cache, at(40), PAGE, 0);
@@ -85,7 +85,7 @@ static void test_ahead(void)
     close_cache(cache, &d);
 }
 
-/* Ahead, look, hold, drop, invalidate, evict, against a helper that is always busy. */
+/* Async acquire, look-up, acquire, release, invalidate, evict, against a helper that is always busy. */
 static void test_ahead_hammered(void)
 {
     device d;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_regcache_limits: how much a registration cache holds, what it throws out first, and what it says when nothing can go; limits of
- * the user's, of the device's, and of its own.
+ * test_regcache_limits: capacity of a registration cache, order of eviction, result when nothing can be evicted; limits of the user, the
+ * device, and the defaults.
  */
 #include <CUnit/Basic.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void test_bounds(void)
     for (uint64_t i = 0; i < 50; i++)
         touch(cache, 1000 + i * 10, 1, 0);
     CU_ASSERT_EQUAL(d.regions, 6);
-    /* Least recently used first: 40 is used, 41 goes. */
+    /* Least recently used first: 40 is used, 41 is evicted. */
     touch(cache, 1440, 1, 0);
     touch(cache, 5000, 1, 0);
     uint64_t maps = d.maps;
@@ -32,7 +32,7 @@ static void test_bounds(void)
     CU_ASSERT_EQUAL(d.maps, maps);
     touch(cache, 1450, 1, 0);
     CU_ASSERT_EQUAL(d.maps, maps + 1);
-    /* What is in use stays, and then there is no room. */
+    /* Referenced registrations stay; then there is no space. */
     for (uint64_t i = 0; i < 4; i++)
         held[i] = hold(cache, 7000 + i * 10, 4, 0);
     CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(9000), PAGE, 0, &none), WEFT_E_NOSPACE);
@@ -47,7 +47,7 @@ static void test_bounds(void)
     close_cache(cache, &d);
 }
 
-/* Limits that only the device knows: evict, try again, and only then say no. */
+/* Limits known to the device only: evicts, tries again, then fails. */
 static void test_device_limits(void)
 {
     device d;
@@ -65,7 +65,7 @@ static void test_device_limits(void)
     pin = hold(cache, 5000, 20, 0);
     CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(6000), PAGE, 0, &none), WEFT_E_NOSPACE);
     weft_regcache_release(cache, pin);
-    d.refuse = WEFT_E_UNSUPPORTED; /* such memory: nothing is thrown out for it */
+    d.refuse = WEFT_E_UNSUPPORTED; /* unsupported memory: nothing is evicted for it */
     uint64_t unmaps = d.unmaps;
     CU_ASSERT_EQUAL(weft_regcache_acquire(cache, at(6000), PAGE, 0, &none), WEFT_E_UNSUPPORTED);
     CU_ASSERT_EQUAL(d.unmaps, unmaps);

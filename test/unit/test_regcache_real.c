@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_regcache_real: real memory under every way to unmap it, by one thread and by several. The device holds the pages themselves
- * (vmsplice), and what is written to the buffer must be read through the registration. The same run with a watch that says nothing
- * must fail.
+ * test_regcache_real: real memory unmapped in every way, by one thread and by several. The device holds the pages themselves (vmsplice):
+ * data written to the buffer must be read through the registration. The same run with a memmon that reports nothing must fail.
  */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
@@ -19,15 +18,14 @@
 #include "base/status.h"
 #include "regcache_device.h"
 
-/* ThreadSanitizer does not see mremap and raw munmap: a page that one thread gave back so, and another was given by the kernel, it
- * takes for one that both write. What touches the buffers' pages is therefore none of its business; who shares what else is. */
+/* ThreadSanitizer does not see mremap and raw munmap: a page given back by one thread and received by another looks shared. Accesses to
+ * the buffers' pages are therefore not instrumented; all others are. */
 #define UNSEEN_BY_TSAN __attribute__((no_sanitize("thread")))
 
 #define STAMPS 8
 #define BUFFERS 12
 
-/* A region of this device holds real references to its first pages, in a pipe: what it reads is what stands in *those* pages,
- * wherever the address leads by now. */
+/* A registration of this device references its first pages by a pipe: it reads those pages, wherever the address leads by now. */
 typedef struct stamped {
     record base;
     uint64_t pages;
@@ -46,7 +44,7 @@ static int map_stamped(void *owner, void *addr, uint64_t bytes, uint32_t rights,
         from[i] = (struct iovec){(char *)addr + i * PAGE, 8};
     if (pipe2(s->pipe, O_CLOEXEC | O_NONBLOCK))
         return WEFT_E_NOMEM;
-    /* What is not there cannot be mapped: the kernel says so, as it would to a driver. */
+    /* Unmapped memory cannot be registered: the kernel reports it, as to a driver. */
     int rc = vmsplice(s->pipe[1], from, s->pages, 0) == (ssize_t)(8 * s->pages) ? device_map(owner, addr, bytes, rights, &s->base)
                                                                                  : WEFT_E_UNSUPPORTED;
     if (rc) {
@@ -76,7 +74,7 @@ typedef struct rider {
 typedef struct buffer {
     char *start; /* whole pages */
     uint64_t bytes;
-    char *block; /* of malloc, when it was that */
+    char *block; /* from malloc, if it was */
 } buffer;
 
 UNSEEN_BY_TSAN static void stamp(buffer *b, uint64_t from)
@@ -97,7 +95,7 @@ static void make(buffer *b, uint32_t *seed)
 
     b->block = NULL;
     if (rand_r(seed) % 2) {
-        bytes += rand_r(seed) % 3 ? 0 : 40 * PAGE; /* some above malloc's threshold, some in the heap */
+        bytes += rand_r(seed) % 3 ? 0 : 40 * PAGE; /* some above malloc's mmap threshold, some in the heap */
         b->block = malloc(bytes + PAGE);
         align(b, bytes);
     } else {
@@ -161,7 +159,7 @@ static void change(buffer *b, uint32_t *seed)
     }
 }
 
-/* Writes anew into the buffer, and reads through the region. */
+/* Writes into the buffer, and reads through the registration. */
 UNSEEN_BY_TSAN static void check(rider *r, const buffer *b, const weft_reg *pin)
 {
     const stamped *s = (const stamped *)(const void *)pin->record;
@@ -270,7 +268,7 @@ static void test_real_threads(void)
     CU_ASSERT(sum.checks > 1000);
 }
 
-/* Without news the same memory must be found stale, or the tests above prove nothing. */
+/* Without events the same memory must be found stale, or the tests above prove nothing. */
 static void test_real_blind(void)
 {
     rider sum;
@@ -280,7 +278,7 @@ static void test_real_blind(void)
     CU_ASSERT(sum.stale > 0 && sum.stale < 1000000);
 }
 
-/* -- a look-up while an unmapping is under way -- */
+/* -- a look-up during an unmapping -- */
 
 static void *unmapper(void *arg)
 {
@@ -288,7 +286,7 @@ static void *unmapper(void *arg)
     return NULL;
 }
 
-/* The first look-up asks and says so; what was handed over before that is found without asking. */
+/* The first look-up syncs and reports it; buffers passed before that are found without a sync. */
 static void look_once_asked(weft_regcache *cache, char *p)
 {
     bool is_asked = false;
@@ -303,7 +301,7 @@ static void look_once_asked(weft_regcache *cache, char *p)
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).asks, before + 1);
 }
 
-/* The listener is gone, so the event stays unread; the address has been taken again: the hit must not be given. */
+/* The event thread is stopped, so the event stays unread, and the address is reused: the look-up must not hit. */
 static void test_look_asks(void)
 {
     static weft_inval_log unread;
@@ -343,9 +341,9 @@ static void test_look_asks(void)
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, p, 64 * PAGE, 0));
     bool is_asked = false;
     CU_ASSERT_PTR_NULL(weft_regcache_lookup_synced(cache, p, 64 * PAGE, 0, &is_asked));
-    CU_ASSERT_FALSE(is_asked); /* no answer: nobody else may rely on it */
+    CU_ASSERT_FALSE(is_asked); /* no answer: no other look-up may rely on it */
     CU_ASSERT_FALSE(weft_regcache_may_keep(cache, p, PAGE));
-    CU_ASSERT(weft_regcache_acquire(cache, p, PAGE, 0, &pin) == WEFT_OK); /* now, and for this use only */
+    CU_ASSERT(weft_regcache_acquire(cache, p, PAGE, 0, &pin) == WEFT_OK); /* registered now, for this use only */
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 1);
     weft_regcache_release(cache, pin);
     CU_ASSERT(read(watch.fault.fd, message, sizeof(message)) > 0);
@@ -358,7 +356,7 @@ static void test_look_asks(void)
     close(watch.maps);
 }
 
-/* Some kernels have no pipes whose pages are those of a buffer. */
+/* On some kernels pipes do not reference the buffer's pages. */
 static bool has_pipe_pins(void)
 {
     uint64_t word = 5, seen = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_requests: the wait and test families of src/mpi over requests of two workers, which no program can make yet. Each worker
- * ends its requests itself, one every few polls, in an order that has nothing to do with that of the array; the workers' locks
- * are real, so that a lock taken twice or never given back is found out.
+ * test_requests: the wait and test families of src/mpi over requests of two workers, which no program can make yet. Each worker completes
+ * its requests itself, one every few polls, in an order independent of the array's; the workers' locks are real, so that a lock taken twice
+ * or never released is found.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@ enum { MANY = 24, ROUNDS = 200 };
 
 static weft_world *world;
 static weft_worker *workers[2];
-static weft_list_link busy[2];                 /* keeps worker->plans from being empty, so that a poll calls play */
-static weft_req *left[2][MANY];           /* not done yet, in the order in which they end */
-static int left_count[2], polls, failing; /* failing: the index of a request that ends with an error, or -1 */
+static weft_list_link busy[2];                 /* keeps worker->scheds from being empty, so that a poll calls progress */
+static weft_req *left[2][MANY];           /* outstanding, in order of completion */
+static int left_count[2], polls, failing; /* failing: index of a request that fails, or -1 */
 
 static int play(weft_worker *worker)
 {
@@ -40,7 +40,7 @@ static bool is_free(weft_worker *worker)
     return is;
 }
 
-/* MANY requests, on this worker or that; some are done from the start, some are MPI_REQUEST_NULL. How many there are. */
+/* Makes MANY requests on either worker; some are complete, some are MPI_REQUEST_NULL. Returns their number. */
 static int make(MPI_Request *handles, unsigned seed)
 {
     int made = 0;
@@ -135,7 +135,7 @@ static void some_at_a_time(void)
     }
 }
 
-/* One fails: all are completed all the same, and the statuses say which it was. */
+/* One fails: all are completed all the same, and the statuses show which one failed. */
 static void one_fails(void)
 {
     MPI_Request handles[MANY];
@@ -159,7 +159,7 @@ static int open_two_workers(void)
         weft_worker_open(world, 1, world->workers[0]->callbacks, &world->workers[1]))
         return -1;
     world->worker_count = 2;
-    if (weft_mpi_world_open(world)) /* sets play of its own */
+    if (weft_mpi_world_open(world)) /* sets its own progress function */
         return -1;
     for (int i = 0; i < 2; i++) {
         workers[i] = world->workers[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_ring: the shared-memory ring by two threads on one mapping (meant for TSan, right without it too): every frame arrives once, in
- * order, whole, whatever its size, through laps, full rings and skipped data lines.
+ * test_ring: the shared-memory ring by two threads on one mapping (for TSan, valid without it too): every frame arrives once, in order,
+ * complete, for all sizes, through laps, full rings and skipped data lines.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -88,7 +88,7 @@ static void two_threads(void)
     free(ring);
 }
 
-/* Without a reader the ring takes exactly its cells, then says full; after one step of taking there is room again. */
+/* Without a reader the ring accepts exactly its cells, then is full; after one frame is read it accepts again. */
 static void full_and_again(void)
 {
     weft_ring_out out;
@@ -118,7 +118,7 @@ static void full_and_again(void)
     free(ring);
 }
 
-/* Bodies that fill the data lines again and again: a full data area always opens after what lies in it was taken. */
+/* Bodies that fill the data lines again and again: a full data area is freed once its contents were read. */
 static void data_lines_never_wedge(void)
 {
     static const uint32_t sizes[] = {WEFT_RING_BODY_MAX, 8191, 4097, 64, 65, 33};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_segment: the node's shared memory: layout, sealing, what a wrong descriptor gets, claiming, areas, waking a sleeper.
+ * test_segment: the node's shared memory: layout, sealing, invalid descriptors, claims, areas, waking a sleeper.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void test_layout(void)
         CU_ASSERT_EQUAL((h->areas | h->inboxes | h->pools | h->calls) % WEFT_PAGE, 0);
         CU_ASSERT_EQUAL(fstat(s.fd, &stat), 0);
         CU_ASSERT_EQUAL((uint64_t)stat.st_size, h->total_bytes);
-        /* sparse: head and rank pages and no more are there */
+        /* sparse: only header and rank pages are allocated */
         CU_ASSERT((uint64_t)stat.st_blocks * 512 <= h->areas + 65536);
         weft_segment_close(&s);
         CU_ASSERT_EQUAL(s.fd, -1);
@@ -86,7 +86,7 @@ static void test_two_views(void)
     weft_segment_close(&a);
 }
 
-/* A descriptor that is no segment, or one of another version or layout, is refused and closed; never mapped. */
+/* A descriptor that is no segment, or one of another version or layout, is rejected and closed; never mapped. */
 static void test_wrong_hdrs(void)
 {
     weft_segment s, opened;
@@ -146,7 +146,7 @@ static void *sleeper(void *argument)
     return NULL;
 }
 
-/* The waker maps the segment a second time: a private futex would never find the sleeper. */
+/* The waker maps the segment a second time: a private futex would not find the sleeper. */
 static void test_wake(void)
 {
     weft_segment a, b;
@@ -154,7 +154,7 @@ static void test_wake(void)
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(1, 1, 0, &a), WEFT_OK);
     CU_ASSERT_EQUAL_FATAL(weft_segment_open(dup(a.fd), &b), WEFT_OK);
-    weft_page_wake(weft_segment_rank(&b, 0)); /* nobody sleeps: nothing happens */
+    weft_page_wake(weft_segment_rank(&b, 0)); /* no sleeper: no effect */
     CU_ASSERT_EQUAL(atomic_load(&weft_segment_rank(&a, 0)->asleep), 0);
     pthread_create(&thread, NULL, sleeper, weft_segment_rank(&a, 0));
     while (!atomic_load(&weft_segment_rank(&b, 0)->asleep))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_sha256: SHA-256 and HMAC against published vectors (FIPS 180-4's examples, RFC 4231 with keys brought to 32 bytes by zeros, as
- * the construction does), however the bytes are cut.
+ * test_sha256: SHA-256 and HMAC against published vectors (FIPS 180-4's examples, RFC 4231 with keys zero-padded to 32 bytes, as the
+ * construction does), for all splits of the input.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_tree: which daemon starts which: whoever reckons it comes to the same; every host but the head's is started by one process, and a
- * frame's way leads through those that have started it; nobody starts more than the fan-out, and the tree is no deeper than it must be.
+ * test_tree: the tree of daemons: all compute the same; each host but the head's is started by one process, and a frame's route leads
+ * through those that started it; no process starts more than the fan-out, and the tree has minimal depth.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define MAX 700
 
-/* All that stand below; each is marked by who starts it, 1 + node. How deep it is. */
+/* Visits all below; marks each with its parent, 1 + node. Returns the depth. */
 static uint32_t walk(const tree *head, const tree *at, uint32_t above, uint32_t *starter, uint32_t depth)
 {
     uint32_t deepest = depth, wrong = 0, previous = 0;
@@ -31,7 +31,7 @@ static uint32_t walk(const tree *head, const tree *at, uint32_t above, uint32_t 
     return deepest;
 }
 
-/* The most hosts that a tree of so many steps can reach. */
+/* The most hosts of a tree of this depth. */
 static uint64_t reach(uint64_t fanout, uint32_t steps)
 {
     uint64_t all = 0, level = 1;
@@ -53,7 +53,7 @@ static void one(uint32_t nodes, uint32_t head, uint32_t fanout)
     uint32_t depth = walk(&top, &top, head, starter, 0);
     for (uint32_t i = 0; i < nodes; i++) {
         missing += (starter[i] != 0) != (i != head);
-        /* the way of a frame from the head, step by step */
+        /* route of a frame from the head */
         tree at = top;
         for (uint32_t way, steps = 0; i != head && steps <= hosts; steps++) {
             if ((way = tree_child_towards(&at, i)) == UINT32_MAX) {
@@ -93,7 +93,7 @@ static void many(void)
     one(MAX, MAX, 7);
 }
 
-/* Up to the default fan-out all hosts are the head's own. */
+/* Up to the default fan-out the head starts all hosts. */
 static void a_star(void)
 {
     const map map = {.node_count = TREE_FANOUT + 1};

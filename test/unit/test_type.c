@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_type: the table of predefined types, bounds by the standard's own examples, collapsing of layouts, life and death of
- * handles, envelopes, and refusals of what passes 63 bits.
+ * test_type: the table of predefined types, bounds by the standard's examples, collapsed layouts, lifetime of handles, envelopes, rejection
+ * of sizes beyond 63 bits.
  */
 #include <CUnit/Basic.h>
 #include <complex.h>
@@ -44,7 +44,7 @@ static void test_table(void)
         count++;
         CU_ASSERT(t->handle == 0x200 + h && t->magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
         CU_ASSERT((t->layout == NULL) == t->is_dense && t->basic_handle == t->handle);
-        if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: their size stands in the handle */
+        if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: the handle has their size */
             CU_ASSERT(t->is_absent || t->size == 1 << (t->handle >> 3 & 7));
         weft_type_hold(t);
         weft_type_drop(t);
@@ -55,7 +55,7 @@ static void test_table(void)
     CU_ASSERT(!predefined(0x200) && !predefined(0) && !predefined(0x211) && !predefined(0x2ff) && !predefined(0x309) && !predefined(0x109));
 }
 
-/* MPI 5.0, 5.1, examples: {(double,0),(char,8)} has extent 16; and what is made of it. */
+/* MPI 5.0, 5.1, examples: {(double,0),(char,8)} has extent 16; and types derived from it. */
 static void test_standard_examples(void)
 {
     const weft_type *parts[2] = {predefined(0x214), predefined(0x243)};
@@ -79,7 +79,7 @@ static void test_standard_examples(void)
     weft_type_drop(x);
 }
 
-/* Marks set by resized overrule the data's bounds, also through further types; padding is not added to them. */
+/* Explicit bounds of resized override the data's, also in derived types; padding is not added to them. */
 static void test_resized(void)
 {
     const weft_type *i = predefined(0x209);
@@ -105,7 +105,7 @@ static void test_resized(void)
     weft_type_drop(t);
 }
 
-/* What must become one dense run, one strided run, and what cannot. */
+/* Types that must become one dense run or one strided run, and types that cannot. */
 static void test_collapse(void)
 {
     const weft_type *d = predefined(0x214);
@@ -119,7 +119,7 @@ static void test_collapse(void)
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(3, lengths, even, d, &t), 0);
     CU_ASSERT(t->layout->kind == WEFT_LAYOUT_RUN && t->layout->count == 3 && t->layout->stride == 64 && t->layout->bytes == 16);
-    CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 192, t, &u), 0); /* goes on at the same distance */
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 192, t, &u), 0); /* continues at the same distance */
     CU_ASSERT(u->layout->kind == WEFT_LAYOUT_RUN && u->layout->count == 15 && u->layout->stride == 64);
     weft_type_drop(u);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(5, 1, 200, t, &u), 0);
@@ -134,7 +134,7 @@ static void test_collapse(void)
     weft_type_drop(t);
 }
 
-/* A handle dies when the user frees it; the type lives while something holds it. */
+/* A handle is invalid once the user frees it; the type lives while it is referenced. */
 static void test_life(void)
 {
     weft_type *a, *b, *stale;
@@ -145,14 +145,14 @@ static void test_life(void)
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 1, 100, a, &b), 0);
     CU_ASSERT(a->refs == 2 && !b->is_committed);
     weft_type_retire(a);
-    CU_ASSERT(!weft_type_of(a) && a->refs == 1 && a->size == 32); /* b goes on using it */
+    CU_ASSERT(!weft_type_of(a) && a->refs == 1 && a->size == 32); /* b still uses it */
     CU_ASSERT(b->layout->child->size == 32);
     stale = b;
     weft_type_hold(b); /* a request */
     weft_type_retire(b);
     CU_ASSERT(!weft_type_of(stale) && stale->size == 64);
     weft_type_drop(b);
-    for (int i = 0; i < 60; i++) { /* its memory rests for a while, and is never given back */
+    for (int i = 0; i < 60; i++) { /* its memory is reused later, and never freed */
         CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(1, predefined(0x209), &a), 0);
         CU_ASSERT(a != stale && !weft_type_of(stale));
         weft_type_retire(a);
@@ -198,10 +198,10 @@ static void test_too_large(void)
     CU_ASSERT(weft_type_hindexed(1, (int64_t[]){1}, far, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(weft_type_hindexed(2, lengths, (int64_t[]){0, 0}, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(weft_type_resized(d, INT64_MAX, 1, &t) == WEFT_E_TOOLARGE);
-    /* each end is fine, what lies between is not */
+    /* each end fits, the range between does not */
     CU_ASSERT(weft_type_hindexed(2, (int64_t[]){1, 1}, (int64_t[]){-(INT64_C(1) << 62) - 8, INT64_C(1) << 62}, d, &t) == WEFT_E_TOOLARGE);
     CU_ASSERT(t == NULL);
-    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(INT64_C(1) << 59, d, &big), 0); /* 2^62 bytes are fine */
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(INT64_C(1) << 59, d, &big), 0); /* 2^62 bytes fit */
     CU_ASSERT(big->size == INT64_C(1) << 62 && big->count_max == 1);
     weft_type_drop(big);
     CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(2, (int64_t[]){1, 1}, (int64_t[]){-(INT64_C(1) << 61), INT64_C(1) << 61}, d, &big), 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_unlocked: calls that read what cannot change, or lie under a guard of their own, wait for nobody: they return while another
- * thread holds the worker's lock for good. Which those are says src/api/functions.tbl (flag unlocked, via tool); test/api/tested checks
- * that none of them is forgotten.
+ * test_unlocked: calls that read immutable data, or data with a guard of its own, do not wait: they return while another thread holds the
+ * worker's lock. src/api/functions.tbl lists them (flag unlocked, via tool); test/api/tested verifies that none is missing.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -44,7 +43,7 @@ int main(void)
 {
     CU_pSuite suite;
     unsigned failed;
-    alarm(120); /* a hang is the failure that this looks for */
+    alarm(120); /* a hang is a failure */
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 99;
     suite = CU_add_suite("unlocked", NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_wait: what counts as a lost wake-up, which the counter lost_wakeups tells of. The sleep is played here: it ends by its limit with
- * news there, which nobody rang for, or which came with a ring meanwhile, or while this process was kept from running. And how long a
- * wait spins and whether it yields, by series of times.
+ * test_wait: which wake-ups count as lost (counter lost_wakeups). The sleep is simulated: its limit ends it with an arrival for which
+ * nothing raised the wakeup, or with a wake-up at the same time, or after the process did not run. Also: duration of spinning, and yields,
+ * by series of times.
  */
 #include <CUnit/Basic.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 
 static weft_world *world;
 static weft_worker *worker;
-static weft_list_link busy; /* keeps worker->plans from being empty, so that a poll calls play */
+static weft_list_link busy; /* keeps worker->scheds from being empty, so that a poll calls progress */
 static int news;
 static int polls;
 static enum { RINGS_NOT, RINGS, IS_LATE, BRINGS_NOTHING } manner;
@@ -50,7 +50,7 @@ static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t c
 
 static void wake_here(weft_worker *mine) { (void)mine; }
 
-/* How many lost wake-ups one sleep counts. */
+/* Number of lost wake-ups that one sleep counts. */
 static uint64_t lost_wakeups(int how)
 {
     static const weft_sleep_ops sleep_ops = {.sleep = sleep_here, .wake = wake_here};
@@ -76,13 +76,13 @@ static void lost_wakes_are_counted(void)
     CU_ASSERT_EQUAL(lost_wakeups(BRINGS_NOTHING), 0);
 }
 
-/* The ring came between the end of the time and our look. */
+/* The wake-up came between the time-out and the check. */
 static void a_ring_that_we_slept_past_is_none(void) { CU_ASSERT_EQUAL(lost_wakeups(RINGS), 0); }
 
-/* Whoever does not get a CPU finds at last what came meanwhile. */
+/* A process that does not run sees late what arrived meanwhile. */
 static void nor_is_what_came_while_we_did_not_run(void) { CU_ASSERT_EQUAL(lost_wakeups(IS_LATE), 0); }
 
-/* A program that always finds its message among the unexpected ones polls all the same: others that send are received from. */
+/* A program that always finds its message among the unexpected ones polls all the same: others are received from. */
 static void early_messages_do_not_end_polling(void)
 {
     enum { MESSAGES = 1000 };
@@ -120,7 +120,7 @@ static void early_messages_do_not_end_polling(void)
     }
 }
 
-/* Beside load a wait spins less, and as before when the load is gone; one late wake-up alone is none. */
+/* Beside load a wait spins less, and as before once the load is gone; one late wake-up alone is not load. */
 static void spins_shorten_beside_load(void)
 {
     weft_wait_policy policy = weft_wait_policy_dedicated, fixed = policy, oversubscribed = weft_wait_policy_oversubscribed;
@@ -142,7 +142,7 @@ static void spins_shorten_beside_load(void)
     CU_ASSERT_EQUAL(weft_wait_policy_spin_ns(&policy), WEFT_WAIT_SPIN_NS);
 }
 
-/* What counts is CPU time: while another program had the CPU nothing was spun. */
+/* Only CPU time counts: while another program has the CPU nothing is spun. */
 static void spinning_is_cpu_time(void)
 {
     weft_wait_spin spin = {0};
@@ -156,8 +156,8 @@ static void spinning_is_cpu_time(void)
     CU_ASSERT_EQUAL(spin.had_ns, 101000);
 }
 
-/* Yields go on where they help and are cheap; not where they give a slice to another program, though the wait is over after it. They
- * are tried again now and then. */
+/* Yields continue where they help and are cheap, not where they give a slice to another program, even if the wait ends then. They are
+ * tried again now and then. */
 static void dear_yields_end(void)
 {
     weft_wait_policy policy = weft_wait_policy_oversubscribed, dedicated = weft_wait_policy_dedicated;
@@ -165,7 +165,7 @@ static void dear_yields_end(void)
     CU_ASSERT(!weft_wait_policy_may_yield(&dedicated, 0));
     for (int i = 0; i < 100; i++) {
         CU_ASSERT(weft_wait_policy_may_yield(&policy, 0));
-        weft_wait_policy_yielded(&policy, i % 10 ? 500 : 3000000); /* a rank beside us may copy for long, or another program ran once */
+        weft_wait_policy_yielded(&policy, i % 10 ? 500 : 3000000); /* a neighbour rank may copy for long, or another program ran once */
         weft_wait_policy_yield_ended(&policy, false);
     }
     CU_ASSERT(weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX - 1) && !weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX));
@@ -182,7 +182,7 @@ static void dear_yields_end(void)
     CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
 }
 
-/* A wake-up's cost is learned from the waker's stamp; an older stamp, or none, is not one. */
+/* The cost of a wake-up is measured by the waker's stamp; an older stamp, or none, is not used. */
 static void wake_ups_are_measured(void)
 {
     weft_wait_policy *policy = &world->wait_policy;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_wakeup_sock: a rank that sleeps on descriptors is woken by another process, every time; who cannot reach it says so; a program that
- * closes our descriptors costs nothing but a new one.
+ * test_wakeup_sock: a rank that sleeps on descriptors is woken by another process, every time; a sender that cannot reach it marks the
+ * page; a program that closes the library's descriptors causes a new one only.
  */
 #include <CUnit/Basic.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include "mem/rank_page.h"
 
 #define ROUNDS 20000
-#define LIMIT_MS 100000 /* a ring that is lost never comes: the other one waits for us */
+#define LIMIT_MS 100000 /* a lost wake-up never comes: the other process waits for this one */
 
 typedef struct shared {
     weft_rank_page page;
@@ -35,7 +35,7 @@ static bool is_rung(int fd)
     return poll(&one, 1, 0) == 1;
 }
 
-/* Store the news, then look whether somebody sleeps: here by a full fence, which needs no membarrier on the other side. */
+/* Stores the data, then checks for a sleeper: here by a full fence, which needs no membarrier on the other side. */
 static void send_one(shared *at, uint32_t n)
 {
     atomic_store_explicit(&at->sent, n, memory_order_seq_cst);
@@ -109,18 +109,18 @@ static void a_late_byte_only_shortens_the_next_sleep(void)
     CU_ASSERT(is_rung(fd));
     weft_wakeup_sock_drain(fd);
     CU_ASSERT(!is_rung(fd));
-    for (int i = 0; i < 5000; i++) /* nobody reads: the queue is full long before */
+    for (int i = 0; i < 5000; i++) /* not read: the queue is full long before */
         ring_once(page);
     CU_ASSERT(is_rung(fd));
     CU_ASSERT(!weft_wakeup_sock_is_unreachable(&page->sock));
     weft_wakeup_sock_drain(fd);
     CU_ASSERT(!is_rung(fd));
-    weft_page_wake(page); /* nobody sleeps: no byte */
+    weft_page_wake(page); /* no sleeper: no byte */
     CU_ASSERT(!is_rung(fd));
     weft_wakeup_sock_close(&page->sock, fd);
 }
 
-/* Bytes that sleepers have not read count against the end that sent them: that must not silence it for the others. */
+/* Bytes that sleepers have not read count against the sending socket: that must not silence it for the others. */
 static void many_deaf_ears_silence_nobody(void)
 {
     enum { RANKS = 600 };
@@ -147,10 +147,10 @@ static void closing_all_descriptors_is_survived(void)
     pid_t child = fork();
     if (child == 0) {
         weft_page_sleep_begin(page);
-        weft_page_wake(page); /* makes our end */
+        weft_page_wake(page); /* makes this process's socket */
         for (int i = 3; i < 256; i++)
             close(i);
-        for (int i = 3; i < 64 && dup(0) >= 0; i++) /* its number is somebody else's now */
+        for (int i = 3; i < 64 && dup(0) >= 0; i++) /* its number now belongs to another file */
             ;
         weft_page_sleep_begin(page);
         weft_page_wake(page);
@@ -171,10 +171,10 @@ static void who_cannot_reach_it_says_so(void)
     int fd = weft_wakeup_sock_open(&page->sock), status = -1;
     pid_t child = fork();
     if (child == 0) {
-        for (int i = 3; i < 256; i++) /* the end that this process rings by was made in the old network */
+        for (int i = 3; i < 256; i++) /* the socket of this process was made in the old network namespace */
             close(i);
         if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
-            atomic_store(&page->sock.name, 1); /* may not leave this network: a name that nobody has looks the same */
+            atomic_store(&page->sock.name, 1); /* unreachable from this network namespace: an unknown name looks the same */
         weft_wakeup_sock_send(&page->sock, weft_wakeup_sock_name(&page->sock));
         _exit(0);
     }
