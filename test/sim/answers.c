@@ -22,50 +22,50 @@ static bool comes_from_each(enum weft_coll_kind kind)
     return kind == WEFT_COLL_GATHER || kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL;
 }
 
-static bool has_result(const crew *crew, const question *question)
+static bool has_result(const rig *rig, const question *question)
 {
     bool is_root_only = question->kind == WEFT_COLL_REDUCE || question->kind == WEFT_COLL_GATHER;
-    return question->kind != WEFT_COLL_BARRIER && (!is_root_only || crew->rank == question->root);
+    return question->kind != WEFT_COLL_BARRIER && (!is_root_only || rig->rank == question->root);
 }
 
-static int64_t expected(const crew *crew, const question *question, int block, uint64_t i)
+static int64_t expected(const rig *rig, const question *question, int block, uint64_t i)
 {
     int64_t sum = 0;
     switch (question->kind) {
     case WEFT_COLL_BCAST: return element(question, question->root, 0, i);
-    case WEFT_COLL_SCATTER: return element(question, question->root, crew->rank, i);
-    case WEFT_COLL_ALLTOALL: return element(question, block, crew->rank, i);
+    case WEFT_COLL_SCATTER: return element(question, question->root, rig->rank, i);
+    case WEFT_COLL_ALLTOALL: return element(question, block, rig->rank, i);
     case WEFT_COLL_GATHER: case WEFT_COLL_ALLGATHER: return element(question, block, 0, i);
     default: break;
     }
-    for (int r = 0; r < crew->size; r++)
+    for (int r = 0; r < rig->size; r++)
         sum += element(question, r, 0, i);
     return sum;
 }
 
 weft_coll question_args(const question *question, int64_t *send, int64_t *receive, uint64_t count)
 {
-    return (weft_coll){.sendbuf = send, .recvbuf = receive, .sendcount = count, .recvcount = count, .sendtype = crew_type(ANSWERS_INT64),
-                       .recvtype = crew_type(ANSWERS_INT64), .op = weft_op_of((void *)(uintptr_t)ANSWERS_SUM), .root = question->root};
+    return (weft_coll){.sendbuf = send, .recvbuf = receive, .sendcount = count, .recvcount = count, .sendtype = rig_type(ANSWERS_INT64),
+                       .recvtype = rig_type(ANSWERS_INT64), .op = weft_op_of((void *)(uintptr_t)ANSWERS_SUM), .root = question->root};
 }
 
-void question_fill(const crew *crew, const question *question, int64_t *send, int64_t *receive, uint64_t count)
+void question_fill(const rig *rig, const question *question, int64_t *send, int64_t *receive, uint64_t count)
 {
-    int blocks = goes_to_each(question->kind) ? crew->size : 1;
-    memset(receive, 0x5a, (count * (uint64_t)crew->size + 1) * sizeof *receive);
+    int blocks = goes_to_each(question->kind) ? rig->size : 1;
+    memset(receive, 0x5a, (count * (uint64_t)rig->size + 1) * sizeof *receive);
     for (int to = 0; to < blocks; to++)
         for (uint64_t i = 0; i < count; i++)
-            send[(uint64_t)to * count + i] = element(question, crew->rank, to, i);
-    if (question->kind == WEFT_COLL_BCAST && crew->rank == question->root)
+            send[(uint64_t)to * count + i] = element(question, rig->rank, to, i);
+    if (question->kind == WEFT_COLL_BCAST && rig->rank == question->root)
         memcpy(receive, send, count * sizeof *receive);
 }
 
-int64_t question_wrong(const crew *crew, const question *question, const int64_t *receive, uint64_t count)
+int64_t question_wrong(const rig *rig, const question *question, const int64_t *receive, uint64_t count)
 {
-    int blocks = comes_from_each(question->kind) ? crew->size : 1;
-    for (int block = 0; has_result(crew, question) && block < blocks; block++)
+    int blocks = comes_from_each(question->kind) ? rig->size : 1;
+    for (int block = 0; has_result(rig, question) && block < blocks; block++)
         for (uint64_t i = 0; i < count; i++)
-            if (receive[(uint64_t)block * count + i] != expected(crew, question, block, i))
+            if (receive[(uint64_t)block * count + i] != expected(rig, question, block, i))
                 return (int64_t)((uint64_t)block * count + i);
     return -1;
 }

@@ -5,7 +5,7 @@
 #ifndef WEFT_TEST_SIM_ANSWERS_H
 #define WEFT_TEST_SIM_ANSWERS_H
 
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define ANSWERS_INT64 0x258 /* MPI_INT64_T and MPI_SUM of the standard ABI */
 #define ANSWERS_SUM 0x21
@@ -20,8 +20,8 @@ typedef struct question {
 /* Arguments of the collective without those of its schedule: count elements for each rank. */
 weft_coll question_args(const question *question, int64_t *send, int64_t *receive, uint64_t count);
 /* Before the call: fills send and clears receive. Both have space for count elements of each rank and one more. */
-void question_fill(const crew *crew, const question *question, int64_t *send, int64_t *receive, uint64_t count);
+void question_fill(const rig *rig, const question *question, int64_t *send, int64_t *receive, uint64_t count);
 /* Returns the index of the first wrong element in receive, among those that this rank receives; -1: all correct. */
-int64_t question_wrong(const crew *crew, const question *question, const int64_t *receive, uint64_t count);
+int64_t question_wrong(const rig *rig, const question *question, const int64_t *receive, uint64_t count);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define STORM 40 /* messages in a round */
 
@@ -37,7 +37,7 @@ int app_fail(const app_self *self, const char *format, ...)
     return 1;
 }
 
-uint64_t app_draw(uint64_t *state, uint64_t below) { return crew_random(state) % below; }
+uint64_t app_draw(uint64_t *state, uint64_t below) { return rig_random(state) % below; }
 
 uint64_t app_draw_bytes(uint64_t *state)
 {
@@ -88,7 +88,7 @@ static int ring_lap(const app_self *self, uint8_t *column, int count, uint64_t n
     APP_TRY(MPI_Type_vector(count, 1, 3, MPI_BYTE, &strided));
     APP_TRY(MPI_Type_commit(&strided));
     if (self->rank == 0) {
-        crew_fill(column, name, (uint64_t)count);
+        rig_fill(column, name, (uint64_t)count);
         APP_TRY(MPI_Sendrecv(column, count, MPI_BYTE, next, 3, grid, 1, strided, before, 3, MPI_COMM_WORLD, &status));
     } else {
         APP_TRY(MPI_Recv(grid, 1, strided, before, 3, MPI_COMM_WORLD, &status));
@@ -102,8 +102,8 @@ static int ring_lap(const app_self *self, uint8_t *column, int count, uint64_t n
             return app_fail(self, "ring: byte %d lies in a gap of the type, and was written", i);
     if (got != count || status.MPI_SOURCE != before || status.MPI_TAG != 3)
         return app_fail(self, "ring: %d bytes of %d, from %d, tag %d", got, count, status.MPI_SOURCE, status.MPI_TAG);
-    if (crew_wrong(column, name, (uint64_t)count) != (uint64_t)count)
-        return app_fail(self, "ring: byte %d of %d is wrong", (int)crew_wrong(column, name, (uint64_t)count), count);
+    if (rig_wrong(column, name, (uint64_t)count) != (uint64_t)count)
+        return app_fail(self, "ring: byte %d of %d is wrong", (int)rig_wrong(column, name, (uint64_t)count), count);
     APP_TRY(MPI_Type_free(&strided));
     free(grid);
     return 0;
@@ -135,20 +135,20 @@ static uint64_t wild_name(uint64_t round, int from, int tag, uint32_t nth)
 static int wild_take(const app_self *self, uint64_t name, uint32_t *seen, bool is_probed)
 {
     MPI_Status status, probed = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG};
-    int room = 40000, count;
+    int capacity = 40000, count;
     uint8_t *buf = malloc(40000);
 
     if (is_probed) {
         APP_TRY(MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &probed));
-        APP_TRY(MPI_Get_count(&probed, MPI_BYTE, &room));
+        APP_TRY(MPI_Get_count(&probed, MPI_BYTE, &capacity));
     }
-    APP_TRY(MPI_Recv(buf, room, MPI_BYTE, probed.MPI_SOURCE, probed.MPI_TAG, MPI_COMM_WORLD, &status));
+    APP_TRY(MPI_Recv(buf, capacity, MPI_BYTE, probed.MPI_SOURCE, probed.MPI_TAG, MPI_COMM_WORLD, &status));
     APP_TRY(MPI_Get_count(&status, MPI_BYTE, &count));
-    if (is_probed && (count != room || status.MPI_SOURCE != probed.MPI_SOURCE || status.MPI_TAG != probed.MPI_TAG))
+    if (is_probed && (count != capacity || status.MPI_SOURCE != probed.MPI_SOURCE || status.MPI_TAG != probed.MPI_TAG))
         return app_fail(self, "wild: the probe told another message");
     uint32_t *nth = &seen[2 * status.MPI_SOURCE + status.MPI_TAG];
     uint64_t this = wild_name(name, status.MPI_SOURCE, status.MPI_TAG, (*nth)++), state = this, bytes = app_draw_bytes(&state);
-    if ((uint64_t)count != bytes || crew_wrong(buf, this, bytes) != bytes)
+    if ((uint64_t)count != bytes || rig_wrong(buf, this, bytes) != bytes)
         return app_fail(self, "wild: a message of %d bytes from %d, tag %d is not the next of those, or wrong", count,
                         status.MPI_SOURCE, status.MPI_TAG);
     free(buf);
@@ -171,7 +171,7 @@ static int wild_round(const app_self *self, int sink, uint64_t name)
         for (int tag = 0; tag < 2; tag++) {
             uint64_t this = wild_name(name, self->rank, tag, nth), state = this, bytes = app_draw_bytes(&state);
             uint8_t *buf = malloc(bytes + 1);
-            crew_fill(buf, this, bytes);
+            rig_fill(buf, this, bytes);
             APP_TRY(MPI_Ssend(buf, (int)bytes, MPI_BYTE, sink, tag, MPI_COMM_WORLD));
             free(buf);
         }
@@ -246,7 +246,7 @@ static int storm_start(app_self *self, flight *flights, MPI_Request *reqs, int *
             APP_TRY(MPI_Irecv(one->receive, (int)one->bytes, MPI_BYTE, one->from, one->tag, MPI_COMM_WORLD, &reqs[(*n)++]));
         } else if (!is_receive && one->from == self->rank) {
             one->send = malloc(one->bytes + 1);
-            crew_fill(one->send, one->name, one->bytes);
+            rig_fill(one->send, one->name, one->bytes);
             of[*n] = -1;
             if (app_draw(&self->own, 5))
                 APP_TRY(MPI_Isend(one->send, (int)one->bytes, MPI_BYTE, one->to, one->tag, MPI_COMM_WORLD, &reqs[(*n)++]));
@@ -264,7 +264,7 @@ static int storm_check(app_self *self, const flight *one, const MPI_Status *stat
     if (status->MPI_SOURCE != one->from || status->MPI_TAG != one->tag || (uint64_t)count != one->bytes)
         return app_fail(self, "storm: %d bytes from %d, tag %d, where %d from %d, tag %d should be", count, status->MPI_SOURCE,
                         status->MPI_TAG, (int)one->bytes, one->from, one->tag);
-    if (crew_wrong(one->receive, one->name, one->bytes) != one->bytes || one->receive[one->bytes] != 0x77)
+    if (rig_wrong(one->receive, one->name, one->bytes) != one->bytes || one->receive[one->bytes] != 0x77)
         return app_fail(self, "storm: the bytes of a message from %d, tag %d are wrong", one->from, one->tag);
     return 0;
 }

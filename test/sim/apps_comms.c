@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "test/sim/apps.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 /* Element i that rank r sends to rank `to` (0 where all ranks receive the same). */
 static int64_t element(uint64_t salt, int r, int to, int i)
@@ -105,7 +105,7 @@ static int barriers(app_self *self, const coll *c)
 static int perform(app_self *self, MPI_Comm comm, uint64_t *shared)
 {
     static int (*const kinds[])(app_self *, const coll *) = {sums, casts, swaps, barriers};
-    coll c = {.comm = comm, .count = (int)app_draw(shared, app_draw(shared, 4) ? 20 : 2500), .salt = crew_random(shared) >> 32,
+    coll c = {.comm = comm, .count = (int)app_draw(shared, app_draw(shared, 4) ? 20 : 2500), .salt = rig_random(shared) >> 32,
               .is_blocking = app_draw(shared, 2)};
     uint64_t kind = app_draw(shared, 4);
     APP_TRY(MPI_Comm_rank(comm, &c.rank));
@@ -176,7 +176,7 @@ static int cross(app_self *self, MPI_Comm comms[COMMS], uint64_t salt)
             continue;
         APP_TRY(MPI_Comm_rank(comms[c], &ranks[c]));
         APP_TRY(MPI_Comm_size(comms[c], &sizes[c]));
-        crew_fill(bytes + c * LONGEST, salt + (uint64_t)(c * 64 + ranks[c]), lengths[c]);
+        rig_fill(bytes + c * LONGEST, salt + (uint64_t)(c * 64 + ranks[c]), lengths[c]);
         APP_TRY(MPI_Isend(bytes + c * LONGEST, (int)lengths[c], MPI_BYTE, (ranks[c] + 1) % sizes[c], 5, comms[c], &reqs[n++]));
     }
     int first = n;
@@ -192,7 +192,7 @@ static int cross(app_self *self, MPI_Comm comms[COMMS], uint64_t salt)
         int from = (ranks[c] + sizes[c] - 1) % sizes[c], count;
         APP_TRY(MPI_Get_count(&statuses[i], MPI_BYTE, &count));
         if (statuses[i].MPI_SOURCE != from || (uint64_t)count != lengths[c] ||
-            crew_wrong(bytes + (COMMS + c) * LONGEST, salt + (uint64_t)(c * 64 + from), lengths[c]) != lengths[c])
+            rig_wrong(bytes + (COMMS + c) * LONGEST, salt + (uint64_t)(c * 64 + from), lengths[c]) != lengths[c])
             return app_fail(self, "communicator %d got a message of %d bytes from %d that is not its own", c, count,
                             statuses[i].MPI_SOURCE);
         i++;

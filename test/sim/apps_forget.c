@@ -8,7 +8,7 @@
 
 #include "mpi/calls.h"
 #include "test/sim/apps.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define BYTES (96 << 10) /* longer than any eager limit */
 
@@ -41,13 +41,13 @@ static int use(const app_self *self, uint8_t *out, uint8_t *in, uint8_t *all)
     if (make(self, out, in, all, requests))
         return 1;
     for (uint32_t round = 0; round < self->what->rounds; round++) {
-        crew_fill(out, name + (uint64_t)self->rank, BYTES);
+        rig_fill(out, name + (uint64_t)self->rank, BYTES);
         if (self->rank == 0)
-            crew_fill(all, name + 500, BYTES);
+            rig_fill(all, name + 500, BYTES);
         APP_TRY(MPI_Startall(2, requests));
         APP_TRY(MPI_Start(&requests[COLLECTIVE]));
         APP_TRY(MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE));
-        if (crew_wrong(in, name + left, BYTES) < BYTES || crew_wrong(all, name + 500, BYTES) < BYTES)
+        if (rig_wrong(in, name + left, BYTES) < BYTES || rig_wrong(all, name + 500, BYTES) < BYTES)
             return app_fail(self, "forgetful: round %u: wrong bytes", round);
         name += 1000;
     }

@@ -16,13 +16,13 @@ typedef struct call {
 
 static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
 
-static int perform(crew *crew, const call *call, int64_t *send, int64_t *receive)
+static int perform(rig *rig, const call *call, int64_t *send, int64_t *receive)
 {
     weft_coll args = question_args(&call->of, send, receive, call->count);
     weft_req *req;
     if (call->is_blocking)
-        return weft_coll_run(&crew->team, call->of.kind, &args);
-    int rc = weft_coll_start(&crew->team, call->of.kind, &args, &req);
+        return weft_coll_run(&rig->team, call->of.kind, &args);
+    int rc = weft_coll_start(&rig->team, call->of.kind, &args, &req);
     if (rc)
         return rc;
     rc = weft_req_wait(req);
@@ -30,21 +30,21 @@ static int perform(crew *crew, const call *call, int64_t *send, int64_t *receive
     return rc;
 }
 
-static int check(const crew *crew, const call *call, const int64_t *receive)
+static int check(const rig *rig, const call *call, const int64_t *receive)
 {
-    int64_t at = question_wrong(crew, &call->of, receive, call->count);
-    return at < 0 ? 0 : crew_fail_wrong(crew, "%s of %llu, root %d: element %llu of block %llu is wrong", names[call->of.kind],
+    int64_t at = question_wrong(rig, &call->of, receive, call->count);
+    return at < 0 ? 0 : rig_fail_wrong(rig, "%s of %llu, root %d: element %llu of block %llu is wrong", names[call->of.kind],
                                         (unsigned long long)call->count, call->of.root, (unsigned long long)at % call->count,
                                         (unsigned long long)at / call->count);
 }
 
-static int one_call(crew *crew, const call *call)
+static int one_call(rig *rig, const call *call)
 {
-    uint64_t room = call->count * (uint64_t)crew->size + 1;
+    uint64_t room = call->count * (uint64_t)rig->size + 1;
     int64_t *send = malloc(room * sizeof *send), *receive = malloc(room * sizeof *receive);
-    question_fill(crew, &call->of, send, receive, call->count);
-    int rc = perform(crew, call, send, receive);
-    rc = rc ? crew_fail(crew, "%s failed: %s", names[call->of.kind], weft_fail_text(rc)) : check(crew, call, receive);
+    question_fill(rig, &call->of, send, receive, call->count);
+    int rc = perform(rig, call, send, receive);
+    rc = rc ? rig_fail(rig, "%s failed: %s", names[call->of.kind], weft_fail_text(rc)) : check(rig, call, receive);
     free(send);
     free(receive);
     return rc;
@@ -53,19 +53,19 @@ static int one_call(crew *crew, const call *call)
 int colls_program(int rank, void *arg)
 {
     const traffic *what = arg;
-    crew crew;
+    rig rig;
     uint64_t state = what->seed; /* the same draws on every rank */
-    int rc = crew_open(&crew, what->seed);
+    int rc = rig_open(&rig, what->seed);
     (void)rank;
     for (uint32_t round = 0; round < 4 * what->rounds && !rc; round++) {
         call call;
-        call.of.kind = (enum weft_coll_kind)(crew_random(&state) % WEFT_COLL_LAST);
-        call.count = crew_random(&state) % (crew_random(&state) % 4 ? 20 : 2500);
-        call.of.salt = crew_random(&state) >> 32;
-        call.of.root = (int)(crew_random(&state) % (uint64_t)crew.size);
-        call.is_blocking = crew_random(&state) % 2;
-        rc = one_call(&crew, &call);
+        call.of.kind = (enum weft_coll_kind)(rig_random(&state) % WEFT_COLL_LAST);
+        call.count = rig_random(&state) % (rig_random(&state) % 4 ? 20 : 2500);
+        call.of.salt = rig_random(&state) >> 32;
+        call.of.root = (int)(rig_random(&state) % (uint64_t)rig.size);
+        call.is_blocking = rig_random(&state) % 2;
+        rc = one_call(&rig, &call);
     }
-    rc = rc ? rc : crew_barrier(&crew);
-    return rc ? rc : crew_close(&crew);
+    rc = rc ? rc : rig_barrier(&rig);
+    return rc ? rc : rig_close(&rig);
 }

@@ -31,21 +31,21 @@ typedef struct call {
     weft_req *req; /* persistent request */
 } call;
 
-static bool is_right(const crew *crew, const call *call)
+static bool is_right(const rig *rig, const call *call)
 {
-    return question_wrong(crew, &call->of, call->receive, call->mine) < 0;
+    return question_wrong(rig, &call->of, call->receive, call->mine) < 0;
 }
 
-static void fill(const crew *crew, call *call)
+static void fill(const rig *rig, call *call)
 {
-    question_fill(crew, &call->of, call->send, call->receive, call->mine);
+    question_fill(rig, &call->of, call->send, call->receive, call->mine);
 }
 
-static void call_open(const crew *crew, call *call)
+static void call_open(const rig *rig, call *call)
 {
-    uint64_t room = call->mine * (uint64_t)crew->size + 1;
-    call->send = calloc(room, sizeof *call->send);
-    call->receive = calloc(room, sizeof *call->receive);
+    uint64_t capacity = call->mine * (uint64_t)rig->size + 1;
+    call->send = calloc(capacity, sizeof *call->send);
+    call->receive = calloc(capacity, sizeof *call->receive);
     call->req = NULL;
 }
 
@@ -57,138 +57,138 @@ static void call_close(call *call)
     free(call->receive);
 }
 
-static int perform(crew *crew, call *call, enum way way)
+static int perform(rig *rig, call *call, enum way way)
 {
     weft_coll args = question_args(&call->of, call->send, call->receive, call->mine);
     weft_req *req;
     int rc;
     switch (way) {
     case BLOCKING:
-        return weft_coll_run(&crew->team, call->of.kind, &args);
+        return weft_coll_run(&rig->team, call->of.kind, &args);
     case NONBLOCKING:
-        rc = weft_coll_start(&crew->team, call->of.kind, &args, &req);
+        rc = weft_coll_start(&rig->team, call->of.kind, &args, &req);
         if (rc)
             return rc;
         rc = weft_req_wait(req);
         weft_req_free(req);
         return rc;
     default:
-        rc = call->req ? 0 : weft_coll_prepare(&crew->team, call->of.kind, &args, &call->req);
+        rc = call->req ? 0 : weft_coll_prepare(&rig->team, call->of.kind, &args, &call->req);
         rc = rc ? rc : weft_sched_restart(call->req);
         return rc ? rc : weft_req_wait(call->req);
     }
 }
 
-static void perform_hurt(crew *crew, damage *damage, call *call, enum way way)
+static void perform_hurt(rig *rig, damage *damage, call *call, enum way way)
 {
-    fill(crew, call);
-    int rc = perform(crew, call, way);
-    bool is_wrong = !is_right(crew, call);
+    fill(rig, call);
+    int rc = perform(rig, call, way);
+    bool is_wrong = !is_right(rig, call);
     damage->calls++;
-    damage->told += rc != 0;
+    damage->reported += rc != 0;
     damage->wrong += is_wrong;
     damage->silent += is_wrong && rc == 0;
     damage->untrue += rc && rc != WEFT_E_CORRUPT && !(damage->is_cut && (rc == WEFT_E_TRUNCATE || rc == WEFT_E_NOT_SAME));
 }
 
-static int perform_sound(crew *crew, call *call, enum way way)
+static int perform_sound(rig *rig, call *call, enum way way)
 {
-    fill(crew, call);
-    int rc = perform(crew, call, way);
+    fill(rig, call);
+    int rc = perform(rig, call, way);
     if (rc)
-        return crew_fail(crew, "kind %d, way %d failed after the damage: %s", (int)call->of.kind, (int)way, weft_fail_text(rc));
-    return is_right(crew, call) ? 0 : crew_fail(crew, "kind %d, way %d is wrong after the damage", (int)call->of.kind, (int)way);
+        return rig_fail(rig, "kind %d, way %d failed after the damage: %s", (int)call->of.kind, (int)way, weft_fail_text(rc));
+    return is_right(rig, call) ? 0 : rig_fail(rig, "kind %d, way %d is wrong after the damage", (int)call->of.kind, (int)way);
 }
 
 static uint64_t draw_count(const damage *damage, uint64_t *state)
 {
-    uint64_t length = crew_random(state) % 8;
+    uint64_t length = rig_random(state) % 8;
     if (length < 4)
-        return 1 + crew_random(state) % 20;
+        return 1 + rig_random(state) % 20;
     if (length < 6 || damage->is_cut) /* for all counts that ranks may pass the same algorithm is selected */
-        return 500 + crew_random(state) % 400;
-    return crew_random(state) % (length == 6 ? 3000 : 12000);
+        return 500 + rig_random(state) % 400;
+    return rig_random(state) % (length == 6 ? 3000 : 12000);
 }
 
 /* The same draws on every rank, except the count of one rank. */
-static call draw_call(const crew *crew, const damage *damage, uint64_t *state)
+static call draw_call(const rig *rig, const damage *damage, uint64_t *state)
 {
     call call;
-    call.of.kind = (enum weft_coll_kind)(crew_random(state) % WEFT_COLL_LAST);
-    call.of.salt = crew_random(state) >> 32;
+    call.of.kind = (enum weft_coll_kind)(rig_random(state) % WEFT_COLL_LAST);
+    call.of.salt = rig_random(state) >> 32;
     call.count = draw_count(damage, state);
-    call.of.root = (int)(crew_random(state) % (uint64_t)crew->size);
-    int odd = (int)(crew_random(state) % (uint64_t)crew->size);
-    bool is_more = crew_random(state) % 2;
+    call.of.root = (int)(rig_random(state) % (uint64_t)rig->size);
+    int odd = (int)(rig_random(state) % (uint64_t)rig->size);
+    bool is_more = rig_random(state) % 2;
     call.mine = call.count;
-    if (damage->is_cut && crew->rank == odd)
+    if (damage->is_cut && rig->rank == odd)
         call.mine = is_more ? call.count + 3 : call.count - 1;
     return call;
 }
 
 /* Waits for all ranks; the last one makes the network reliable. */
-static void meet(crew *crew, damage *damage)
+static void meet(rig *rig, damage *damage)
 {
-    if (++damage->arrived == (uint32_t)crew->size)
+    if (++damage->arrived == (uint32_t)rig->size)
         weft_sim_sound(true);
-    while (damage->arrived < (uint32_t)crew->size) {
-        weft_worker_poll(crew->world->workers[0]);
+    while (damage->arrived < (uint32_t)rig->size) {
+        weft_worker_poll(rig->world->workers[0]);
         weft_sim_yield();
     }
 }
 
 /* No rank leaves before it has received the other ranks' reports. */
-static int greet_all(crew *crew)
+static int greet_all(rig *rig)
 {
     int rc = 0;
-    for (int i = 0; i < crew->size && !rc; i++)
-        if (i != crew->rank)
-            rc = weft_send(crew->chan, i, 7, NULL, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
-    for (int i = 0; i < crew->size && !rc; i++)
-        if (i != crew->rank)
-            rc = weft_recv(crew->chan, i, 7, NULL, 0, crew_type(CREW_BYTE), NULL);
+    for (int i = 0; i < rig->size && !rc; i++)
+        if (i != rig->rank)
+            rc = weft_send(rig->chan, i, 7, NULL, 0, rig_type(RIG_BYTE), WEFT_SEND_STANDARD);
+    for (int i = 0; i < rig->size && !rc; i++)
+        if (i != rig->rank)
+            rc = weft_recv(rig->chan, i, 7, NULL, 0, rig_type(RIG_BYTE), NULL);
     return rc;
 }
 
-static void hurt_rounds(crew *crew, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
+static void hurt_rounds(rig *rig, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
 {
     for (int round = 0; round < ROUNDS; round++) {
-        enum way way = (enum way)(crew_random(state) % WAYS);
-        call call = draw_call(crew, damage, state);
-        call_open(crew, &call);
-        perform_hurt(crew, damage, &call, way);
+        enum way way = (enum way)(rig_random(state) % WAYS);
+        call call = draw_call(rig, damage, state);
+        call_open(rig, &call);
+        perform_hurt(rig, damage, &call, way);
         if (way == PERSISTENT)
-            perform_hurt(crew, damage, &call, way);
+            perform_hurt(rig, damage, &call, way);
         call_close(&call);
         if (!damage->is_cut)
-            perform_hurt(crew, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
+            perform_hurt(rig, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
     }
 }
 
 static int program(int rank, void *arg)
 {
     damage *damage = arg;
-    crew crew;
+    rig rig;
     call kept[WEFT_COLL_LAST];
     uint64_t state = damage->seed * 31;
-    int rc = crew_open(&crew, damage->seed);
+    int rc = rig_open(&rig, damage->seed);
     (void)rank;
     if (rc)
         return rc;
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
-        kept[kind] = draw_call(&crew, damage, &state);
+        kept[kind] = draw_call(&rig, damage, &state);
         kept[kind].of.kind = (enum weft_coll_kind)kind;
         kept[kind].mine = kept[kind].count;
-        call_open(&crew, &kept[kind]);
+        call_open(&rig, &kept[kind]);
     }
-    hurt_rounds(&crew, damage, &state, kept);
-    meet(&crew, damage);
+    hurt_rounds(&rig, damage, &state, kept);
+    meet(&rig, damage);
     for (int i = 0; i < WEFT_COLL_LAST * WAYS && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
-        rc = perform_sound(&crew, &kept[i % WEFT_COLL_LAST], (enum way)(i / WEFT_COLL_LAST));
+        rc = perform_sound(&rig, &kept[i % WEFT_COLL_LAST], (enum way)(i / WEFT_COLL_LAST));
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
         call_close(&kept[kind]);
-    rc = rc ? rc : damage->is_cut ? greet_all(&crew) : crew_barrier(&crew);
-    return rc ? rc : crew_close(&crew);
+    rc = rc ? rc : damage->is_cut ? greet_all(&rig) : rig_barrier(&rig);
+    return rc ? rc : rig_close(&rig);
 }
 
 /* ---- runs ---- */
@@ -246,7 +246,7 @@ static bool is_well(int how, int rc, const damage *damage, const weft_sim_report
 static void run_how(int how)
 {
     static const uint32_t sizes[] = {2, 3, 4, 5, 8, 9};
-    uint64_t seed, calls = 0, told = 0, wrong = 0, aborted = 0, runs = 0;
+    uint64_t seed, calls = 0, reported = 0, wrong = 0, aborted = 0, runs = 0;
     seeds range;
     seeds_begin(&range);
     while ((seed = seeds_next(&range)) && !(hows[how].may_abort && runs > LEFT_MAX))
@@ -254,24 +254,24 @@ static void run_how(int how)
             weft_sim_report report;
             damage one;
             uint32_t ranks = sizes[(seed + (uint64_t)p) % 6];
-            int kept = hows[how].may_abort ? crew_hush() : -1;
+            int kept = hows[how].may_abort ? rig_mute() : -1;
             int rc = run(hows[how].what, hows[how].is_cut, hows[how].profiles[p], ranks, seed, &one, &report);
             if (kept >= 0)
-                crew_speak(kept);
+                rig_unmute(kept);
             bool well = is_well(how, rc, &one, &report);
             if (!well)
                 fprintf(stderr, "    code %d, %u silent, %u untrue, %s: replay by: damage %s %s %u %" PRIu64 "\n", rc, one.silent,
                         one.untrue, report.text, hows[how].name, hows[how].profiles[p], ranks, seed);
             CU_ASSERT(well);
             calls += one.calls;
-            told += one.told;
+            reported += one.reported;
             wrong += one.wrong;
             aborted += report.aborted;
             runs++;
         }
     printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " runs, %" PRIu64 " calls, %" PRIu64 " wrong, %" PRIu64
-           " told, %" PRIu64 " ended", hows[how].name, range.first, range.next - 1, runs, calls, wrong, told, aborted);
-    CU_ASSERT(hows[how].may_abort ? aborted > 0 : told > 0 && wrong > 0);
+           " reported, %" PRIu64 " ended", hows[how].name, range.first, range.next - 1, runs, calls, wrong, reported, aborted);
+    CU_ASSERT(hows[how].may_abort ? aborted > 0 : reported > 0 && wrong > 0);
 }
 
 static void flips(void) { run_how(0); }
@@ -286,15 +286,15 @@ static void stopping(void)
     weft_sim_report report;
     damage one;
     FILE *said = tmpfile();
-    int kept = crew_hush();
+    int kept = rig_mute();
     dup2(fileno(said), 2);
     int rc = run(damage_stopping, false, "calm", 3, 1, &one, &report);
-    crew_speak(kept);
+    rig_unmute(kept);
     rewind(said);
     text[fread(text, 1, sizeof text - 1, said)] = 0;
     fclose(said);
     const char *word = "Collective calls on it are errors from now on", *first = strstr(text, word);
-    CU_ASSERT(rc == 0 && one.told == 2);
+    CU_ASSERT(rc == 0 && one.reported == 2);
     CU_ASSERT(first && strstr(text, "MPI_Allreduce") && strstr(text, "rank 0 of 3") && !strstr(first + 1, word));
     if (rc || !first)
         fprintf(stderr, "    %d, %s; said: %s\n", rc, report.text, text);
@@ -316,7 +316,7 @@ static int replay(char **argv)
     if (how == HOWS || (strcmp(argv[1], "rough") && !weft_sim_profile_find(argv[1])))
         return 2;
     int rc = run(hows[how].what, hows[how].is_cut, argv[1], (uint32_t)atoi(argv[2]), strtoull(argv[3], NULL, 10), &one, &report);
-    printf("%d: %u calls, %u wrong, %u told, %u silent, %u untrue; %s\n", rc, one.calls, one.wrong, one.told, one.silent,
+    printf("%d: %u calls, %u wrong, %u reported, %u silent, %u untrue; %s\n", rc, one.calls, one.wrong, one.reported, one.silent,
            one.untrue, report.text);
     return !is_well(how, rc, &one, &report);
 }
@@ -328,11 +328,11 @@ int main(int argc, char **argv)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("damaged collectives", NULL, NULL);
-    CU_add_test(suite, "flips end no schedule", flips);
-    CU_add_test(suite, "cut messages end no schedule", cuts);
-    CU_add_test(suite, "MPI calls tell it once, and go on", calls);
-    CU_add_test(suite, "the library's own words end the job", making);
-    CU_add_test(suite, "who stops says that others wait", stopping);
+    CU_add_test(suite, "flipped bits end no schedule", flips);
+    CU_add_test(suite, "truncated messages end no schedule", cuts);
+    CU_add_test(suite, "MPI calls report it once and continue", calls);
+    CU_add_test(suite, "corrupted library messages end the job", making);
+    CU_add_test(suite, "a failed member reports that others wait", stopping);
     seeds_share(HOWS);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -13,7 +13,7 @@ typedef struct damage {
     uint64_t seed;
     bool is_cut;      /* one rank of each call passes other counts; else the network flips bits */
     uint32_t arrived; /* ranks that have arrived at meetings */
-    uint32_t calls, told, wrong;
+    uint32_t calls, reported, wrong;
     uint32_t silent;  /* wrong results of calls that returned no error */
     uint32_t untrue;  /* errors of another class, or not reported to an error handler exactly once */
 } damage;

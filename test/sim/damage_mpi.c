@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "test/sim/apps.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/damage.h"
 
 enum { ROUNDS = 24, KINDS = 8, MAX = 2500 };
@@ -117,7 +117,7 @@ static void draw(program *p, int *kind, int *way)
     *way = (int)app_draw(shared, 3);
     p->count = 1 + (int)app_draw(shared, app_draw(shared, 3) ? 20 : MAX - 1);
     p->root = (int)app_draw(shared, (uint64_t)p->self.size);
-    p->salt = crew_random(shared) >> 24;
+    p->salt = rig_random(shared) >> 24;
 }
 
 /* Each failed call runs the error handler once, with the class of data corruption. */
@@ -130,7 +130,7 @@ static void hurt_call(program *p)
     bool is_wrong = !is_right(p, kind);
     MPI_Error_class(code, &class);
     damage->calls++;
-    damage->told += code != MPI_SUCCESS;
+    damage->reported += code != MPI_SUCCESS;
     damage->wrong += is_wrong;
     damage->silent += is_wrong && !code;
     damage->untrue += class != (code ? MPI_ERR_OTHER : MPI_SUCCESS) || handled[p->self.rank] != before + (code != MPI_SUCCESS);
@@ -228,9 +228,9 @@ int damage_stopping(int rank, void *arg)
     APP_TRY(MPI_Barrier(twin));
     if (self->rank == 0) {
         APP_TRY(MPI_Error_class(MPI_Allreduce_c(p.send, p.receive, max, MPI_INT64_T, MPI_SUM, twin), &class));
-        p.damage->told += class == MPI_ERR_NO_MEM;
+        p.damage->reported += class == MPI_ERR_NO_MEM;
         APP_TRY(MPI_Error_class(MPI_Iallreduce_c(p.send, p.receive, max, MPI_INT64_T, MPI_SUM, twin, &req), &class));
-        p.damage->told += class == MPI_ERR_NO_MEM;
+        p.damage->reported += class == MPI_ERR_NO_MEM;
     }
     free(p.send);
     free(p.receive);

@@ -10,7 +10,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "p2p/eager_frags.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define TURNS 120
 #define MAX 3000
@@ -23,77 +23,77 @@ static struct {
 
 static uint64_t bytes_of(int turn) { return 40 + (uint64_t)turn * 7919 % (MAX - 40) / 8 * 8; }
 
-static int take(crew *crew, int from, int turn, uint8_t *buf)
+static int take(rig *rig, int from, int turn, uint8_t *buf)
 {
-    uint64_t bytes = bytes_of(turn), room = turn % 7 == 3 ? bytes / 2 : bytes;
+    uint64_t bytes = bytes_of(turn), capacity = turn % 7 == 3 ? bytes / 2 : bytes;
     weft_recv_info found;
     bool is_there;
     int rc = 0;
     if (turn % 3 == 1) { /* unexpected */
-        rc = weft_probe(crew->chan, from, WEFT_ANY_TAG, true, &is_there, &found);
+        rc = weft_probe(rig->chan, from, WEFT_ANY_TAG, true, &is_there, &found);
         if (!rc && (found.bytes != bytes || found.tag != turn))
-            return crew_fail(crew, "turn %d: probe sees %llu bytes with tag %d", turn, (unsigned long long)found.bytes, found.tag);
+            return rig_fail(rig, "turn %d: probe sees %llu bytes with tag %d", turn, (unsigned long long)found.bytes, found.tag);
     }
     memset(buf, 0, MAX);
-    rc = rc ? rc : weft_recv(crew->chan, from, turn % 2 ? turn : WEFT_ANY_TAG, buf, room, crew_type(CREW_BYTE), &found);
-    if (rc != (room < bytes ? WEFT_E_TRUNCATE : 0) || found.tag != turn)
-        return crew_fail(crew, "turn %d: code %d, tag %d", turn, rc, found.tag);
-    if (crew_wrong(buf, (uint64_t)turn, room) != room || buf[room])
-        return crew_fail(crew, "turn %d: wrong bytes", turn);
+    rc = rc ? rc : weft_recv(rig->chan, from, turn % 2 ? turn : WEFT_ANY_TAG, buf, capacity, rig_type(RIG_BYTE), &found);
+    if (rc != (capacity < bytes ? WEFT_E_TRUNCATE : 0) || found.tag != turn)
+        return rig_fail(rig, "turn %d: code %d, tag %d", turn, rc, found.tag);
+    if (rig_wrong(buf, (uint64_t)turn, capacity) != capacity || buf[capacity])
+        return rig_fail(rig, "turn %d: wrong bytes", turn);
     return 0;
 }
 
-static int give(crew *crew, int to, int turn, uint8_t *buf)
+static int give(rig *rig, int to, int turn, uint8_t *buf)
 {
     uint64_t bytes = bytes_of(turn);
     int rc;
-    crew_fill(buf, (uint64_t)turn, bytes);
-    rc = weft_send_standard(buf, bytes, crew_type(CREW_BYTE), to, turn, crew->chan);
+    rig_fill(buf, (uint64_t)turn, bytes);
+    rc = weft_send_standard(buf, bytes, rig_type(RIG_BYTE), to, turn, rig->chan);
     memset(buf, 0xee, bytes); /* the buffer may be reused */
     return rc;
 }
 
 /* Both ranks send first. */
-static int exchange(crew *crew, int other, int turn, uint8_t *out, uint8_t *in)
+static int exchange(rig *rig, int other, int turn, uint8_t *out, uint8_t *in)
 {
     uint64_t bytes = bytes_of(turn);
     weft_req *req;
     int rc;
-    crew_fill(out, (uint64_t)turn, bytes);
-    rc = weft_isend_standard(out, bytes, crew_type(CREW_BYTE), other, turn, crew->chan, &req);
+    rig_fill(out, (uint64_t)turn, bytes);
+    rc = weft_isend_standard(out, bytes, rig_type(RIG_BYTE), other, turn, rig->chan, &req);
     if (rc)
         return rc;
-    rc = take(crew, other, turn, in);
+    rc = take(rig, other, turn, in);
     rc = rc ? rc : weft_req_wait(req);
     weft_req_free(req);
     return rc;
 }
 
-static int answer(crew *crew, int rank, int turn, bool is_stream, uint8_t *buf)
+static int answer(rig *rig, int rank, int turn, bool is_stream, uint8_t *buf)
 {
-    int rc = rank == 0 ? give(crew, 1, turn, buf) : take(crew, 0, turn, buf);
+    int rc = rank == 0 ? give(rig, 1, turn, buf) : take(rig, 0, turn, buf);
     if (!rc && !is_stream)
-        rc = rank == 1 ? give(crew, 0, turn, buf) : take(crew, 1, turn, buf);
+        rc = rank == 1 ? give(rig, 0, turn, buf) : take(rig, 1, turn, buf);
     return rc;
 }
 
 static int program(int rank, void *arg)
 {
     uint8_t *buf = malloc(2 * MAX);
-    crew crew;
-    int rc = crew_open(&crew, 1);
+    rig rig;
+    int rc = rig_open(&rig, 1);
     int pattern = *(int *)arg;
-    rc = rc ? rc : crew_barrier(&crew);
-    const uint64_t *counters = crew.world->workers[0]->counters;
+    rc = rc ? rc : rig_barrier(&rig);
+    const uint64_t *counters = rig.world->workers[0]->counters;
     uint64_t frames = counters[WEFT_COUNT_FRAMES_LONG], again = counters[WEFT_COUNT_FRAMES_DEFERRED];
     for (int turn = 0; turn < TURNS && !rc; turn++)
-        rc = pattern == EXCHANGE ? exchange(&crew, 1 - rank, turn, buf + MAX, buf) : answer(&crew, rank, turn, pattern == STREAM, buf);
+        rc = pattern == EXCHANGE ? exchange(&rig, 1 - rank, turn, buf + MAX, buf) : answer(&rig, rank, turn, pattern == STREAM, buf);
     if (rank == 0) {
         seen.frames = counters[WEFT_COUNT_FRAMES_LONG] - frames;
         seen.again = counters[WEFT_COUNT_FRAMES_DEFERRED] - again;
     }
-    rc = rc ? rc : crew_barrier(&crew);
-    rc = rc ? rc : crew_close(&crew);
+    rc = rc ? rc : rig_barrier(&rig);
+    rc = rc ? rc : rig_close(&rig);
     free(buf);
     return rc;
 }
@@ -152,9 +152,9 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("frags", NULL, NULL);
-    CU_add_test(suite, "whole", test_whole);
+    CU_add_test(suite, "complete", test_whole);
     CU_add_test(suite, "stream", test_stream);
-    CU_add_test(suite, "busy", test_busy);
+    CU_add_test(suite, "busy peer", test_busy);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : CU_get_error();

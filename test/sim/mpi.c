@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 #include "test/sim/apps.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/seeds.h"
 
 static const struct {
@@ -96,8 +96,8 @@ static void faults_are_noticed(void)
         for (uint64_t seed = 1; seed <= 10; seed++) {
             weft_sim_report report;
             weft_sim_config config = {.ranks = 3, .seed = seed, .report = &report, .is_quiet = true};
-            int kept = crew_hush(), rc = run(find(pairs[p][0]), &config, pairs[p][1], 8);
-            crew_speak(kept);
+            int kept = rig_mute(), rc = run(find(pairs[p][0]), &config, pairs[p][1], 8);
+            rig_unmute(kept);
             noticed += rc != 0 || report.counts[WEFT_SIM_LOST_WAKEUPS] > 0;
         }
         printf("\n    %s on %s: noticed in %u of 10 runs", pairs[p][0], pairs[p][1], noticed);
@@ -114,9 +114,9 @@ static void death_ends_the_job(void)
         weft_sim_report report;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .report = &report, .is_quiet = true};
-        int kept = crew_hush();
+        int kept = rig_mute();
         run(find(names[count % 2]), &config, profiles[count % 3], 4);
-        crew_speak(kept);
+        rig_unmute(kept);
         if (report.deadlocked)
             fprintf(stderr, "    death of rank %" PRIu64 " at step %" PRIu64 " on %s hangs the others: %s\n", step % 3, step,
                     profiles[count % 3], report.text);
@@ -144,8 +144,8 @@ static void errors_are_fatal(void)
 {
     weft_sim_report report;
     weft_sim_config config = {.ranks = 3, .seed = 4, .report = &report, .is_quiet = true};
-    int kept = crew_hush(), rc = run(wrong_call, &config, "calm", 1);
-    crew_speak(kept);
+    int kept = rig_mute(), rc = run(wrong_call, &config, "calm", 1);
+    rig_unmute(kept);
     CU_ASSERT(rc == MPI_ERR_RANK && report.aborted && report.abort_code == MPI_ERR_RANK);
     CU_ASSERT(strstr(report.text, "rank 1") && strstr(report.text, "MPI_Send") && strstr(report.text, "77"));
 }
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     }
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("MPI programs", NULL, NULL), ends = CU_add_suite("their ends", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("MPI programs", NULL, NULL), ends = CU_add_suite("ends of MPI programs", NULL, NULL);
     for (int i = 0; i < APPS * SEEDS_SOUND_PROFILES; i++) {
         snprintf(names[i], sizeof names[i], "%s %s", apps[i / SEEDS_SOUND_PROFILES].name,
                  seeds_sound_profiles[i % SEEDS_SOUND_PROFILES]);

@@ -14,7 +14,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/seeds.h"
 #include "test/sim/traffic.h"
 
@@ -150,9 +150,9 @@ static void faults_are_noticed(void)
             weft_sim_config config = {.ranks = 3, .seed = seed, .profile = weft_sim_profile_find(faulty[f]), .report = &report,
                                       .is_quiet = true};
             choose_knobs(12); /* little credit, no checksums */
-            int kept = crew_hush(), rc = weft_sim_run(&config, traffic_program, &traffic);
+            int kept = rig_mute(), rc = weft_sim_run(&config, traffic_program, &traffic);
             traffic_clear();
-            crew_speak(kept);
+            rig_unmute(kept);
             noticed += rc != 0 || report.counts[WEFT_SIM_LOST_WAKEUPS] > 0;
         }
         printf("\n    %s: noticed in %u of 10 runs", faulty[f], noticed);
@@ -162,34 +162,34 @@ static void faults_are_noticed(void)
 
 static int waits_for_nobody(int rank, void *arg)
 {
-    crew crew;
+    rig rig;
     char byte;
     (void)arg;
-    int rc = crew_open(&crew, 1);
+    int rc = rig_open(&rig, 1);
     if (!rc && rank == 0)
-        rc = weft_recv(crew.chan, 1, 5, &byte, 1, crew_type(CREW_BYTE), NULL);
-    return rc ? rc : crew_barrier(&crew);
+        rc = weft_recv(rig.chan, 1, 5, &byte, 1, rig_type(RIG_BYTE), NULL);
+    return rc ? rc : rig_barrier(&rig);
 }
 
 static int turns_in_circles(int rank, void *arg)
 {
-    crew crew;
+    rig rig;
     (void)arg;
-    int rc = crew_open(&crew, 1);
+    int rc = rig_open(&rig, 1);
     for (; !rc && rank < 2;)
-        weft_worker_poll(crew.world->workers[0]);
-    return rc ? rc : crew_barrier(&crew);
+        weft_worker_poll(rig.world->workers[0]);
+    return rc ? rc : rig_barrier(&rig);
 }
 
 static int aborts(int rank, void *arg)
 {
-    crew crew;
+    rig rig;
     (void)arg;
-    int rc = crew_open(&crew, 1);
-    rc = rc ? rc : crew_barrier(&crew);
+    int rc = rig_open(&rig, 1);
+    rc = rc ? rc : rig_barrier(&rig);
     if (rank == 1)
-        crew.world->boot->ops->abort(crew.world->boot, 42, "on purpose");
-    return rc ? rc : crew_barrier(&crew);
+        rig.world->boot->ops->abort(rig.world->boot, 42, "on purpose");
+    return rc ? rc : rig_barrier(&rig);
 }
 
 static void waiting_for_ever_is_found(void)
@@ -210,16 +210,16 @@ static void run_to_a_loss(weft_sim_config *config, uint64_t seed, uint32_t *abor
 {
     traffic traffic = {.seed = seed, .rounds = 3};
     choose_knobs(seed);
-    int kept = crew_hush();
-    crew_wrongs = 0;
+    int kept = rig_mute();
+    rig_wrongs = 0;
     weft_sim_run(config, traffic_program, &traffic);
     traffic_clear();
-    crew_speak(kept);
-    if (config->report->deadlocked || crew_wrongs)
+    rig_unmute(kept);
+    if (config->report->deadlocked || rig_wrongs)
         fprintf(stderr, "    a loss on %s with %u ranks, seed %" PRIu64 ", rank %u at step %" PRIu64 ": %s, %u wrong messages\n",
                 config->profile->name, config->ranks, seed, config->kill_rank, config->kill_step, config->report->text,
-                crew_wrongs);
-    CU_ASSERT(!config->report->deadlocked && crew_wrongs == 0);
+                rig_wrongs);
+    CU_ASSERT(!config->report->deadlocked && rig_wrongs == 0);
     *aborted += config->report->aborted;
 }
 

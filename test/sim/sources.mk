@@ -1,29 +1,29 @@
 # test/sim: worlds of ranks over the simulated fabric, by seed
 sim_programs += test/sim/sim
-test_sim_sim_SOURCES = test/sim/sim.c test/sim/answers.c test/sim/answers.h test/sim/colls.c test/sim/crew.c test/sim/crew.h \
+test_sim_sim_SOURCES = test/sim/sim.c test/sim/answers.c test/sim/answers.h test/sim/colls.c test/sim/rig.c test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h
-sim_programs += test/sim/manners test/sim/flips
-test_sim_flips_SOURCES = test/sim/flips.c test/sim/crew.c test/sim/crew.h
-test_sim_manners_SOURCES = test/sim/manners.c
-sim_programs += test/sim/legs
-test_sim_legs_SOURCES = test/sim/legs.c test/sim/crew.c test/sim/crew.h
-sim_programs += test/sim/held
-test_sim_held_SOURCES = test/sim/held.c test/sim/crew.c test/sim/crew.h
+sim_programs += test/sim/profiles test/sim/flips
+test_sim_flips_SOURCES = test/sim/flips.c test/sim/rig.c test/sim/rig.h
+test_sim_profiles_SOURCES = test/sim/profiles.c
+sim_programs += test/sim/rndv_frags
+test_sim_rndv_frags_SOURCES = test/sim/rndv_frags.c test/sim/rig.c test/sim/rig.h
+sim_programs += test/sim/zcopy
+test_sim_zcopy_SOURCES = test/sim/zcopy.c test/sim/rig.c test/sim/rig.h
 sim_programs += test/sim/frags
-test_sim_frags_SOURCES = test/sim/frags.c test/sim/crew.c test/sim/crew.h
-sim_programs += test/sim/pincost
-test_sim_pincost_SOURCES = test/sim/pincost.c test/sim/crew.c test/sim/crew.h
+test_sim_frags_SOURCES = test/sim/frags.c test/sim/rig.c test/sim/rig.h
+sim_programs += test/sim/regcost
+test_sim_regcost_SOURCES = test/sim/regcost.c test/sim/rig.c test/sim/rig.h
 # MPI programs in simulated worlds: the generated entry points, linked statically from the objects of libmpi_abi
 check_LTLIBRARIES += libweftapi.la
 libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)
 sim_programs += test/sim/mpi
-test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h \
+test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/rig.c test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/damage
 test_sim_damage_SOURCES = test/sim/damage.c test/sim/answers.c test/sim/answers.h test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
-	test/sim/apps_forget.c test/sim/apps.h test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h
+	test/sim/apps_forget.c test/sim/apps.h test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 test_sim_damage_LDADD = libweftapi.la $(LDADD)
 # Worlds over transports/verbs on the simulated HCA; not linked with libibverbs
 if WITH_VERBS
@@ -32,15 +32,15 @@ test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/
 	test/sim/verbs_fails.c test/sim/verbs_limits.c test/sim/verbs_windows.c
 test_sim_verbs_hca_LDADD = libsimhca.la $(LDADD)
 sim_programs += test/sim/verbs_warm
-test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/crew.c test/sim/crew.h
+test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/rig.c test/sim/rig.h
 test_sim_verbs_warm_LDADD = libweftverbs.la libsimhca.la $(LDADD)
 sim_programs += test/sim/verbs
 test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h test/sim/colls.c \
-	test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
+	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
 endif
 sim_programs += test/sim/stops
-test_sim_stops_SOURCES = test/sim/stops.c test/sim/crew.c test/sim/crew.h
+test_sim_stops_SOURCES = test/sim/stops.c test/sim/rig.c test/sim/rig.h
 test_sim_stops_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/stalls
-test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/crew.c test/sim/crew.h test/sim/seeds.c test/sim/seeds.h
+test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h

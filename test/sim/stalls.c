@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "p2p/rndv_state.h"
 #include "p2p/sendq.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/seeds.h"
 
 enum { CHANS = 2, MAX = 40, TAGS = 4, ROOM = 6000, NEVER = 77, WINDOW_KIB = 1 };
@@ -34,7 +34,7 @@ typedef struct stream {
 } stream;
 
 typedef struct job {
-    crew crew;
+    rig rig;
     weft_chan *chans[CHANS];
     stream *to, *from;   /* [CHANS * size] */
     weft_req **sends;    /* [CHANS * size * MOST] */
@@ -50,17 +50,17 @@ typedef struct run_args {
     uint64_t seed;
 } run_args;
 
-static uint64_t draw(job *job, uint64_t below) { return crew_random(&job->order) % below; }
+static uint64_t draw(job *job, uint64_t below) { return rig_random(&job->order) % below; }
 
 static void draw_stream(stream *stream, uint64_t seed, int src, int dst, int chan)
 {
     uint64_t state = seed * 7919 + (uint64_t)((src * 64 + dst) * CHANS + chan);
     stream->got = 0;
-    stream->count = (int)(crew_random(&state) % (MAX + 1));
+    stream->count = (int)(rig_random(&state) % (MAX + 1));
     for (int i = 0; i < stream->count; i++) {
-        uint64_t kind = crew_random(&state) % 12;
-        stream->messages[i] = (message){.tag = (int)(crew_random(&state) % TAGS), .bytes = kind < 8 ? 8 : kind < 10 ? 8 + (uint32_t)(crew_random(&state) % 500)
-                                                                                                             : (uint32_t)(crew_random(&state) % ROOM)};
+        uint64_t kind = rig_random(&state) % 12;
+        stream->messages[i] = (message){.tag = (int)(rig_random(&state) % TAGS), .bytes = kind < 8 ? 8 : kind < 10 ? 8 + (uint32_t)(rig_random(&state) % 500)
+                                                                                                             : (uint32_t)(rig_random(&state) % ROOM)};
     }
 }
 
@@ -69,29 +69,29 @@ static uint64_t name_of(int src, int chan, int index) { return ((uint64_t)src <<
 static int open_job(job *job, const run_args *what)
 {
     uint32_t ids[64];
-    int rc = crew_open(&job->crew, what->seed), size = job->crew.size;
-    job->chans[0] = job->crew.chan;
-    rc = rc ? rc : weft_chan_open(job->crew.world->workers[0], (uint32_t)size, (uint32_t)job->crew.rank, NULL, 4, &job->chans[1]);
+    int rc = rig_open(&job->rig, what->seed), size = job->rig.size;
+    job->chans[0] = job->rig.chan;
+    rc = rc ? rc : weft_chan_open(job->rig.world->workers[0], (uint32_t)size, (uint32_t)job->rig.rank, NULL, 4, &job->chans[1]);
     for (int i = 0; i < size && !rc; i++)
         ids[i] = job->chans[1]->id;
     rc = rc ? rc : weft_chan_connect(job->chans[1], ids);
-    job->order = job->crew.random;
+    job->order = job->rig.random;
     job->to = calloc((size_t)(CHANS * size), sizeof *job->to);
     job->from = calloc((size_t)(CHANS * size), sizeof *job->from);
     job->sends = calloc((size_t)(CHANS * size * MAX), sizeof(weft_req *));
     job->payload = malloc((size_t)(CHANS * size * MAX) * ROOM);
     for (int i = 0; i < size; i++)
         for (int c = 0; c < CHANS; c++) {
-            draw_stream(&job->to[i * CHANS + c], what->seed, job->crew.rank, i, c);
-            draw_stream(&job->from[i * CHANS + c], what->seed, i, job->crew.rank, c);
+            draw_stream(&job->to[i * CHANS + c], what->seed, job->rig.rank, i, c);
+            draw_stream(&job->from[i * CHANS + c], what->seed, i, job->rig.rank, c);
         }
     return rc;
 }
 
 static int close_job(job *job, int rc)
 {
-    const uint64_t *counters = job->crew.world->workers[0]->counters;
-    rc = rc ? rc : crew_barrier(&job->crew);
+    const uint64_t *counters = job->rig.world->workers[0]->counters;
+    rc = rc ? rc : rig_barrier(&job->rig);
     seen.stalled += counters[WEFT_COUNT_STALLED];
     seen.overdrawn += counters[WEFT_COUNT_OVERDRAWN];
     seen.asks += counters[WEFT_COUNT_ASKS];
@@ -102,7 +102,7 @@ static int close_job(job *job, int rc)
     free(job->from);
     free(job->sends);
     free(job->payload);
-    return rc ? rc : crew_close(&job->crew);
+    return rc ? rc : rig_close(&job->rig);
 }
 
 static void release(weft_req *req)
@@ -114,7 +114,7 @@ static void release(weft_req *req)
 /* Starts a send in one of the ways of programs and collectives. */
 static int send_one(job *job, weft_chan *chan, int dst, int tag, const uint8_t *buf, uint64_t bytes, uint64_t how, weft_req **req)
 {
-    const weft_type *type = crew_type(CREW_BYTE);
+    const weft_type *type = rig_type(RIG_BYTE);
     (void)job;
     if (how < 3)
         return weft_isend_standard(buf, bytes, type, dst, tag, chan, req);
@@ -126,14 +126,14 @@ static int start_send(job *job, int dst, int chan, int index)
     size_t at = ((size_t)(dst * CHANS + chan)) * MAX + (size_t)index;
     const message *one = &job->to[dst * CHANS + chan].messages[index];
     uint8_t *buf = job->payload + at * ROOM;
-    crew_fill(buf, name_of(job->crew.rank, chan, index), one->bytes);
+    rig_fill(buf, name_of(job->rig.rank, chan, index), one->bytes);
     return send_one(job, job->chans[chan], dst, one->tag, buf, one->bytes, draw(job, 5), &job->sends[at]);
 }
 
 /* Sends on all streams at once, each in its order; polls now and then. */
 static int start_sends(job *job)
 {
-    int streams = CHANS * job->crew.size, *next = calloc((size_t)streams, sizeof *next), left = 0, rc = 0;
+    int streams = CHANS * job->rig.size, *next = calloc((size_t)streams, sizeof *next), left = 0, rc = 0;
     for (int s = 0; s < streams; s++)
         left += job->to[s].count;
     for (; left && !rc; left--) {
@@ -152,7 +152,7 @@ static int start_sends(job *job)
 
 static int finish_sends(job *job)
 {
-    int all = CHANS * job->crew.size * MAX, rc = 0;
+    int all = CHANS * job->rig.size * MAX, rc = 0;
     for (int i = 0, at = (int)draw(job, (uint64_t)all); i < all && !rc; i++, at = (at + 1) % all) {
         weft_req *req = job->sends[at];
         if (!req)
@@ -179,10 +179,10 @@ static int check(job *job, int chan, const weft_recv_info *found, int tag, const
     int index = expected(stream, tag);
     message *one = &stream->messages[index];
     if (index < 0 || found->tag != one->tag || found->bytes != one->bytes)
-        return crew_fail_wrong(&job->crew, "channel %d: %d bytes, tag %d from %d came, not message %d (asked for tag %d)", chan, (int)found->bytes,
+        return rig_fail_wrong(&job->rig, "channel %d: %d bytes, tag %d from %d came, not message %d (asked for tag %d)", chan, (int)found->bytes,
                                found->tag, found->source, index, tag);
-    if (buf && crew_wrong(buf, name_of(found->source, chan, index), one->bytes) != one->bytes)
-        return crew_fail_wrong(&job->crew, "channel %d: message %d from %d was overtaken, or is wrong", chan, index, found->source);
+    if (buf && rig_wrong(buf, name_of(found->source, chan, index), one->bytes) != one->bytes)
+        return rig_fail_wrong(&job->rig, "channel %d: message %d from %d was overtaken, or is wrong", chan, index, found->source);
     one->is_got = buf != NULL;
     stream->got += buf != NULL;
     return 0;
@@ -194,7 +194,7 @@ static int receive_one(job *job, int s, int index)
     int chan = s % CHANS, src = draw(job, 3) ? s / CHANS : WEFT_ANY;
     int tag = draw(job, 3) ? job->from[s].messages[index].tag : WEFT_ANY_TAG, rc = 0;
     uint64_t how = draw(job, 4);
-    const weft_type *type = crew_type(CREW_BYTE);
+    const weft_type *type = rig_type(RIG_BYTE);
     uint8_t buf[ROOM];
     weft_recv_info found;
     weft_req *req;
@@ -208,7 +208,7 @@ static int receive_one(job *job, int s, int index)
     if (!rc && how == 2) {
         rc = weft_irecv(job->chans[chan], src, tag, buf, ROOM, type, &req);
         while (!rc && !req->is_done)
-            weft_worker_poll(job->crew.world->workers[0]);
+            weft_worker_poll(job->rig.world->workers[0]);
         found = req->recv_info;
         weft_req_free(req);
     } else if (!rc) {
@@ -219,7 +219,7 @@ static int receive_one(job *job, int s, int index)
 
 static int receive_all(job *job)
 {
-    int streams = CHANS * job->crew.size, rc = 0;
+    int streams = CHANS * job->rig.size, rc = 0;
     for (;;) {
         int s = (int)draw(job, (uint64_t)streams), tries = 0, index;
         while (tries++ < streams && job->from[s].got == job->from[s].count)
@@ -236,11 +236,11 @@ static int receive_all(job *job)
 /* Some receives are posted before any send: they must be kept while their senders wait. */
 static int preposted(job *job, uint8_t *buf, weft_req **req, int *src)
 {
-    *src = (int)draw(job, (uint64_t)job->crew.size);
+    *src = (int)draw(job, (uint64_t)job->rig.size);
     *req = NULL;
     if (expected(&job->from[*src * CHANS], 0) < 0)
         return 0;
-    return weft_irecv(job->chans[0], *src, 0, buf, ROOM, crew_type(CREW_BYTE), req);
+    return weft_irecv(job->chans[0], *src, 0, buf, ROOM, rig_type(RIG_BYTE), req);
 }
 
 static int floods(int rank, void *arg)
@@ -274,7 +274,7 @@ static int cancel_to(job *job, int dst)
         if (!rc && draw(job, 3) == 0)
             rc = weft_cancel(sends[draw(job, (uint64_t)i + 1)]);
         if (draw(job, 4) == 0)
-            weft_worker_poll(job->crew.world->workers[0]);
+            weft_worker_poll(job->rig.world->workers[0]);
     }
     for (int i = 0; i < stream->count && !rc; i++) {
         if (draw(job, 2) == 0)
@@ -286,11 +286,11 @@ static int cancel_to(job *job, int dst)
             rc = weft_req_wait(sends[i]);
         gone[i] = sends[i]->is_done && sends[i]->recv_info.cancelled;
     }
-    rc = rc ? rc : weft_isend(job->chans[0], dst, NEVER, gone, MAX, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &last);
+    rc = rc ? rc : weft_isend(job->chans[0], dst, NEVER, gone, MAX, rig_type(RIG_BYTE), WEFT_SEND_STANDARD, &last);
     for (int i = 0; i < stream->count && !rc; i++) {
         rc = weft_req_wait(sends[i]);
         if (!rc && gone[i] != sends[i]->recv_info.cancelled)
-            rc = crew_fail(&job->crew, "a send was cancelled after it ended");
+            rc = rig_fail(&job->rig, "a send was cancelled after it ended");
         seen.cancelled += gone[i];
         release(sends[i]);
     }
@@ -305,13 +305,13 @@ static int receive_rest(job *job, int src)
     stream *stream = &job->from[src * CHANS];
     uint8_t gone[MAX], buf[ROOM];
     weft_recv_info found;
-    int rc = weft_recv(job->chans[0], src, NEVER, gone, MAX, crew_type(CREW_BYTE), &found);
+    int rc = weft_recv(job->chans[0], src, NEVER, gone, MAX, rig_type(RIG_BYTE), &found);
     for (int i = 0; i < stream->count && !rc; i++) {
         if (gone[i]) {
             stream->messages[i].is_got = true;
             continue;
         }
-        rc = weft_recv(job->chans[0], src, stream->messages[i].tag, buf, ROOM, crew_type(CREW_BYTE), &found);
+        rc = weft_recv(job->chans[0], src, stream->messages[i].tag, buf, ROOM, rig_type(RIG_BYTE), &found);
         rc = rc ? rc : check(job, 0, &found, stream->messages[i].tag, buf);
     }
     return rc;
@@ -324,13 +324,13 @@ static int cancels(int rank, void *arg)
     int rc = open_job(&job, arg);
     if (rank)
         rc = rc ? rc : cancel_to(&job, 0);
-    for (int src = 1; src < job.crew.size && rank == 0 && !rc; src++)
+    for (int src = 1; src < job.rig.size && rank == 0 && !rc; src++)
         rc = receive_rest(&job, src);
     return close_job(&job, rc);
 }
 
 /* Rank 0 waits for a message that does not come while the others flood it: waiting must not return credit to the flood. */
-static int deaf(int rank, void *arg)
+static int blocked(int rank, void *arg)
 {
     job job = {.to = NULL};
     int rc = open_job(&job, arg), value = 0;
@@ -340,12 +340,12 @@ static int deaf(int rank, void *arg)
     if (rank == 0) {
         uint64_t max;
         for (int i = 0; i < 3 && !rc; i++)
-            rc = weft_irecv(job.chans[0], i ? WEFT_ANY : job.crew.size - 1, NEVER + i, &value, sizeof value, crew_type(CREW_BYTE), &never[i]);
+            rc = weft_irecv(job.chans[0], i ? WEFT_ANY : job.rig.size - 1, NEVER + i, &value, sizeof value, rig_type(RIG_BYTE), &never[i]);
         for (int i = 0; i < 2000 && !rc; i++)
             rc = weft_probe(job.chans[i % CHANS], WEFT_ANY, NEVER + 5, false, &is_there, &found);
-        max = job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
-        if (!rc && max > (uint64_t)job.crew.size * (WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES) * 400)
-            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", max);
+        max = job.rig.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
+        if (!rc && max > (uint64_t)job.rig.size * (WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES) * 400)
+            rc = rig_fail(&job.rig, "%" PRIu64 " bytes of unexpected messages", max);
         for (int i = 0; i < 3 && !rc; i++) {
             rc = weft_cancel(never[i]);
             weft_req_free(never[i]);
@@ -365,9 +365,9 @@ static int bounded(int rank, void *arg)
 {
     enum { FLOOD = 100, KEPT_MAX = WINDOW_KIB * 1024 / WEFT_CREDIT_BYTES + 4, KEPT_BYTES = 256 };
     job job = {.to = NULL};
-    int rc = open_job(&job, arg), value = 0, size = job.crew.size;
+    int rc = open_job(&job, arg), value = 0, size = job.rig.size;
     bool is_sync = ((const run_args *)arg)->seed % 3 == 0;
-    const weft_type *type = crew_type(CREW_BYTE);
+    const weft_type *type = rig_type(RIG_BYTE);
     weft_req *reqs[FLOOD];
     weft_recv_info found;
     for (int i = 0; i < FLOOD && rank && !rc; i++)
@@ -377,14 +377,14 @@ static int bounded(int rank, void *arg)
         release(reqs[i]);
     }
     if (rank == 0) {
-        uint64_t *max = &job.crew.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
+        uint64_t *max = &job.rig.world->workers[0]->counters[WEFT_COUNT_UNEXPECTED_MAX];
         rc = rc ? rc : weft_irecv(job.chans[0], WEFT_ANY, NEVER, &value, sizeof value, type, &reqs[0]);
         for (int i = 0; i < FLOOD * (size - 1) && !rc; i++) {
             int src = i / FLOOD + 1, tag = draw(&job, 2) ? WEFT_ANY_TAG : i % FLOOD % 3;
             rc = weft_recv(job.chans[0], src, tag, job.payload, ROOM, type, &found);
         }
         if (!rc && *max > (uint64_t)(size - 1) * KEPT_MAX * KEPT_BYTES)
-            rc = crew_fail(&job.crew, "%" PRIu64 " bytes of unexpected messages", *max);
+            rc = rig_fail(&job.rig, "%" PRIu64 " bytes of unexpected messages", *max);
         rc = rc ? rc : weft_cancel(reqs[0]);
         weft_req_free(reqs[0]);
     }
@@ -392,35 +392,35 @@ static int bounded(int rank, void *arg)
 }
 
 /* Messages that are never received end when sender and receiver finalize. */
-static int leftovers(int rank, void *arg)
+static int unreceived(int rank, void *arg)
 {
     job job = {.to = NULL};
     int rc = open_job(&job, arg);
-    for (int dst = 0; dst < job.crew.size && !rc; dst++)
+    for (int dst = 0; dst < job.rig.size && !rc; dst++)
         for (int i = 0; i < MAX && !rc; i++) {
             weft_req *req;
-            rc = weft_isend_standard(job.payload, 8, crew_type(CREW_BYTE), dst, rank, job.chans[1], &req);
+            rc = weft_isend_standard(job.payload, 8, rig_type(RIG_BYTE), dst, rank, job.chans[1], &req);
             if (!rc && !req->is_done)
                 rc = weft_cancel(req); /* a copied one is complete, one deferred by the iface is not yet */
             rc = rc ? rc : weft_req_wait(req);
-            if (!rc && req != &job.crew.world->workers[0]->done_req)
+            if (!rc && req != &job.rig.world->workers[0]->done_req)
                 release(req);
         }
     return close_job(&job, rc);
 }
 
 /* A message whose communicator was freed at its receiver: the sender's error has its own text, not that of an earlier error. */
-static int refusal(int rank, void *arg)
+static int freed_comm(int rank, void *arg)
 {
     job job = {.to = NULL};
     int rc = open_job(&job, arg), code;
     weft_req *req;
-    if (rank == 0 && !rc && job.crew.size > 1) {
-        rc = weft_isend(job.chans[1], 1, 0, job.payload, 8, crew_type(CREW_BYTE), WEFT_SEND_SYNC, &req);
+    if (rank == 0 && !rc && job.rig.size > 1) {
+        rc = weft_isend(job.chans[1], 1, 0, job.payload, 8, rig_type(RIG_BYTE), WEFT_SEND_SYNC, &req);
         weft_fail(WEFT_E_COMM, "what was wrong long ago");
         code = rc ? rc : weft_req_wait(req);
         if (!rc && (code != WEFT_E_COMM || !strstr(weft_fail_text(code), "rank 1")))
-            rc = crew_fail(&job.crew, "code %d with the text \"%s\"", code, weft_fail_text(code));
+            rc = rig_fail(&job.rig, "code %d with the text \"%s\"", code, weft_fail_text(code));
         weft_req_free(req);
     } else if (rank == 1) {
         bool is_there = false;
@@ -428,7 +428,7 @@ static int refusal(int rank, void *arg)
         while (!is_there && !rc)
             rc = weft_probe(job.chans[1], 0, 0, true, &is_there, &found);
         weft_chan_close(job.chans[1]);
-        rc = rc ? rc : weft_chan_open(job.crew.world->workers[0], (uint32_t)job.crew.size, 1, NULL, 4, &job.chans[1]);
+        rc = rc ? rc : weft_chan_open(job.rig.world->workers[0], (uint32_t)job.rig.size, 1, NULL, 4, &job.chans[1]);
     }
     return close_job(&job, rc);
 }
@@ -436,7 +436,7 @@ static int refusal(int rank, void *arg)
 static const struct {
     const char *name;
     int (*what)(int rank, void *arg);
-} programs[] = {{"floods", floods}, {"cancels", cancels}, {"deaf", deaf}, {"bounded", bounded}, {"leftovers", leftovers}, {"refusal", refusal}};
+} programs[] = {{"floods", floods}, {"cancels", cancels}, {"blocked", blocked}, {"bounded", bounded}, {"unreceived", unreceived}, {"freed_comm", freed_comm}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 static int find(const char *name)
@@ -482,7 +482,7 @@ static void run_named(void)
            " cancelled, %" PRIu64 " bytes unexpected at most", name, range.first, range.next - 1, seen.stalled, seen.overdrawn, seen.asks,
            seen.cancelled, seen.max);
     fflush(stdout);
-    CU_ASSERT(seen.stalled > 0 || range.next - range.first < 8 || programs[find(name)].what == refusal);
+    CU_ASSERT(seen.stalled > 0 || range.next - range.first < 8 || programs[find(name)].what == freed_comm);
 }
 
 static int replay(char **argv)

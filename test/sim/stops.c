@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
             IBCAST, IALLREDUCE, PERSISTENT, CALLS };
@@ -107,8 +107,8 @@ static int class_of(int code)
 static int program(int rank, void *arg)
 {
     run *run = arg;
-    size_t room = COUNT_LARGE * sizeof(int64_t);
-    int64_t *out = calloc(1, room), *in = calloc(1, room);
+    size_t capacity = COUNT_LARGE * sizeof(int64_t);
+    int64_t *out = calloc(1, capacity), *in = calloc(1, capacity);
     int sent[RANKS_MAX] = {0}, got[RANKS_MAX], code, rc = MPI_Init(NULL, NULL);
     MPI_Comm c;
 
@@ -161,7 +161,7 @@ static bool one_run(run *run, uint32_t ranks, uint32_t per_node, weft_sim_report
 {
     weft_sim_config config = {.ranks = ranks, .ranks_per_node = per_node, .seed = seed, .report = report, .is_quiet = !getenv("STOPS_LOUD"),
                               .profile = weft_sim_profile_find("slow")};
-    int kept = getenv("STOPS_LOUD") ? -1 : crew_hush();
+    int kept = getenv("STOPS_LOUD") ? -1 : rig_mute();
 
     for (uint32_t i = 0; i < ranks; i++)
         run->class[i] = run->later[i] = -1;
@@ -171,7 +171,7 @@ static bool one_run(run *run, uint32_t ranks, uint32_t per_node, weft_sim_report
     weft_sim_run(&config, program, run);
     present = NULL;
     if (kept >= 0)
-        crew_speak(kept);
+        rig_unmute(kept);
     return is_well(run, ranks, report);
 }
 

@@ -15,7 +15,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "test/sim/apps.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/seeds.h"
 #include "test/sim/traffic.h"
 #include "test/sim/verbs_net.h"
@@ -25,7 +25,7 @@ typedef int program(int rank, void *arg);
 static const struct {
     const char *name;
     program *what;
-    bool is_crew; /* below MPI: knobs are set directly, the argument is a traffic */
+    bool is_rig; /* below MPI: knobs are set directly, the argument is a traffic */
 } programs[] = {{"traffic", traffic_program, true}, {"colls", colls_program, true}, {"stages", app_stages, false},
                 {"ring", app_ring, false}, {"wildcards", app_wild, false}, {"storm", app_storm, false},
                 {"mpi-colls", app_colls, false}, {"comms", app_comms, false},
@@ -35,7 +35,7 @@ enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 typedef struct outcome {
     int rc;
     uint32_t left;               /* objects not freed */
-    uint32_t owed;               /* eps to the dead rank with operations in flight */
+    uint32_t pending;               /* eps to the dead rank with operations in flight */
     weft_sim_report report;
     uint64_t counts[SIMHCA_COUNT_LAST];
 } outcome;
@@ -64,16 +64,16 @@ static void run(uint32_t index, const simhca_profile *profile, weft_sim_config *
     app app = {.seed = config->seed, .rounds = 4};
     memset(out, 0, sizeof *out);
     choose_knobs(config->seed);
-    if (programs[index].is_crew)
+    if (programs[index].is_rig)
         weft_knobs_load(false);
     config->report = &out->report;
     config->net = verbs_net_open(profile, config->seed, true);
-    out->rc = weft_sim_run(config, programs[index].what, programs[index].is_crew ? (void *)&traffic : &app);
-    if (programs[index].is_crew)
+    out->rc = weft_sim_run(config, programs[index].what, programs[index].is_rig ? (void *)&traffic : &app);
+    if (programs[index].is_rig)
         traffic_clear();
     for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
         out->counts[i] = simhca_counter((enum simhca_count)i);
-    out->owed = verbs_net_owed(config->kill_rank);
+    out->pending = verbs_net_pending(config->kill_rank);
     out->left = verbs_net_close(out->rc == 0 && !config->kill ? stderr : NULL);
 }
 
@@ -195,7 +195,7 @@ static void mutants_are_caught(void)
     static const struct { enum verbs_net_mutant what; const char *name, *profile; uint32_t max_qp_wr; } plants[] = {
         {VERBS_NET_OVERDRAWS, "overdraws", "calm", 0}, {VERBS_NET_DROPS, "drops", "breaks", 0},
         {VERBS_NET_DOUBLES, "doubles", "breaks", 0},
-        {VERBS_NET_DEAF, "deaf", "torn", 0}, {VERBS_NET_OVERFILLS, "overfills", "narrow", 8},
+        {VERBS_NET_UNARMED, "deaf", "torn", 0}, {VERBS_NET_OVERFILLS, "overfills", "narrow", 8},
     };
     for (uint32_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
         simhca_profile profile = *simhca_profile_find(plants[i].profile);
@@ -206,13 +206,13 @@ static void mutants_are_caught(void)
         for (uint64_t seed = 1; seed <= 10; seed++) {
             outcome out;
             weft_sim_config config = {.ranks = 4, .seed = seed, .is_quiet = true};
-            int kept = crew_hush();
+            int kept = rig_mute();
             run((uint32_t)find(seed % 2 ? "traffic" : "storm"), &profile, &config, &out);
             healthy += is_good(&profile, &out);
             verbs_net_mutant = plants[i].what;
             run((uint32_t)find(seed % 2 ? "traffic" : "storm"), &profile, &config, &out);
             verbs_net_mutant = VERBS_NET_HEALTHY;
-            crew_speak(kept);
+            rig_unmute(kept);
             noticed += !is_good(&profile, &out);
         }
         printf("\n    %s on %s: noticed in %u of 10 runs; %u healthy runs are good", plants[i].name, profile.name, noticed,
@@ -256,9 +256,9 @@ static void flips_are_found(void)
     for (uint64_t seed = 5; seed <= 200; seed += 5) {
         outcome out;
         weft_sim_config config = {.ranks = 3, .seed = seed, .is_quiet = true};
-        int kept = crew_hush();
+        int kept = rig_mute();
         run((uint32_t)find("traffic"), simhca_profile_find("flipped"), &config, &out);
-        crew_speak(kept);
+        rig_unmute(kept);
         flipped += out.counts[SIMHCA_FLIPPED] != 0;
         found += out.rc != 0;
         CU_ASSERT((out.counts[SIMHCA_FLIPPED] != 0) == (out.rc != 0));
@@ -277,13 +277,13 @@ static void death_ends_the_job(void)
         outcome out;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .is_quiet = true};
-        int kept = crew_hush();
+        int kept = rig_mute();
         run((uint32_t)find(names[count % 3]), simhca_profile_find(profiles[count / 3 % 5]), &config, &out);
-        crew_speak(kept);
-        bool hangs = out.report.deadlocked && out.owed;
+        rig_unmute(kept);
+        bool hangs = out.report.deadlocked && out.pending;
         if (hangs)
             fprintf(stderr, "    death of rank %u at step %" PRIu64 " of %s on %s hangs the others (%u paths): %s\n",
-                    config.kill_rank, step, names[count % 3], profiles[count / 3 % 5], out.owed, out.report.text);
+                    config.kill_rank, step, names[count % 3], profiles[count / 3 % 5], out.pending, out.report.text);
         CU_ASSERT(!hangs);
         silent += out.report.deadlocked;
         aborted += out.report.aborted;
@@ -304,8 +304,8 @@ static int replay(char **argv)
     config.kill_rank = config.kill ? (uint32_t)atoi(argv[4]) : 0;
     config.kill_step = config.kill ? strtoull(argv[5], NULL, 10) : 0;
     run((uint32_t)find(argv[0]), profile, &config, &out);
-    printf("%s: %d, %" PRIu64 " wake-ups lost, %u objects left, %u paths owed; %s; %" PRIu64 " us;", argv[0], out.rc,
-           out.report.counts[WEFT_SIM_LOST_WAKEUPS], out.left, out.owed, out.report.text, out.report.now_ns / 1000);
+    printf("%s: %d, %" PRIu64 " wake-ups lost, %u objects left, %u paths pending; %s; %" PRIu64 " us;", argv[0], out.rc,
+           out.report.counts[WEFT_SIM_LOST_WAKEUPS], out.left, out.pending, out.report.text, out.report.now_ns / 1000);
     show(out.counts);
     printf("\n");
     return out.rc != 0;

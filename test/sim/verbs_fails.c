@@ -260,7 +260,7 @@ static void receives_flush(void)
 
 const hca_test hca_fails[] = {
     {"receive-too-short", receive_too_short}, {"bad-local-key", bad_local_key}, {"no-remote-access", no_remote_access},
-    {"dead-keys", dead_keys}, {"misaligned-atomic", misaligned_atomic}, {"receiver-not-ready", receiver_not_ready},
-    {"nobody-answers", nobody_answers}, {"short-flap", short_flap}, {"breaks-on-command", breaks_on_command},
+    {"stale-keys", dead_keys}, {"misaligned-atomic", misaligned_atomic}, {"receiver-not-ready", receiver_not_ready},
+    {"no-answer", nobody_answers}, {"short-flap", short_flap}, {"breaks-on-command", breaks_on_command},
     {"device-dies", device_dies}, {"receives-flush", receives_flush}, {NULL, NULL},
 };

@@ -166,7 +166,7 @@ static void replays(void)
 }
 
 static const hca_test works[] = {
-    {"ping-pong", ping_pong}, {"one-sided", one_sided}, {"gathers-late", gathers_late}, {"tears", tears},
+    {"ping-pong", ping_pong}, {"one-sided", one_sided}, {"gather-at-send", gathers_late}, {"torn-writes", tears},
     {"exactly-once", exactly_once}, {"replays", replays}, {NULL, NULL},
 };
 

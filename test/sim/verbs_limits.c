@@ -245,7 +245,7 @@ static void datagrams_come_or_not(void)
 }
 
 const hca_test hca_limits[] = {
-    {"places-come-back-by-polling", places_come_back_by_polling}, {"queue-overruns", queue_overruns},
-    {"states-are-kept", states_are_kept}, {"order-of-freeing", order_of_freeing}, {"memory-is-bounded", memory_is_bounded},
-    {"completion-events", completion_events}, {"datagrams-come-or-not", datagrams_come_or_not}, {NULL, NULL},
+    {"polling-frees-entries", places_come_back_by_polling}, {"queue-overruns", queue_overruns},
+    {"state-transitions", states_are_kept}, {"order-of-freeing", order_of_freeing}, {"memory-limits", memory_is_bounded},
+    {"completion-events", completion_events}, {"datagrams", datagrams_come_or_not}, {NULL, NULL},
 };

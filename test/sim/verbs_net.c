@@ -26,7 +26,7 @@ static uint64_t draw(uint64_t below)
 enum verbs_net_mutant verbs_net_mutant;
 
 /* Corrupts the state of an ep between calls of verbs. */
-static void spoil_path(verbs_ep *ep)
+static void corrupt_ep(verbs_ep *ep)
 {
     bool is_broken = ep->state == VERBS_DRAINING;
     if (verbs_net_mutant == VERBS_NET_OVERDRAWS && ep->state == VERBS_UP)
@@ -43,7 +43,7 @@ static void spoil(weft_iface *base)
 {
     verbs_iface *iface = (verbs_iface *)base;
     for (weft_list_link *link = iface->eps.next; verbs_net_mutant && link != &iface->eps; link = link->next)
-        spoil_path(weft_container(link, verbs_ep, by_iface));
+        corrupt_ep(weft_container(link, verbs_ep, by_iface));
 }
 
 static const char *never_absent(void)
@@ -132,7 +132,7 @@ static int net_arm(weft_iface *iface, weft_wakeup *wakeup)
     weft_sim_enter();
     simhca_pass(draw(400));
     int rc = weft_verbs_ops.arm(iface, wakeup);
-    if (verbs_net_mutant == VERBS_NET_DEAF && draw(4) == 0)
+    if (verbs_net_mutant == VERBS_NET_UNARMED && draw(4) == 0)
         wakeup->fd = -1;
     return rc;
 }
@@ -150,19 +150,19 @@ void verbs_net_kill(uint32_t rank)
         simhca_kill(rank);
 }
 
-uint32_t verbs_net_owed(uint32_t rank)
+uint32_t verbs_net_pending(uint32_t rank)
 {
-    uint32_t owed = 0;
+    uint32_t pending = 0;
     for (uint32_t i = 0; i < PORTS; i++) {
         verbs_iface *iface = (verbs_iface *)opened[i].port;
         for (weft_list_link *link = iface ? iface->eps.next : NULL; iface && link != &iface->eps; link = link->next) {
             const verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
             /* acknowledged frames may be unreported: unsignalled ones never are */
             bool waits = ep->state == VERBS_CONNECTING || ep->state == VERBS_DRAINING || !weft_list_is_empty(&ep->ops);
-            owed += ep->proc_id.rank == rank && ep->state != VERBS_FAILED && waits;
+            pending += ep->proc_id.rank == rank && ep->state != VERBS_FAILED && waits;
         }
     }
-    return owed;
+    return pending;
 }
 
 static void pass(void *arg, uint64_t ns)

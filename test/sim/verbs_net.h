@@ -19,7 +19,7 @@ enum verbs_net_mutant {
     VERBS_NET_OVERDRAWS, /* sends frames without credit */
     VERBS_NET_DROPS,     /* does not resend a frame that was lost in a break */
     VERBS_NET_DOUBLES,   /* resends a frame that had arrived before a break */
-    VERBS_NET_DEAF,      /* sometimes arms nothing before it sleeps */
+    VERBS_NET_UNARMED,      /* sometimes arms nothing before it sleeps */
     VERBS_NET_OVERFILLS, /* posts to a full send queue */
     VERBS_NET_MUTANTS
 };
@@ -33,7 +33,7 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
 /* Ends a rank's process at once, as kill -9 does. */
 void verbs_net_kill(uint32_t rank);
 /* Number of eps of living ranks to this one with operations in flight: they must complete or fail. */
-uint32_t verbs_net_owed(uint32_t rank);
+uint32_t verbs_net_pending(uint32_t rank);
 /* Frees the fabric. Prints to `out` and returns the number of objects that living processes have not freed. */
 uint32_t verbs_net_close(FILE *out);
 

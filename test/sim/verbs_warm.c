@@ -8,7 +8,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 #include "test/sim/verbs_net.h"
 
 #define BYTES ((uint64_t)1 << 20) /* several fragments */
@@ -20,42 +20,42 @@ static struct {
 } seen;
 
 /* The sender's buffer is another one each time. */
-static int turns(crew *crew, uint8_t *memory)
+static int turns(rig *rig, uint8_t *memory)
 {
-    const uint64_t *counters = crew->world->workers[0]->counters;
+    const uint64_t *counters = rig->world->workers[0]->counters;
     int rc = 0;
     for (int i = 0; i < TURNS && !rc; i++) {
-        uint8_t *buf = memory + (crew->rank == 0 ? (uint64_t)i * BYTES : 0);
-        rc = crew_barrier(crew);
-        if (i == COLD && crew->rank == 1) {
+        uint8_t *buf = memory + (rig->rank == 0 ? (uint64_t)i * BYTES : 0);
+        rc = rig_barrier(rig);
+        if (i == COLD && rig->rank == 1) {
             seen.puts = counters[WEFT_COUNT_RNDV_PUT];
             seen.asked = counters[WEFT_COUNT_FRAMES_LONG];
         }
         if (rc)
             break;
-        if (crew->rank == 0)
-            crew_fill(buf, (uint64_t)i, BYTES);
-        rc = crew->rank == 0 ? weft_send(crew->chan, 1, i, buf, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD)
-                             : weft_recv(crew->chan, 0, i, buf, BYTES, crew_type(CREW_BYTE), NULL);
-        if (!rc && crew->rank == 1 && crew_wrong(buf, (uint64_t)i, BYTES) != BYTES)
-            rc = crew_fail(crew, "turn %d came with wrong bytes", i);
+        if (rig->rank == 0)
+            rig_fill(buf, (uint64_t)i, BYTES);
+        rc = rig->rank == 0 ? weft_send(rig->chan, 1, i, buf, BYTES, rig_type(RIG_BYTE), WEFT_SEND_STANDARD)
+                             : weft_recv(rig->chan, 0, i, buf, BYTES, rig_type(RIG_BYTE), NULL);
+        if (!rc && rig->rank == 1 && rig_wrong(buf, (uint64_t)i, BYTES) != BYTES)
+            rc = rig_fail(rig, "turn %d came with wrong bytes", i);
     }
-    if (crew->rank == 1) {
+    if (rig->rank == 1) {
         seen.puts = counters[WEFT_COUNT_RNDV_PUT] - seen.puts;
         seen.asked = counters[WEFT_COUNT_FRAMES_LONG] - seen.asked;
     }
-    return rc ? rc : crew_barrier(crew);
+    return rc ? rc : rig_barrier(rig);
 }
 
 static int program(int rank, void *arg)
 {
     uint8_t *memory = aligned_alloc(4096, TURNS * BYTES);
-    crew crew;
-    int rc = memory ? crew_open(&crew, 1) : 1;
+    rig rig;
+    int rc = memory ? rig_open(&rig, 1) : 1;
     (void)rank;
     (void)arg;
-    rc = rc ? rc : turns(&crew, memory);
-    rc = rc ? crew_fail(&crew, "%s", weft_fail_text(rc)) : crew_close(&crew);
+    rc = rc ? rc : turns(&rig, memory);
+    rc = rc ? rig_fail(&rig, "%s", weft_fail_text(rc)) : rig_close(&rig);
     free(memory);
     return rc;
 }
@@ -102,7 +102,7 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("verbs_warm", NULL, NULL);
-    CU_add_test(suite, "by keys", test_by_keys);
+    CU_add_test(suite, "by rkeys", test_by_keys);
     CU_add_test(suite, "by windows", test_by_windows);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();

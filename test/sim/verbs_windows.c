@@ -233,7 +233,7 @@ static void windows_run_out(void)
 }
 
 const hca_test hca_windows[] = {
-    {"opens-what-is-bound", opens_what_is_bound}, {"shuts-out-the-rest", shuts_out_the_rest},
-    {"serves-one-queue-pair", serves_one_queue_pair}, {"wrong-requests", wrong_requests},
-    {"news-follow-the-bind", news_follow_the_bind}, {"windows-run-out", windows_run_out}, {NULL, NULL},
+    {"bound-range-is-accessible", opens_what_is_bound}, {"other-access-fails", shuts_out_the_rest},
+    {"serves-one-queue-pair", serves_one_queue_pair}, {"invalid-requests", wrong_requests},
+    {"send-follows-bind", news_follow_the_bind}, {"windows-run-out", windows_run_out}, {NULL, NULL},
 };

@@ -51,24 +51,24 @@ void device_unmap(void *owner, void *at)
     pthread_mutex_unlock(&d->lock);
 }
 
-weft_inval_log no_news;
+weft_inval_log silent_log;
 static bool saw_all(uint64_t start, uint64_t end) { return start < end; }
 static weft_memhooks all_seen = {.version = WEFT_PRELOAD_VERSION, .saw = saw_all};
 static weft_range blind_at[64];
-weft_memmon blind = {.covered = {.room = 64, .at = blind_at}, .news = &no_news, .preload = &all_seen,
+weft_memmon blind = {.covered = {.room = 64, .at = blind_at}, .news = &silent_log, .preload = &all_seen,
                            .trusts_preload = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
 
 void see_all(void)
 {
-    blind.cursor = atomic_load(&no_news.next);
+    blind.cursor = atomic_load(&silent_log.next);
     blind.covered.count = 0;
     weft_ranges_add(&blind.covered, 0, UINT64_MAX);
 }
 
-weft_regcache *open_cache(device *d, weft_memmon *watch, uint64_t max_bytes, uint32_t max_regions)
+weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions)
 {
     weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = d, .record_bytes = sizeof(record),
-                                   .max_bytes = max_bytes, .max_regions = max_regions, .watch = watch};
+                                   .max_bytes = max_bytes, .max_regions = max_regions, .watch = memmon};
     weft_regcache *cache = NULL;
 
     memset(d, 0, sizeof(*d));
@@ -110,7 +110,7 @@ void touch(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights)
 
 void tell(uint64_t page, uint64_t pages)
 {
-    weft_inval_log_append(&no_news, (uint64_t)(uintptr_t)at(page), (uint64_t)(uintptr_t)at(page + pages));
+    weft_inval_log_append(&silent_log, (uint64_t)(uintptr_t)at(page), (uint64_t)(uintptr_t)at(page + pages));
     see_all();
 }
 

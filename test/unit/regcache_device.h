@@ -34,14 +34,14 @@ typedef struct record {
 int device_map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *at);
 void device_unmap(void *owner, void *at);
 
-extern weft_inval_log no_news; /* of the silent memmon */
+extern weft_inval_log silent_log; /* of the silent memmon */
 extern weft_memmon blind;
 /* Discards the silent memmon's reports: only the cache itself is tested. */
 void see_all(void);
 /* Pages of unused addresses have changed. */
 void tell(uint64_t page, uint64_t pages);
 
-weft_regcache *open_cache(device *d, weft_memmon *watch, uint64_t max_bytes, uint32_t max_regions);
+weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions);
 /* Verifies that the device has no registration left. */
 void close_cache(weft_regcache *cache, device *d);
 

@@ -321,8 +321,8 @@ int main(void)
     CU_add_test(suite, "counts", counts);
     CU_add_test(suite, "Slurm", slurm);
     CU_add_test(suite, "PBS, Grid Engine, LSF: files", files);
-    CU_add_test(suite, "LSF, Flux: words", words);
-    CU_add_test(suite, "options beat it", options_beat_it);
+    CU_add_test(suite, "LSF, Flux: variables", words);
+    CU_add_test(suite, "options take precedence", options_beat_it);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

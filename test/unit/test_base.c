@@ -47,7 +47,7 @@ static void test_status(void)
 }
 
 /* Runs `act` with stderr in a pipe; returns the output. */
-static void heard(void (*act)(void), char *text, size_t room)
+static void heard(void (*act)(void), char *text, size_t capacity)
 {
     int ends[2], keep = dup(2);
     if (pipe(ends) != 0 || keep < 0)
@@ -58,7 +58,7 @@ static void heard(void (*act)(void), char *text, size_t room)
     dup2(keep, 2);
     close(keep);
     close(ends[1]);
-    ssize_t n = read(ends[0], text, room - 1);
+    ssize_t n = read(ends[0], text, capacity - 1);
     text[n > 0 ? n : 0] = 0;
     close(ends[0]);
 }
@@ -189,7 +189,7 @@ static void file_write(const char *root, const char *path, const char *text)
     fclose(file);
 }
 
-static void test_place(void)
+static void test_cpu_count(void)
 {
     char root[] = "/tmp/weft-base-XXXXXX", command[128];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
@@ -317,7 +317,7 @@ int main(void)
     CU_add_test(suite, "log", test_log);
     CU_add_test(suite, "log once", test_log_once);
     CU_add_test(suite, "knobs", test_knobs);
-    CU_add_test(suite, "place", test_place);
+    CU_add_test(suite, "CPU count", test_cpu_count);
     CU_add_test(suite, "pool", test_pool);
     CU_add_test(suite, "bag", test_bag);
     CU_basic_set_mode(CU_BRM_NORMAL);

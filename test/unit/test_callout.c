@@ -205,8 +205,8 @@ int main(void)
     alarm(120); /* a hang is a failure */
     if (CU_initialize_registry() || !(suite = CU_add_suite("callout", open_all, close_all)))
         return 2;
-    CU_add_test(suite, "ready plans are left to other threads", test_ready_plans);
-    CU_add_test(suite, "long folds and copies hold no lock", test_long_work);
+    CU_add_test(suite, "other threads execute ready schedules", test_ready_plans);
+    CU_add_test(suite, "long reductions and copies run unlocked", test_long_work);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

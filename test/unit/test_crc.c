@@ -145,10 +145,10 @@ int main(void)
         return 1;
     CU_pSuite suite = CU_add_suite("crc", NULL, NULL);
     CU_add_test(suite, "known vectors", known_vectors);
-    CU_add_test(suite, "like the reference", like_the_reference);
-    CU_add_test(suite, "sums in pieces", sums_in_pieces);
-    CU_add_test(suite, "finds the bit", finds_the_bit);
-    CU_add_test(suite, "how fast", how_fast);
+    CU_add_test(suite, "equals the reference", like_the_reference);
+    CU_add_test(suite, "checksums of parts", sums_in_pieces);
+    CU_add_test(suite, "locates a flipped bit", finds_the_bit);
+    CU_add_test(suite, "speed", how_fast);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

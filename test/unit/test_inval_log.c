@@ -11,31 +11,31 @@
 
 #include "base/clock.h"
 #include "base/raw_thread.h"
-#include "watch_ears.h"
+#include "memmon_fixture.h"
 
-#define TELLERS 4
+#define WRITERS 4
 #define TELLS 200000
 
-static weft_inval_log news;
-static _Atomic int telling;
-static _Atomic uint64_t heard_so_far;
+static weft_inval_log entries;
+static _Atomic int writing;
+static _Atomic uint64_t read_so_far;
 
-static void *teller(void *arg)
+static void *writer(void *arg)
 {
     uint64_t me = (uint64_t)(uintptr_t)arg;
 
     for (uint64_t i = 1; i <= TELLS; i++) {
-        weft_inval_log_append(&news, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end is derived from the start: a torn pair is detected */
+        weft_inval_log_append(&entries, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end is derived from the start: a torn pair is detected */
         /* In every second phase no writer runs ahead of the reader by more than the log's capacity; in the others all do. */
-        while (i / 4096 % 2 == 0 && atomic_load(&news.next) - atomic_load(&heard_so_far) > WEFT_INVAL_LOG_ROOM / 2)
+        while (i / 4096 % 2 == 0 && atomic_load(&entries.next) - atomic_load(&read_so_far) > WEFT_INVAL_LOG_ROOM / 2)
             sched_yield();
     }
-    atomic_fetch_sub(&telling, 1);
+    atomic_fetch_sub(&writing, 1);
     return NULL;
 }
 
 typedef struct count {
-    uint64_t last[TELLERS], heard, torn, backward;
+    uint64_t last[WRITERS], received, torn, backward;
 } count;
 
 static void take(void *arg, weft_range range)
@@ -43,45 +43,45 @@ static void take(void *arg, weft_range range)
     count *c = arg;
     uint64_t word = range.start >> 1, me = word >> 32, i = word & 0xffffffff;
 
-    c->torn += range.end != ~word || me >= TELLERS || !i || i > TELLS;
-    if (me < TELLERS) {
+    c->torn += range.end != ~word || me >= WRITERS || !i || i > TELLS;
+    if (me < WRITERS) {
         c->backward += i <= c->last[me];
         c->last[me] = i;
     }
-    c->heard++;
+    c->received++;
 }
 
 static void test_inval_log(void)
 {
-    pthread_t threads[TELLERS];
-    count c = {.heard = 0};
+    pthread_t threads[WRITERS];
+    count c = {.received = 0};
     uint64_t cursor = 0, lost = 0;
 
-    atomic_store(&telling, TELLERS);
-    for (uint64_t i = 0; i < TELLERS; i++)
-        pthread_create(&threads[i], NULL, teller, (void *)(uintptr_t)i);
-    while (atomic_load(&telling) || weft_inval_log_is_new(&news, cursor)) {
-        uint64_t before = c.heard, at = cursor;
-        if (!weft_inval_log_read(&news, &cursor, take, &c))
+    atomic_store(&writing, WRITERS);
+    for (uint64_t i = 0; i < WRITERS; i++)
+        pthread_create(&threads[i], NULL, writer, (void *)(uintptr_t)i);
+    while (atomic_load(&writing) || weft_inval_log_is_new(&entries, cursor)) {
+        uint64_t before = c.received, at = cursor;
+        if (!weft_inval_log_read(&entries, &cursor, take, &c))
             lost++;
         else if (cursor == at)
             sched_yield();
         else
-            CU_ASSERT_EQUAL_FATAL(c.heard - before, cursor - at); /* true: nothing was missed */
-        atomic_store(&heard_so_far, cursor);
+            CU_ASSERT_EQUAL_FATAL(c.received - before, cursor - at); /* true: nothing was missed */
+        atomic_store(&read_so_far, cursor);
     }
-    for (int i = 0; i < TELLERS; i++)
+    for (int i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
     CU_ASSERT_EQUAL(c.torn, 0);
     CU_ASSERT_EQUAL(c.backward, 0);
-    CU_ASSERT(c.heard > 0);
-    printf("(%llu heard, lost count %llu times) ", (unsigned long long)c.heard, (unsigned long long)lost);
+    CU_ASSERT(c.received > 0);
+    printf("(%llu received, lost count %llu times) ", (unsigned long long)c.received, (unsigned long long)lost);
 }
 
 static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
 
 /* A writer aborted between its ticket and its last store: others do not wait for it forever, and its entry is not used. */
-static void test_news_cut_off(void)
+static void test_aborted_writer(void)
 {
     static weft_inval_log cut;
     uint64_t cursor = 0;
@@ -110,19 +110,19 @@ static void test_news_cut_off(void)
     CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL)); /* more than its capacity */
 }
 
-static _Atomic int bare_ran;
-static WEFT_BARE void bare_body(void *arg) { atomic_store((_Atomic int *)arg, 1); }
+static _Atomic int raw_ran;
+static WEFT_BARE void raw_body(void *arg) { atomic_store((_Atomic int *)arg, 1); }
 
-static void test_bare(void)
+static void test_raw_thread(void)
 {
-    int id = weft_raw_thread(bare_body, &bare_ran);
+    int id = weft_raw_thread(raw_body, &raw_ran);
 
     if (!WEFT_BARE_THREADS) {
         CU_ASSERT(id < 0);
         return;
     }
     CU_ASSERT_FATAL(id > 0);
-    while (!atomic_load(&bare_ran))
+    while (!atomic_load(&raw_ran))
         sched_yield();
 }
 
@@ -214,11 +214,11 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("news", NULL, NULL);
-    CU_add_test(suite, "news", test_inval_log);
-    CU_add_test(suite, "news cut off", test_news_cut_off);
+    CU_pSuite suite = CU_add_suite("inval log", NULL, NULL);
+    CU_add_test(suite, "writers", test_inval_log);
+    CU_add_test(suite, "aborted writer", test_aborted_writer);
     CU_add_test(suite, "busy", test_busy);
-    CU_add_test(suite, "no gap between known and told", test_no_gap);
-    CU_add_test(suite, "bare thread", test_bare);
+    CU_add_test(suite, "no gap between tracked and reported", test_no_gap);
+    CU_add_test(suite, "raw thread", test_raw_thread);
     return run_tests();
 }

@@ -166,9 +166,9 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("lock", NULL, NULL);
-    CU_add_test(suite, "no schedule hangs or lets two in", every_schedule_ends);
+    CU_add_test(suite, "no schedule hangs or has two holders", every_schedule_ends);
     CU_add_test(suite, "a sleeping waiter is passed the lock after few offers", sleepers_do_not_starve);
-    CU_add_test(suite, "without any one rule it hangs", every_rule_is_needed);
+    CU_add_test(suite, "without any one rule a schedule hangs", every_rule_is_needed);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

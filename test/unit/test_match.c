@@ -158,8 +158,8 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("match", NULL, NULL);
-    CU_add_test(suite, "as a naive model matches", like_the_model);
-    CU_add_test(suite, "chains stay short among thousands", chains_stay_short);
+    CU_add_test(suite, "equals a simple model", like_the_model);
+    CU_add_test(suite, "look-ups stay short among thousands", chains_stay_short);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

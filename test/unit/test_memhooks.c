@@ -19,7 +19,7 @@
 
 #include "base/knob.h"
 #include "base/raw_thread.h"
-#include "watch_ears.h"
+#include "memmon_fixture.h"
 
 static void test_interposed_calls(void)
 {
@@ -31,27 +31,27 @@ static void test_interposed_calls(void)
     CU_ASSERT(is_covered(p, 16 * MIB));
     cursor = now_cursor();
     munmap(p, MIB);
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
     CU_ASSERT_FALSE(is_covered(p, 2 * MIB));
     CU_ASSERT(is_covered(p + MIB, MIB));
     cursor = now_cursor();
     madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
-    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
+    CU_ASSERT(is_reported(&cursor, p + 2 * MIB, MIB, true));
     madvise(p + 2 * MIB, 4096, 102); /* MADV_GUARD_INSTALL: not reported by userfaultfd; older kernels refuse it */
-    CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
+    CU_ASSERT(is_reported(&cursor, p + 2 * MIB, 4096, true));
     madvise(p + 2 * MIB, MIB, MADV_WILLNEED);
-    CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, true));
+    CU_ASSERT_FALSE(is_reported(&cursor, p + 2 * MIB, MIB, true));
     CU_ASSERT(mmap(p + 3 * MIB, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p + 3 * MIB);
-    CU_ASSERT(is_told(&cursor, p + 3 * MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 3 * MIB, MIB, false));
     CU_ASSERT(is_covered(p + MIB, 4 * MIB));
     cursor = now_cursor();
     CU_ASSERT(mremap(p + 4 * MIB, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
-    CU_ASSERT(is_told(&cursor, p + 4 * MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 4 * MIB, MIB, false));
     CU_ASSERT(is_covered(q, MIB));
     CU_ASSERT_FALSE(is_covered(p + 4 * MIB, MIB));
     cursor = now_cursor();
     CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, MIB, 0) == p + 5 * MIB);
-    CU_ASSERT(is_told(&cursor, p + 6 * MIB, 10 * MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 6 * MIB, 10 * MIB, false));
     CU_ASSERT(is_covered(p + 5 * MIB, MIB));
     munmap(p, 16 * MIB);
     CU_ASSERT_FALSE(is_covered(p + 5 * MIB, MIB));
@@ -67,25 +67,25 @@ static void test_interposed_syscall(void)
     CU_ASSERT(is_covered(p, 16 * MIB));
     CU_ASSERT(is_covered(q, MIB));
     uint64_t cursor = now_cursor();
-    CU_ASSERT(!syscall(SYS_munmap, p, MIB) && is_told(&cursor, p, MIB, false));
+    CU_ASSERT(!syscall(SYS_munmap, p, MIB) && is_reported(&cursor, p, MIB, false));
     CU_ASSERT_FALSE(is_covered(p, 2 * MIB));
     cursor = now_cursor();
-    CU_ASSERT(!syscall(SYS_madvise, p + MIB, MIB, MADV_DONTNEED) && is_told(&cursor, p + MIB, MIB, true));
+    CU_ASSERT(!syscall(SYS_madvise, p + MIB, MIB, MADV_DONTNEED) && is_reported(&cursor, p + MIB, MIB, true));
     CU_ASSERT(syscall(SYS_mmap, p + 2 * MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
               (long)(p + 2 * MIB));
-    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, false));
-    CU_ASSERT(syscall(SYS_mremap, p + 3 * MIB, MIB, MIB, flags, q) == (long)q && is_told(&cursor, p + 3 * MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 2 * MIB, MIB, false));
+    CU_ASSERT(syscall(SYS_mremap, p + 3 * MIB, MIB, MIB, flags, q) == (long)q && is_reported(&cursor, p + 3 * MIB, MIB, false));
     CU_ASSERT(is_covered(q, MIB));
     CU_ASSERT_FALSE(is_covered(p + 3 * MIB, MIB));
     int id = shmget(IPC_PRIVATE, MIB, 0600); /* refused in some containers */
     char *segment = id < 0 ? NULL : (char *)syscall(SYS_shmat, id, NULL, 0);
     CU_ASSERT(!segment || is_covered(segment, MIB));
     cursor = now_cursor();
-    CU_ASSERT(!segment || (!syscall(SYS_shmdt, segment) && is_told(&cursor, segment, MIB, false)));
+    CU_ASSERT(!segment || (!syscall(SYS_shmdt, segment) && is_reported(&cursor, segment, MIB, false)));
     shmctl(id, IPC_RMID, NULL);
     char *heap = sbrk(MIB), *end = (char *)(((uintptr_t)heap + 4095) & ~(uintptr_t)4095);
     cursor = now_cursor();
-    CU_ASSERT(syscall(SYS_brk, end) == (long)end && is_told(&cursor, end, MIB / 2, false));
+    CU_ASSERT(syscall(SYS_brk, end) == (long)end && is_reported(&cursor, end, MIB / 2, false));
     CU_ASSERT(!brk(heap));
     errno = 0;
     CU_ASSERT(syscall(SYS_close, -1) == -1 && errno == EBADF);
@@ -112,7 +112,7 @@ static void test_interposed_behind(void)
         else
             again = mremap(p, MIB, 2 * MIB, 0); /* grows in place, into the hole */
         CU_ASSERT(again == (kind == 2 ? p : p + MIB));
-        CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+        CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
         CU_ASSERT_EQUAL(weft_memmon_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
         munmap(p, 4 * MIB);
     }
@@ -131,13 +131,13 @@ static void test_interposed_malloc(void)
     free(block);
     uint64_t cursor = now_cursor();
     char *heap = sbrk(MIB);
-    CU_ASSERT_FALSE(is_told(&cursor, heap, MIB, false));
+    CU_ASSERT_FALSE(is_reported(&cursor, heap, MIB, false));
     sbrk(-(intptr_t)MIB);
-    CU_ASSERT(is_told(&cursor, heap, MIB, false));
+    CU_ASSERT(is_reported(&cursor, heap, MIB, false));
     heap = sbrk(MIB);
     cursor = now_cursor();
     CU_ASSERT_EQUAL(brk(heap), 0);
-    CU_ASSERT(is_told(&cursor, heap, MIB, false));
+    CU_ASSERT(is_reported(&cursor, heap, MIB, false));
 }
 
 static void test_interposed_sysv(void)
@@ -154,11 +154,11 @@ static void test_interposed_sysv(void)
     CU_ASSERT(is_covered(segment, MIB));
     cursor = now_cursor();
     CU_ASSERT_EQUAL(shmdt(segment), 0);
-    CU_ASSERT(is_told(&cursor, segment, MIB, false));
+    CU_ASSERT(is_reported(&cursor, segment, MIB, false));
     CU_ASSERT(is_covered(p, 4 * MIB));
     cursor = now_cursor();
     CU_ASSERT(shmat(id, p + MIB, SHM_REMAP) == p + MIB); /* not reported by userfaultfd */
-    CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
     CU_ASSERT(is_covered(p, 4 * MIB)); /* tracked by both */
     shmctl(id, IPC_RMID, NULL);
     munmap(p, 4 * MIB);
@@ -213,7 +213,7 @@ static void test_refused(void)
     CU_ASSERT_FALSE(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
     munmap(p, MIB);
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
 }
 
 static void note(void *arg, const char *text)
@@ -225,16 +225,16 @@ static void note(void *arg, const char *text)
 /* The call is refused, /dev/userfaultfd is not: tracked as usual, and weft-info shows it. */
 static void test_device(void)
 {
-    bool is_told_so = false;
+    bool is_described = false;
     char *p = fresh(MIB);
 
     CU_ASSERT(weft_memmon_get()->has_fault && weft_memmon_get()->fault.by_device);
-    weft_memmon_describe(note, &is_told_so);
-    CU_ASSERT(is_told_so);
+    weft_memmon_describe(note, &is_described);
+    CU_ASSERT(is_described);
     CU_ASSERT(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
     weft_raw_syscall(SYS_munmap, (long)p, (long)MIB, 0, 0);
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
 }
 
 static void test_tell(void)
@@ -271,26 +271,26 @@ static void test_call_refused(void)
 static void add_tests(CU_pSuite suite, const char *preloaded)
 {
     if (!preloaded) {
-        CU_add_test(suite, "interposer alone", test_interposer_alone);
-        CU_add_test(suite, "interposer, userfaultfd refused", test_auto_refused);
+        CU_add_test(suite, "memhooks alone", test_interposer_alone);
+        CU_add_test(suite, "memhooks, userfaultfd refused", test_auto_refused);
         CU_add_test(suite, "the system call alone refused", test_call_refused);
         return;
     }
-    CU_add_test(suite, "tell", test_tell);
+    CU_add_test(suite, "describe", test_tell);
     if (!strcmp(preloaded, "refused")) {
-        CU_add_test(suite, "refused: nothing is covered", test_refused);
+        CU_add_test(suite, "refused: nothing is tracked", test_refused);
         return;
     }
     if (!strcmp(preloaded, "device")) {
-        CU_add_test(suite, "refused, but for the device", test_device);
+        CU_add_test(suite, "call refused, device permitted", test_device);
         return;
     }
-    CU_add_test(suite, "interposed calls", test_interposed_calls);
-    CU_add_test(suite, "interposed: syscall()", test_interposed_syscall);
-    CU_add_test(suite, "interposed: behind its back", test_interposed_behind);
-    CU_add_test(suite, "interposed: malloc", test_interposed_malloc);
-    CU_add_test(suite, "interposed: SysV", test_interposed_sysv);
-    CU_add_test(suite, "interposed: threads", test_interposed_threads);
+    CU_add_test(suite, "intercepted calls", test_interposed_calls);
+    CU_add_test(suite, "intercepted: syscall()", test_interposed_syscall);
+    CU_add_test(suite, "intercepted: inline system calls", test_interposed_behind);
+    CU_add_test(suite, "intercepted: malloc", test_interposed_malloc);
+    CU_add_test(suite, "intercepted: SysV", test_interposed_sysv);
+    CU_add_test(suite, "intercepted: threads", test_interposed_threads);
 }
 
 int main(void)
@@ -298,6 +298,6 @@ int main(void)
     weft_knobs_load(false);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    add_tests(CU_add_suite("interposer", NULL, NULL), getenv("WEFT_TEST_PRELOADED"));
+    add_tests(CU_add_suite("memhooks", NULL, NULL), getenv("WEFT_TEST_PRELOADED"));
     return run_tests();
 }

@@ -18,7 +18,7 @@
 
 #include "base/knob.h"
 #include "base/raw_thread.h"
-#include "watch_ears.h"
+#include "memmon_fixture.h"
 
 /* -- mappings -- */
 
@@ -72,24 +72,24 @@ static void test_every_call(void)
     CU_ASSERT_FATAL(is_covered(p, 16 * MIB));
     cursor = now_cursor();
     syscall(SYS_munmap, p, MIB);
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
-    CU_ASSERT_FALSE(is_told(&cursor, p, 16 * MIB, false)); /* reported once */
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
+    CU_ASSERT_FALSE(is_reported(&cursor, p, 16 * MIB, false)); /* reported once */
     munmap(p + MIB, MIB);
-    CU_ASSERT(is_told(&cursor, p + MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
     madvise(p + 2 * MIB, MIB, MADV_DONTNEED);
-    CU_ASSERT(is_told(&cursor, p + 2 * MIB, MIB, true));
+    CU_ASSERT(is_reported(&cursor, p + 2 * MIB, MIB, true));
     CU_ASSERT(is_covered(p + 2 * MIB, MIB)); /* the mapping is the same: neither looked up nor reported again */
-    CU_ASSERT_FALSE(is_told(&cursor, p + 2 * MIB, MIB, false));
+    CU_ASSERT_FALSE(is_reported(&cursor, p + 2 * MIB, MIB, false));
     madvise(p + 2 * MIB, 4096, MADV_FREE);
-    CU_ASSERT(is_told(&cursor, p + 2 * MIB, 4096, true));
+    CU_ASSERT(is_reported(&cursor, p + 2 * MIB, 4096, true));
     q = mmap(p + 3 * MIB, MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    CU_ASSERT(q == p + 3 * MIB && is_told(&cursor, q, MIB, false));
+    CU_ASSERT(q == p + 3 * MIB && is_reported(&cursor, q, MIB, false));
     q = fresh(MIB);
     CU_ASSERT(mremap(p + 4 * MIB, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
-    CU_ASSERT(is_told(&cursor, p + 4 * MIB, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 4 * MIB, MIB, false));
     CU_ASSERT(mremap(p + 5 * MIB, 11 * MIB, 2 * MIB, 0) == p + 5 * MIB); /* shrinks in place */
-    CU_ASSERT(is_told(&cursor, p + 7 * MIB, 9 * MIB, false));
-    CU_ASSERT_FALSE(is_told(&cursor, p + 5 * MIB, 2 * MIB, false));
+    CU_ASSERT(is_reported(&cursor, p + 7 * MIB, 9 * MIB, false));
+    CU_ASSERT_FALSE(is_reported(&cursor, p + 5 * MIB, 2 * MIB, false));
     CU_ASSERT(is_covered(p + 5 * MIB, 2 * MIB));
     CU_ASSERT_FALSE(is_covered(p, MIB));
     CU_ASSERT_FALSE(is_covered(p + 2 * MIB, 6 * MIB)); /* its end is a hole */
@@ -108,22 +108,22 @@ static void test_malloc(void)
     block = realloc(block, 96 * MIB);
     CU_ASSERT(is_covered(block, 96 * MIB));
     if ((uint64_t)(uintptr_t)block != at)
-        CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 64 * MIB, false));
+        CU_ASSERT(is_reported(&cursor, (void *)(uintptr_t)at, 64 * MIB, false));
     at = (uint64_t)(uintptr_t)block;
     cursor = now_cursor();
     free(block);
     weft_mapping m;
     if (weft_proc_maps_find(weft_memmon_get()->maps, at, &m)) /* such an allocator (or AddressSanitizer) keeps freed memory */
-        CU_ASSERT_FALSE(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false))
+        CU_ASSERT_FALSE(is_reported(&cursor, (void *)(uintptr_t)at, 96 * MIB, false))
     else
-        CU_ASSERT(is_told(&cursor, (void *)(uintptr_t)at, 96 * MIB, false));
+        CU_ASSERT(is_reported(&cursor, (void *)(uintptr_t)at, 96 * MIB, false));
     char *heap = sbrk(MIB), *page = (char *)(((uintptr_t)heap + 4095) & ~(uintptr_t)4095);
     if (heap == (void *)-1)
         return;
     memset(page, 1, MIB / 2);
     CU_ASSERT(is_covered(page, MIB / 2));
     sbrk(-(intptr_t)MIB);
-    CU_ASSERT(is_told(&cursor, page, MIB / 2, false));
+    CU_ASSERT(is_reported(&cursor, page, MIB / 2, false));
     CU_ASSERT_FALSE(is_covered(page, MIB / 2));
 }
 
@@ -164,24 +164,24 @@ static void test_huge(void)
         CU_ASSERT(is_covered(p, 4 * huge));
         cursor = now_cursor();
         madvise(p, huge, MADV_DONTNEED);
-        CU_ASSERT(is_told(&cursor, p, huge, true));
+        CU_ASSERT(is_reported(&cursor, p, huge, true));
         syscall(SYS_munmap, p + huge, huge);
-        CU_ASSERT(is_told(&cursor, p + huge, huge, false));
+        CU_ASSERT(is_reported(&cursor, p + huge, huge, false));
         CU_ASSERT_FALSE(is_covered(p, 2 * huge));
     }
     munmap(p, 4 * huge);
 }
 
 /* A mapping that was not tracked is reported when it becomes tracked: a registration from before may be stale. */
-static void test_gap_is_told(void)
+static void test_gap_is_reported(void)
 {
     char *p = fresh(2 * MIB);
     uint64_t cursor = now_cursor();
 
     CU_ASSERT(is_covered(p, MIB));
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
     CU_ASSERT(is_covered(p + MIB / 2, MIB));
-    CU_ASSERT_FALSE(is_told(&cursor, p, 2 * MIB, false)); /* tracked already */
+    CU_ASSERT_FALSE(is_reported(&cursor, p, 2 * MIB, false)); /* tracked already */
     munmap(p, 2 * MIB);
 }
 
@@ -240,19 +240,19 @@ static void test_settle(void)
 
 static void test_single(void)
 {
-    weft_memmon *watch = weft_memmon_get();
+    weft_memmon *memmon = weft_memmon_get();
 
-    if (!watch->is_single || !WEFT_BARE_THREADS)
+    if (!memmon->is_single || !WEFT_BARE_THREADS)
         return;
-    CU_ASSERT_FALSE(weft_memmon_needs_sync(watch)); /* runs before any test that makes a thread by libc */
+    CU_ASSERT_FALSE(weft_memmon_needs_sync(memmon)); /* runs before any test that makes a thread by libc */
 }
 
 static void test_asks(void)
 {
-    weft_memmon *watch = weft_memmon_get();
+    weft_memmon *memmon = weft_memmon_get();
 
-    CU_ASSERT(weft_memmon_needs_sync(watch)); /* earlier tests made threads */
-    CU_ASSERT(weft_memmon_sync(watch));
+    CU_ASSERT(weft_memmon_needs_sync(memmon)); /* earlier tests made threads */
+    CU_ASSERT(weft_memmon_sync(memmon));
 }
 
 static void ignore(void *arg, weft_range range) { (void)arg, (void)range; }
@@ -275,7 +275,7 @@ static void test_fork(void)
     CU_ASSERT(is_covered(p, MIB)); /* the parent's monitor continues */
     uint64_t cursor = now_cursor();
     munmap(p, MIB);
-    CU_ASSERT(is_told(&cursor, p, MIB, false));
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
 }
 
 /* More mappings than the table's capacity: it forgets, and finds them again. */
@@ -283,9 +283,9 @@ static void test_full_table(void)
 {
     static char *pages[300];
     size_t n = sizeof(pages) / sizeof(pages[0]), covered = 0;
-    weft_memmon *watch = weft_memmon_get();
+    weft_memmon *memmon = weft_memmon_get();
 
-    watch->covered.room = watch->covered.count + 64;
+    memmon->covered.room = memmon->covered.count + 64;
 
     char *all = mmap(NULL, n * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CU_ASSERT_FATAL(all != MAP_FAILED);
@@ -296,11 +296,11 @@ static void test_full_table(void)
     for (size_t i = 0; i < n; i++)
         covered += is_covered(pages[i], 4096);
     CU_ASSERT_EQUAL(covered, n);
-    CU_ASSERT(watch->covered.count <= watch->covered.room);
-    watch->covered.room = WEFT_MEMMON_TEXT_BYTES;
+    CU_ASSERT(memmon->covered.count <= memmon->covered.room);
+    memmon->covered.room = WEFT_MEMMON_TEXT_BYTES;
     uint64_t cursor = now_cursor();
     munmap(pages[0], 4096);
-    CU_ASSERT(is_told(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered with the kernel */
+    CU_ASSERT(is_reported(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered with the kernel */
     munmap(all, n * 8192);
 }
 
@@ -316,28 +316,28 @@ static void test_both(void) { run_again("auto"); }
 
 static void add_tests(CU_pSuite suite, bool is_preloaded)
 {
-    CU_add_test(suite, "tell", test_tell);
+    CU_add_test(suite, "describe", test_tell);
     bool has_fault = weft_memmon_get()->has_fault;
     if (has_fault) {
-        CU_add_test(suite, "one thread: nothing to ask", test_single);
-        CU_add_test(suite, "every call is told", test_every_call);
+        CU_add_test(suite, "one thread: no sync needed", test_single);
+        CU_add_test(suite, "every call is reported", test_every_call);
         CU_add_test(suite, "malloc's own calls", test_malloc);
-        CU_add_test(suite, "gaps are told", test_gap_is_told);
-        CU_add_test(suite, "not covered", test_not_covered);
+        CU_add_test(suite, "gaps are reported", test_gap_is_reported);
+        CU_add_test(suite, "not tracked", test_not_covered);
         CU_add_test(suite, "huge pages", test_huge);
     } else {
         printf("userfaultfd is not in force here: what it sees is not tested (why: above)\n");
     }
     CU_add_test(suite, "maps", test_maps);
     if (has_fault) {
-        CU_add_test(suite, "settle", test_settle); /* makes a thread */
-        CU_add_test(suite, "several threads: asks", test_asks);
+        CU_add_test(suite, "sync", test_settle); /* makes a thread */
+        CU_add_test(suite, "several threads: sync needed", test_asks);
         CU_add_test(suite, "fork", test_fork);
         CU_add_test(suite, "full table", test_full_table);
         CU_add_test(suite, "every call, several threads", test_every_call);
     }
     if (!is_preloaded)
-        CU_add_test(suite, "interposer and userfaultfd", test_both);
+        CU_add_test(suite, "memhooks and userfaultfd", test_both);
 }
 
 int main(void)
@@ -345,6 +345,6 @@ int main(void)
     weft_knobs_load(false);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    add_tests(CU_add_suite("watch", NULL, NULL), getenv("WEFT_TEST_PRELOADED") != NULL);
+    add_tests(CU_add_suite("memmon", NULL, NULL), getenv("WEFT_TEST_PRELOADED") != NULL);
     return run_tests();
 }

@@ -446,7 +446,7 @@ int main(void)
         return 2;
     CU_add_test(suite, "handles", test_handles);
     CU_add_test(suite, "every operator on every type", test_every_pair);
-    CU_add_test(suite, "all levels give the same bits", test_levels_agree);
+    CU_add_test(suite, "all kernel levels give equal bits", test_levels_agree);
     CU_add_test(suite, "NaN in MINLOC and MAXLOC", test_loc_nan);
     CU_add_test(suite, "users' operators", test_user_operators);
     CU_basic_set_mode(CU_BRM_VERBOSE);

@@ -180,7 +180,7 @@ static void test_invalidation(void)
 /* A memmon that tracks nothing: every registration is for one use. */
 static void test_uncached(void)
 {
-    static weft_memmon none = {.news = &no_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
+    static weft_memmon none = {.news = &silent_log, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
     device d;
     weft_regcache *cache = open_cache(&d, &none, 8 * PAGE, 100);
 

@@ -126,9 +126,9 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("regcache ahead", NULL, NULL);
-    CU_add_test(suite, "tidy", test_tidy);
-    CU_add_test(suite, "ahead", test_ahead);
-    CU_add_test(suite, "ahead, hammered", test_ahead_hammered);
+    CU_pSuite suite = CU_add_suite("regcache async", NULL, NULL);
+    CU_add_test(suite, "reclaim", test_tidy);
+    CU_add_test(suite, "async", test_ahead);
+    CU_add_test(suite, "async under load", test_ahead_hammered);
     return run_tests();
 }

@@ -109,9 +109,9 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("regcache bounds", NULL, NULL);
-    CU_add_test(suite, "bounds", test_bounds);
+    CU_pSuite suite = CU_add_suite("regcache limits", NULL, NULL);
+    CU_add_test(suite, "limits", test_bounds);
     CU_add_test(suite, "device's limits", test_device_limits);
-    CU_add_test(suite, "default bounds", test_default_bounds);
+    CU_add_test(suite, "default limits", test_default_bounds);
     return run_tests();
 }

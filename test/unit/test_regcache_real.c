@@ -64,7 +64,7 @@ static void unmap_stamped(void *owner, void *at)
 }
 
 typedef struct rider {
-    weft_memmon *watch;
+    weft_memmon *memmon;
     uint32_t seed;
     int steps;
     uint64_t stale, checks, hits;
@@ -186,7 +186,7 @@ static void *ride(void *arg)
     device d;
     buffer buffers[BUFFERS] = {{NULL, 0, NULL}};
     weft_regcache_config config = {.map = map_stamped, .unmap = unmap_stamped, .owner = &d, .record_bytes = sizeof(stamped),
-                                   .max_bytes = 4096 * PAGE, .max_regions = 64, .watch = r->watch};
+                                   .max_bytes = 4096 * PAGE, .max_regions = 64, .watch = r->memmon};
     weft_regcache *cache;
 
     memset(&d, 0, sizeof(d));
@@ -206,7 +206,7 @@ static void *ride(void *arg)
         if (!b->start)
             continue;
         uint64_t skip = rand_r(&r->seed) % (b->bytes / PAGE) * PAGE;
-        if (what == 2 && r->watch->has_fault)
+        if (what == 2 && r->memmon->has_fault)
             weft_regcache_acquire_async(cache, b->start, b->bytes, 1);
         else if (!weft_regcache_acquire(cache, b->start + skip, b->bytes - skip, 1, &pin)) {
             check(r, b, pin);
@@ -225,14 +225,14 @@ static void *ride(void *arg)
     return NULL;
 }
 
-static void ride_all(weft_memmon *watch, int threads, int steps, rider *sum)
+static void ride_all(weft_memmon *memmon, int threads, int steps, rider *sum)
 {
     pthread_t ids[8];
     rider riders[8];
 
-    *sum = (rider){.watch = watch};
+    *sum = (rider){.memmon = memmon};
     for (int i = 0; i < threads; i++) {
-        riders[i] = (rider){.watch = watch, .seed = (uint32_t)(i * 7919 + steps), .steps = steps};
+        riders[i] = (rider){.memmon = memmon, .seed = (uint32_t)(i * 7919 + steps), .steps = steps};
         if (threads > 1)
             pthread_create(&ids[i], NULL, ride, &riders[i]);
         else
@@ -306,7 +306,7 @@ static void test_look_asks(void)
 {
     static weft_inval_log unread;
     static weft_range room[8];
-    static weft_memmon watch = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
+    static weft_memmon memmon = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
                                .has_fault = true};
     device d;
     char why[192], message[64];
@@ -319,23 +319,23 @@ static void test_look_asks(void)
         printf("(skipped: userfaultfd is not in force here) ");
         return;
     }
-    if (weft_uffd_open(&watch.fault, &unread, why, sizeof(why))) {
+    if (weft_uffd_open(&memmon.fault, &unread, why, sizeof(why))) {
         printf("(skipped: %s) ", why);
         return;
     }
-    watch.maps = weft_proc_maps_open();
-    weft_regcache *cache = open_cache(&d, &watch, 1 << 30, 100);
+    memmon.maps = weft_proc_maps_open();
+    weft_regcache *cache = open_cache(&d, &memmon, 1 << 30, 100);
     CU_ASSERT_EQUAL_FATAL(weft_regcache_acquire(cache, p, 64 * PAGE, 0, &pin), WEFT_OK);
     weft_regcache_release(cache, pin);
     pin = weft_regcache_lookup(cache, p, 64 * PAGE, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
     weft_regcache_release(cache, pin);
     look_once_asked(cache, p);
-    eventfd_write(watch.fault.stop, 1);
-    while (atomic_load(&watch.fault.is_alive))
+    eventfd_write(memmon.fault.stop, 1);
+    while (atomic_load(&memmon.fault.is_alive))
         sched_yield();
     pthread_create(&thread, NULL, unmapper, p);
-    while (weft_proc_maps_find(watch.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
+    while (weft_proc_maps_find(memmon.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
         sched_yield();
     CU_ASSERT_PTR_EQUAL(mmap(p, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), p);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, p, 64 * PAGE, 0));
@@ -346,14 +346,14 @@ static void test_look_asks(void)
     CU_ASSERT(weft_regcache_acquire(cache, p, PAGE, 0, &pin) == WEFT_OK); /* registered now, for this use only */
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 1);
     weft_regcache_release(cache, pin);
-    CU_ASSERT(read(watch.fault.fd, message, sizeof(message)) > 0);
+    CU_ASSERT(read(memmon.fault.fd, message, sizeof(message)) > 0);
     pthread_join(thread, NULL);
     close_cache(cache, &d);
     munmap(p, 64 * PAGE);
-    if (watch.fault.is_pthread)
-        pthread_join(watch.fault.thread, NULL);
-    weft_uffd_forget(&watch.fault);
-    close(watch.maps);
+    if (memmon.fault.is_pthread)
+        pthread_join(memmon.fault.thread, NULL);
+    weft_uffd_forget(&memmon.fault);
+    close(memmon.maps);
 }
 
 /* On some kernels pipes do not reference the buffer's pages. */
@@ -381,9 +381,9 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("regcache on real memory", NULL, NULL);
-    CU_add_test(suite, "blind", test_real_blind);
+    CU_add_test(suite, "without events", test_real_blind);
     CU_add_test(suite, "one thread", test_real_alone);
-    CU_add_test(suite, "look asks", test_look_asks);
+    CU_add_test(suite, "look-up syncs", test_look_asks);
     CU_add_test(suite, "threads", test_real_threads);
     return run_tests();
 }

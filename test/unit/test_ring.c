@@ -153,9 +153,9 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("ring", NULL, NULL);
-    CU_add_test(suite, "two threads, every size, in order and whole", two_threads);
-    CU_add_test(suite, "full, and room again", full_and_again);
-    CU_add_test(suite, "data lines never wedge", data_lines_never_wedge);
+    CU_add_test(suite, "two threads, every size, in order and complete", two_threads);
+    CU_add_test(suite, "full, and free again", full_and_again);
+    CU_add_test(suite, "data lines never block", data_lines_never_wedge);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

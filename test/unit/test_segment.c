@@ -175,7 +175,7 @@ int main(void)
     CU_add_test(suite, "layout, sparse", test_layout);
     CU_add_test(suite, "sealed", test_sealed);
     CU_add_test(suite, "two views, claim", test_two_views);
-    CU_add_test(suite, "wrong heads", test_wrong_hdrs);
+    CU_add_test(suite, "invalid headers", test_wrong_hdrs);
     CU_add_test(suite, "areas", test_areas);
     CU_add_test(suite, "wake", test_wake);
     CU_basic_set_mode(CU_BRM_NORMAL);

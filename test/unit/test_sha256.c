@@ -89,7 +89,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("sha256", NULL, NULL);
     CU_add_test(suite, "published vectors", published);
-    CU_add_test(suite, "however it is cut", cut_anyhow);
+    CU_add_test(suite, "any split of the input", cut_anyhow);
     CU_add_test(suite, "HMAC", keyed);
     CU_add_test(suite, "comparison", compared);
     CU_basic_set_mode(CU_BRM_VERBOSE);

@@ -226,7 +226,7 @@ int main(void)
     CU_add_test(suite, "the standard's examples", test_standard_examples);
     CU_add_test(suite, "resized bounds", test_resized);
     CU_add_test(suite, "layouts collapse", test_collapse);
-    CU_add_test(suite, "life and death", test_life);
+    CU_add_test(suite, "lifetime", test_life);
     CU_add_test(suite, "envelopes", test_envelope);
     CU_add_test(suite, "too large", test_too_large);
     CU_basic_set_mode(CU_BRM_VERBOSE);

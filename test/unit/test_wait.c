@@ -219,14 +219,14 @@ int main(void)
     CU_pSuite suite;
     if (CU_initialize_registry() || !(suite = CU_add_suite("wait", open_world, close_world)))
         return 1;
-    CU_add_test(suite, "lost wakes are counted", lost_wakes_are_counted);
-    CU_add_test(suite, "a ring that we slept past is none", a_ring_that_we_slept_past_is_none);
+    CU_add_test(suite, "lost wake-ups are counted", lost_wakes_are_counted);
+    CU_add_test(suite, "a wake-up during the sleep is not lost", a_ring_that_we_slept_past_is_none);
     CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
-    CU_add_test(suite, "dear yields end", dear_yields_end);
+    CU_add_test(suite, "expensive yields end", dear_yields_end);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
-    CU_add_test(suite, "nor is what came while we did not run", nor_is_what_came_while_we_did_not_run);
+    CU_add_test(suite, "arrivals while not running are not lost wake-ups", nor_is_what_came_while_we_did_not_run);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

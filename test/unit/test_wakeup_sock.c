@@ -188,11 +188,11 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("wakeup_sock", NULL, NULL);
-    CU_add_test(suite, "every ring of another process wakes", every_ring_wakes);
+    CU_add_test(suite, "every wake-up from another process arrives", every_ring_wakes);
     CU_add_test(suite, "a late byte only shortens the next sleep", a_late_byte_only_shortens_the_next_sleep);
-    CU_add_test(suite, "many deaf ears silence nobody", many_deaf_ears_silence_nobody);
+    CU_add_test(suite, "many full sockets silence no other", many_deaf_ears_silence_nobody);
     CU_add_test(suite, "closing all descriptors is survived", closing_all_descriptors_is_survived);
-    CU_add_test(suite, "who cannot reach it says so", who_cannot_reach_it_says_so);
+    CU_add_test(suite, "an unreachable socket is marked", who_cannot_reach_it_says_so);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -55,7 +55,7 @@ const weft_sim_profile weft_sim_profiles[] = {
      .pin_regions = 64, .limits_told = true, .rails = 2, .queue = 16, .torn = true, .again_permille = 50, .storm_max = 8,
      .blind_permille = 100, .map_refuse_permille = 20, .flap_every_ns = 500000, .flap_ns = 60000, .timer_ns = 60000,
      .unrung_permille = 50, .arm_again_permille = 200, .move_max = 65536, .amo = WEFT_AMO_NIC},
-    /* costs as a fast device has them, and no faults: 100 Gb/s, a microsecond, 8 GB/s of copying (test/sim/pincost) */
+    /* costs as a fast device has them, and no faults: 100 Gb/s, a microsecond, 8 GB/s of copying (test/sim/regcost) */
     {.name = "priced", .delay_ns = 2000, .pins = true, .local_keys = true, .pin_ns = 2000, .pin_page_ns = 200, .frame_max = 32768,
      .link_mbyte_per_s = 12500, .copy_mbyte_per_s = 8000, .rails = 1, .amo = WEFT_AMO_NIC},
     /* a contract may be kept and still end badly: the way to a peer breaks for good */

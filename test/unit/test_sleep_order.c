@@ -347,10 +347,10 @@ static void every_rule_is_needed(void)
 int main(void)
 {
     CU_initialize_registry();
-    CU_pSuite suite = CU_add_suite("doorbell", NULL, NULL);
-    CU_add_test(suite, "never asleep for good with a frame unread", never_asleep_for_good);
-    CU_add_test(suite, "without any one rule it hangs", every_rule_is_needed);
-    CU_add_test(suite, "a sender that gets no barrier fences", who_gets_no_barrier_fences);
+    CU_pSuite suite = CU_add_suite("sleep order", NULL, NULL);
+    CU_add_test(suite, "no endless sleep with an unread frame", never_asleep_for_good);
+    CU_add_test(suite, "without any one rule a schedule hangs", every_rule_is_needed);
+    CU_add_test(suite, "a sender without membarrier fences", who_gets_no_barrier_fences);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

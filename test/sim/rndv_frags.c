@@ -11,7 +11,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define BYTES ((uint64_t)4 << 20) /* sixteen fragments, if memory is registered */
 
@@ -28,11 +28,11 @@ static int failing_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
     return ++plot.puts == plot.fails_at ? weft_fail(WEFT_E_KEY, "a planted failure") : weft_sim_ops.put(iface, ep, rma);
 }
 
-static int receive(crew *crew, uint8_t *buf)
+static int receive(rig *rig, uint8_t *buf)
 {
-    weft_worker *worker = crew->world->workers[0];
+    weft_worker *worker = rig->world->workers[0];
     weft_req *req;
-    int rc = weft_irecv(crew->chan, 0, 1, buf, BYTES, crew_type(CREW_BYTE), &req);
+    int rc = weft_irecv(rig->chan, 0, 1, buf, BYTES, rig_type(RIG_BYTE), &req);
     if (rc)
         return rc;
     if (plot.refuses) {
@@ -49,24 +49,24 @@ static int program(int rank, void *arg)
 {
     weft_iface_ops ops = weft_sim_ops;
     uint8_t *buf = calloc(1, BYTES), *sent = malloc(BYTES);
-    crew crew;
-    int rc = crew_open(&crew, 1);
+    rig rig;
+    int rc = rig_open(&rig, 1);
     (void)arg;
-    crew_fill(sent, 7, BYTES);
-    rc = rc ? rc : crew_barrier(&crew); /* both are connected: an iface is found by its ops */
+    rig_fill(sent, 7, BYTES);
+    rc = rc ? rc : rig_barrier(&rig); /* both are connected: an iface is found by its ops */
     if (!rc && rank == 0) {
-        weft_peer *peer = crew.world->workers[0]->peers[1];
+        weft_peer *peer = rig.world->workers[0]->peers[1];
         weft_iface *iface = peer->ep->iface;
         const weft_iface_ops *own = iface->ops;
         ops.put = failing_put;
         iface->ops = &ops;
-        plot.code[0] = weft_send(crew.chan, 1, 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+        plot.code[0] = weft_send(rig.chan, 1, 1, sent, BYTES, rig_type(RIG_BYTE), WEFT_SEND_STANDARD);
         iface->ops = own;
     } else if (!rc) {
-        plot.code[1] = receive(&crew, buf);
+        plot.code[1] = receive(&rig, buf);
         plot.is_right = memcmp(buf, sent, BYTES) == 0;
     }
-    rc = rc ? rc : crew_close(&crew);
+    rc = rc ? rc : rig_close(&rig);
     free(buf);
     free(sent);
     return rc;
@@ -109,8 +109,8 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("segments", NULL, NULL);
-    CU_add_test(suite, "moving is refused in the middle", refused_in_the_middle);
+    CU_pSuite suite = CU_add_suite("rendezvous fragments", NULL, NULL);
+    CU_add_test(suite, "rma becomes impossible midway", refused_in_the_middle);
     CU_add_test(suite, "a put fails", put_fails);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_ears: see the header.
+ * memmon_fixture: see the header.
  */
-#include "watch_ears.h"
+#include "memmon_fixture.h"
 
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ void see(void *arg, weft_range range)
     }
 }
 
-bool is_told(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied)
+bool is_reported(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied)
 {
     uint64_t start = (uint64_t)(uintptr_t)addr;
     overlap o = {{start, start + bytes}, 0, 0};
@@ -77,9 +77,9 @@ bool refuse_userfaultfd(bool and_device)
     return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
-void run_again(const char *watch)
+void run_again(const char *memmon)
 {
-    bool is_device = !strcmp(watch, "device"), is_refused = is_device || !strcmp(watch, "refused");
+    bool is_device = !strcmp(memmon, "device"), is_refused = is_device || !strcmp(memmon, "refused");
     char self[4096], library[4200];
     int status = 1;
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -98,8 +98,8 @@ void run_again(const char *watch)
     pid_t child = fork();
     if (!child) {
         setenv("LD_PRELOAD", library, 1);
-        setenv("WEFT_REGCACHE_MONITOR", is_refused ? "auto" : watch, 1);
-        setenv("WEFT_TEST_PRELOADED", watch, 1);
+        setenv("WEFT_REGCACHE_MONITOR", is_refused ? "auto" : memmon, 1);
+        setenv("WEFT_TEST_PRELOADED", memmon, 1);
         if (is_refused && !refuse_userfaultfd(!is_device))
             _exit(77);
         execl(self, self, (char *)NULL);

@@ -12,7 +12,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 enum { USES = 3, SIZES = 5, LARGEST = 16 << 20 };
 static const uint64_t sizes[SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, LARGEST};
@@ -23,63 +23,63 @@ typedef struct run {
 } run;
 
 /* An empty message in each direction: both ranks are here, and no transfer is in flight. */
-static int meet(crew *crew)
+static int meet(rig *rig)
 {
-    int other = 1 - crew->rank, rc = 0;
+    int other = 1 - rig->rank, rc = 0;
     for (int turn = 0; turn < 2 && !rc; turn++)
-        rc = turn == crew->rank ? weft_send(crew->chan, other, 1, NULL, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD)
-                                : weft_recv(crew->chan, other, 1, NULL, 0, crew_type(CREW_BYTE), NULL);
+        rc = turn == rig->rank ? weft_send(rig->chan, other, 1, NULL, 0, rig_type(RIG_BYTE), WEFT_SEND_STANDARD)
+                                : weft_recv(rig->chan, other, 1, NULL, 0, rig_type(RIG_BYTE), NULL);
     return rc;
 }
 
-static int transfer(crew *crew, run *run, uint64_t at, int size, int use)
+static int transfer(rig *rig, run *run, uint64_t at, int size, int use)
 {
-    uint8_t *buf = run->arenas[crew->rank] + at;
+    uint8_t *buf = run->arenas[rig->rank] + at;
     uint64_t name = at + (uint64_t)use;
-    if (crew->rank == 0) {
-        crew_fill(buf, name, sizes[size]);
+    if (rig->rank == 0) {
+        rig_fill(buf, name, sizes[size]);
         run->began_ns = weft_sim_run_ns();
-        return weft_send(crew->chan, 1, 2, buf, sizes[size], crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+        return weft_send(rig->chan, 1, 2, buf, sizes[size], rig_type(RIG_BYTE), WEFT_SEND_STANDARD);
     }
-    int rc = weft_recv(crew->chan, 0, 2, buf, sizes[size], crew_type(CREW_BYTE), NULL);
+    int rc = weft_recv(rig->chan, 0, 2, buf, sizes[size], rig_type(RIG_BYTE), NULL);
     run->us[size][use] = (weft_sim_run_ns() - run->began_ns) / 1000;
-    if (!rc && crew_wrong(buf, name, sizes[size]) != sizes[size])
-        rc = crew_fail(crew, "wrong bytes");
+    if (!rc && rig_wrong(buf, name, sizes[size]) != sizes[size])
+        rc = rig_fail(rig, "wrong bytes");
     return rc;
 }
 
 static int program(int rank, void *arg)
 {
     run *run = arg;
-    crew crew;
+    rig rig;
     uint64_t at = 0;
-    int rc = crew_open(&crew, 1);
+    int rc = rig_open(&rig, 1);
     (void)rank;
     for (int size = 0; size < SIZES && !rc; size++) {
         for (int use = 0; use < USES && !rc; use++) {
-            rc = meet(&crew);
-            rc = rc ? rc : transfer(&crew, run, at, size, use);
+            rc = meet(&rig);
+            rc = rc ? rc : transfer(&rig, run, at, size, use);
         }
         at += sizes[size] + 4096;
     }
-    rc = rc ? rc : meet(&crew);
-    return rc ? crew_fail(&crew, "%s", weft_fail_text(rc)) : crew_close(&crew);
+    rc = rc ? rc : meet(&rig);
+    return rc ? rig_fail(&rig, "%s", weft_fail_text(rc)) : rig_close(&rig);
 }
 
-static int measure(const weft_sim_profile *profile, int pin, int large_by, run *run)
+static int measure(const weft_sim_profile *profile, int mode, int scheme, run *run)
 {
     weft_sim_config config = {.ranks = 2, .seed = 1, .profile = profile};
     weft_knobs_load(false);
-    weft_knob.reg_mode = pin;
-    weft_knob.rndv_scheme = large_by;
+    weft_knob.reg_mode = mode;
+    weft_knob.rndv_scheme = scheme;
     weft_knob.regcache_max_size = 1u << 30;
     return weft_sim_run(&config, program, run);
 }
 
 static const struct {
     const char *name;
-    int pin;
-} ways[] = {{"sync", WEFT_REG_MODE_SYNC}, {"pipeline", WEFT_REG_MODE_PIPELINE}, {"async", WEFT_REG_MODE_ASYNC}, {"never", WEFT_REG_MODE_NEVER}};
+    int mode;
+} modes[] = {{"sync", WEFT_REG_MODE_SYNC}, {"pipeline", WEFT_REG_MODE_PIPELINE}, {"async", WEFT_REG_MODE_ASYNC}, {"never", WEFT_REG_MODE_NEVER}};
 enum { NOW, PIPELINE, BEHIND, NEVER, WAYS };
 
 static bool expect(bool is_so, const char *what)
@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        int way;
-    } rungs[] = {{"get", WEFT_RNDV_SCHEME_GET}, {"put", WEFT_RNDV_SCHEME_PUT}};
+        int scheme;
+    } protocols[] = {{"get", WEFT_RNDV_SCHEME_GET}, {"put", WEFT_RNDV_SCHEME_PUT}};
     static run runs[WAYS];
     weft_sim_profile profile = *weft_sim_profile_find("priced");
     bool ok = true;
@@ -123,9 +123,9 @@ int main(int argc, char **argv)
     for (int r = 0; r < 2; r++) {
         for (int w = 0; w < WAYS; w++) {
             memcpy(runs[w].arenas, runs[0].arenas, sizeof runs[0].arenas);
-            if (measure(&profile, ways[w].pin, rungs[r].way, &runs[w]))
+            if (measure(&profile, modes[w].mode, protocols[r].scheme, &runs[w]))
                 return 1;
-            printf("%s %-9s", rungs[r].name, ways[w].name);
+            printf("%s %-9s", protocols[r].name, modes[w].name);
             for (int s = 0; s < SIZES; s++)
                 printf("  %5u KiB: %5u %5u %5u", (unsigned)(sizes[s] >> 10), (unsigned)runs[w].us[s][0],
                        (unsigned)runs[w].us[s][1], (unsigned)runs[w].us[s][2]);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/knob.h"
-#include "test/sim/crew.h"
+#include "test/sim/rig.h"
 
 #define BURST 64
 #define BYTES 2000 /* fits a frame; a window of 16 KiB holds eight */
@@ -21,14 +21,14 @@ static struct {
     bool by_plan;                 /* the burst is sent by a schedule, not directly by a program's call */
 } seen;
 
-static int burst_out(crew *crew, const uint8_t *sent)
+static int burst_out(rig *rig, const uint8_t *sent)
 {
     weft_req *reqs[BURST];
-    uint64_t *eager = &crew->world->workers[0]->counters[WEFT_COUNT_EAGER], before = *eager;
+    uint64_t *eager = &rig->world->workers[0]->counters[WEFT_COUNT_EAGER], before = *eager;
     int rc = 0;
     for (int i = 0; i < BURST && !rc; i++)
-        rc = seen.by_plan ? weft_isend(crew->chan, 1, i, sent + i, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD, &reqs[i])
-                          : weft_isend_standard(sent + i, BYTES, crew_type(CREW_BYTE), 1, i, crew->chan, &reqs[i]);
+        rc = seen.by_plan ? weft_isend(rig->chan, 1, i, sent + i, BYTES, rig_type(RIG_BYTE), WEFT_SEND_STANDARD, &reqs[i])
+                          : weft_isend_standard(sent + i, BYTES, rig_type(RIG_BYTE), 1, i, rig->chan, &reqs[i]);
     seen.eager = *eager - before; /* without messages sent while waiting */
     for (int i = 0; i < BURST && !rc; i++) {
         rc = weft_req_wait(reqs[i]);
@@ -37,7 +37,7 @@ static int burst_out(crew *crew, const uint8_t *sent)
     return rc;
 }
 
-static int burst_in(crew *crew, uint8_t *buf, const uint8_t *sent, weft_req **reqs)
+static int burst_in(rig *rig, uint8_t *buf, const uint8_t *sent, weft_req **reqs)
 {
     int rc = 0;
     for (int i = 0; i < BURST && !rc; i++) {
@@ -45,22 +45,22 @@ static int burst_in(crew *crew, uint8_t *buf, const uint8_t *sent, weft_req **re
         weft_req_free(reqs[i]);
         for (int k = 0; k < BYTES && !rc; k++)
             if (buf[i * BYTES + k] != sent[i + k])
-                rc = crew_fail(crew, "message %d, byte %d is wrong", i, k);
+                rc = rig_fail(rig, "message %d, byte %d is wrong", i, k);
     }
     return rc;
 }
 
-static int send_side(crew *crew, const uint8_t *sent)
+static int send_side(rig *rig, const uint8_t *sent)
 {
-    uint64_t *counters = crew->world->workers[0]->counters, copied = counters[WEFT_COUNT_BYTES_COPIED];
-    int rc = weft_send(crew->chan, 1, BURST + 2, sent, 0, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* connects */
-    rc = rc ? rc : weft_send(crew->chan, 1, BURST + 1, sent, BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD); /* with credit */
+    uint64_t *counters = rig->world->workers[0]->counters, copied = counters[WEFT_COUNT_BYTES_COPIED];
+    int rc = weft_send(rig->chan, 1, BURST + 2, sent, 0, rig_type(RIG_BYTE), WEFT_SEND_STANDARD); /* connects */
+    rc = rc ? rc : weft_send(rig->chan, 1, BURST + 1, sent, BYTES, rig_type(RIG_BYTE), WEFT_SEND_STANDARD); /* with credit */
     seen.blocking_copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
     copied = counters[WEFT_COUNT_BYTES_COPIED];
-    rc = rc ? rc : burst_out(crew, sent);
+    rc = rc ? rc : burst_out(rig, sent);
     seen.copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
     copied = counters[WEFT_COUNT_BYTES_COPIED];
-    rc = rc ? rc : weft_send(crew->chan, 1, BURST, sent, LONG_BYTES, crew_type(CREW_BYTE), WEFT_SEND_STANDARD);
+    rc = rc ? rc : weft_send(rig->chan, 1, BURST, sent, LONG_BYTES, rig_type(RIG_BYTE), WEFT_SEND_STANDARD);
     seen.long_copied = counters[WEFT_COUNT_BYTES_COPIED] - copied;
     return rc;
 }
@@ -70,24 +70,24 @@ static int program(int rank, void *arg)
     uint8_t *buf = calloc(1, LONG_BYTES + BURST * BYTES), *sent = malloc(LONG_BYTES);
     weft_req *reqs[BURST];
     weft_recv_info found;
-    crew crew;
-    int rc = crew_open(&crew, 1);
+    rig rig;
+    int rc = rig_open(&rig, 1);
     (void)arg;
-    crew_fill(sent, 7, LONG_BYTES);
+    rig_fill(sent, 7, LONG_BYTES);
     for (int i = 0; i < BURST && rank == 1 && !rc; i++)
-        rc = weft_irecv(crew.chan, 0, i, buf + i * BYTES, BYTES, crew_type(CREW_BYTE), &reqs[i]);
-    rc = rc ? rc : crew_barrier(&crew);
+        rc = weft_irecv(rig.chan, 0, i, buf + i * BYTES, BYTES, rig_type(RIG_BYTE), &reqs[i]);
+    rc = rc ? rc : rig_barrier(&rig);
     if (!rc && rank == 0) {
-        rc = send_side(&crew, sent);
+        rc = send_side(&rig, sent);
     } else if (!rc) {
-        rc = burst_in(&crew, buf, sent, reqs);
-        rc = rc ? rc : weft_recv(crew.chan, 0, BURST, buf, LONG_BYTES, crew_type(CREW_BYTE), &found);
-        if (!rc && crew_wrong(buf, 7, LONG_BYTES) != LONG_BYTES)
-            rc = crew_fail(&crew, "the long message is wrong");
-        rc = rc ? rc : weft_recv(crew.chan, 0, BURST + 2, buf, 0, crew_type(CREW_BYTE), &found);
-        rc = rc ? rc : weft_recv(crew.chan, 0, BURST + 1, buf, BYTES, crew_type(CREW_BYTE), &found);
+        rc = burst_in(&rig, buf, sent, reqs);
+        rc = rc ? rc : weft_recv(rig.chan, 0, BURST, buf, LONG_BYTES, rig_type(RIG_BYTE), &found);
+        if (!rc && rig_wrong(buf, 7, LONG_BYTES) != LONG_BYTES)
+            rc = rig_fail(&rig, "the long message is wrong");
+        rc = rc ? rc : weft_recv(rig.chan, 0, BURST + 2, buf, 0, rig_type(RIG_BYTE), &found);
+        rc = rc ? rc : weft_recv(rig.chan, 0, BURST + 1, buf, BYTES, rig_type(RIG_BYTE), &found);
     }
-    rc = rc ? rc : crew_close(&crew);
+    rc = rc ? rc : rig_close(&rig);
     free(buf);
     free(sent);
     return rc;
@@ -154,11 +154,11 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("held", NULL, NULL);
-    CU_add_test(suite, "nothing is copied", nothing_is_copied);
-    CU_add_test(suite, "blocking is copied", blocking_is_copied);
-    CU_add_test(suite, "credit is found", credit_is_found);
-    CU_add_test(suite, "not by plans", not_by_plans);
+    CU_pSuite suite = CU_add_suite("zcopy", NULL, NULL);
+    CU_add_test(suite, "nonblocking sends are not copied", nothing_is_copied);
+    CU_add_test(suite, "blocking sends are copied", blocking_is_copied);
+    CU_add_test(suite, "returned credit is used", credit_is_found);
+    CU_add_test(suite, "schedules do not poll", not_by_plans);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

@@ -396,16 +396,16 @@ static void any_thread_maps(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} tests[] = {{"lines in any order", lines_in_any_order}, {"pins cost time", pins_cost_time}, {"limits hold", limits_hold},
+} tests[] = {{"lines in any order", lines_in_any_order}, {"registrations cost time", pins_cost_time}, {"limits apply", limits_hold},
              {"rails overtake", rails_overtake}, {"links flap", links_flap}, {"queues fill", queues_fill},
-             {"arms are refused", arms_are_refused}, {"some do not ring", some_do_not_ring}, {"ways break", ways_break},
-             {"moves are flipped", moves_are_flipped}, {"any thread maps", any_thread_maps}};
+             {"arms are refused", arms_are_refused}, {"some arrivals raise no wakeup", some_do_not_ring}, {"connections fail", ways_break},
+             {"bits of rma are flipped", moves_are_flipped}, {"any thread registers", any_thread_maps}};
 
 int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("the simulator's manners", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("profiles of the simulator", NULL, NULL);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         CU_add_test(suite, tests[i].name, tests[i].run);
     CU_basic_set_mode(CU_BRM_NORMAL);

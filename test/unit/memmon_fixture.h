@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * watch_ears: shared by the tests of memmon: memory, reports since a cursor, and a second run of the same program with memhooks preloaded.
+ * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, and a second run of the same program with memhooks preloaded.
  */
-#ifndef WEFT_TEST_WATCH_EARS_H
-#define WEFT_TEST_WATCH_EARS_H
+#ifndef WEFT_TEST_MEMMON_FIXTURE_H
+#define WEFT_TEST_MEMMON_FIXTURE_H
 
 #include "mem/memmon_internal.h"
 
@@ -19,7 +19,7 @@ void see(void *arg, weft_range range);
 /* Of the process's memmon. */
 uint64_t now_cursor(void);
 /* True if it was reported, in all entries as discarded (or as gone). */
-bool is_told(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied);
+bool is_reported(uint64_t *cursor, const void *addr, size_t bytes, bool is_emptied);
 bool is_covered(const void *addr, size_t bytes);
 /* Mapped and written. */
 char *fresh(size_t bytes);
@@ -31,7 +31,7 @@ void say(void *arg, const char *text);
 bool refuse_userfaultfd(bool and_device);
 /* Runs this program again with the library preloaded and WEFT_TEST_PRELOADED set to `watch`: a value of the knob regcache_monitor, or
  * "refused": auto, and the kernel refuses userfaultfd, or "device": the call is refused, the device is not. */
-void run_again(const char *watch);
+void run_again(const char *memmon);
 
 /* Runs the added tests; returns the program's exit code. */
 int run_tests(void);

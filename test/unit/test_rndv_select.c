@@ -74,10 +74,10 @@ static void play_window(int messages, int of[])
         began[xfer.proto][n[xfer.proto]] = start;
         open[xfer.proto][n[xfer.proto]++] = xfer;
     }
-    for (int rung = 0; rung < WEFT_RNDV_LAST; rung++)
-        for (int i = 0; i < n[rung]; i++) {
-            now += NS(speed[rung], MB);
-            weft_rndv_xfer_end(&stats, &open[rung][i], false, began[rung][i], now);
+    for (int proto = 0; proto < WEFT_RNDV_LAST; proto++)
+        for (int i = 0; i < n[proto]; i++) {
+            now += NS(speed[proto], MB);
+            weft_rndv_xfer_end(&stats, &open[proto][i], false, began[proto][i], now);
         }
 }
 
@@ -166,7 +166,7 @@ static void test_misleading(void)
 }
 
 /* Near CPUs become far ones: the selection follows, in both directions. */
-static void test_weather(void)
+static void test_speeds_change(void)
 {
     static const double speed[2][WEFT_RNDV_LAST] = {{[WEFT_RNDV_COPY] = 30, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 26},
                                                     {[WEFT_RNDV_COPY] = 2, [WEFT_RNDV_GET] = 12, [WEFT_RNDV_SPLIT] = 24}};
@@ -201,7 +201,7 @@ static void exchange(int turns, int of[])
     }
 }
 
-static void test_both_ways(void)
+static void test_bidir(void)
 {
     static const double alone[] = {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24};
     int of[WEFT_RNDV_LAST] = {0}, one_way[WEFT_RNDV_LAST] = {0};
@@ -264,7 +264,7 @@ static void test_interrupted(void)
 
 /* Windows in both directions. By copy all messages progress at once and end together: one that ends just after a sample began has no
  * rate. */
-static void test_windows_both_ways(void)
+static void test_windows_bidir(void)
 {
     enum { MESSAGES = 64 };
     static const double speed[] = {[WEFT_RNDV_COPY] = 10, [WEFT_RNDV_GET] = 20, [WEFT_RNDV_SPLIT] = 15};
@@ -307,7 +307,7 @@ static void test_windows_both_ways(void)
 
 /* A window of sends is one direction, however many are in flight; so is, soon, what follows an exchange, also for a side that only
  * sends. */
-static void test_ways(void)
+static void test_directions(void)
 {
     weft_bidir bidir = {0};
     uint32_t seen[16];
@@ -342,7 +342,7 @@ static void test_ways(void)
 }
 
 /* Two ifaces and two kinds of peers in one job: rates of memory are not used for a network, nor those of the own node for others. */
-static void test_ports(void)
+static void test_ifaces(void)
 {
     static const uint32_t node_of[] = {0, 0, 1, 1};
     weft_boot boot = {.rank = 0, .size = 4, .node = 0, .nodes = 2, .node_of = node_of};
@@ -383,19 +383,19 @@ int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    CU_pSuite suite = CU_add_suite("ladder", NULL, NULL);
+    CU_pSuite suite = CU_add_suite("rndv select", NULL, NULL);
     CU_add_test(suite, "alone", test_alone);
     CU_add_test(suite, "windows", test_windows);
     CU_add_test(suite, "stream", test_stream);
     CU_add_test(suite, "mixed", test_mixed);
     CU_add_test(suite, "misleading", test_misleading);
-    CU_add_test(suite, "weather", test_weather);
-    CU_add_test(suite, "both ways", test_both_ways);
+    CU_add_test(suite, "speeds change", test_speeds_change);
+    CU_add_test(suite, "bidirectional", test_bidir);
     CU_add_test(suite, "cold caches", test_cold_caches);
     CU_add_test(suite, "interrupted", test_interrupted);
-    CU_add_test(suite, "windows both ways", test_windows_both_ways);
-    CU_add_test(suite, "ways", test_ways);
-    CU_add_test(suite, "ports", test_ports);
+    CU_add_test(suite, "bidirectional windows", test_windows_bidir);
+    CU_add_test(suite, "directions", test_directions);
+    CU_add_test(suite, "ifaces", test_ifaces);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : CU_get_error();
