@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_ladder: selection of rendezvous protocols, by transfers with made-up times. A protocol's value is bytes per time, also where many
+ * test_rndv_select: selection of rendezvous protocols, by transfers with made-up times. A protocol's value is bytes per time, also where many
  * transfers overlap and each takes long; transfers of other protocols in flight do not distort it for long.
  */
 #include <CUnit/Basic.h>
