@@ -19,7 +19,7 @@ enum
     TAG_VALUE,
     TAG_WANTED,
     TAG_HALO,
-    PIECE = 1 << 24 /* elements of one message while the matrix is spread: counts are int */
+    PIECE = 1 << 24 /* elements of one message while the matrix is distributed: counts are int */
 };
 
 typedef struct options
@@ -31,17 +31,17 @@ typedef struct options
     int even;
 } options;
 
-/* Each rank's rows. Columns are renumbered: 0..rows-1 are its own, behind them stand those it gets from others (the halo). */
+/* Each rank's rows. Columns are renumbered: 0..rows-1 are its own, followed by those received from others (the halo). */
 typedef struct part
 {
     int rank, ranks;
     int *first;    /* ranks + 1: first row of each rank */
     int rows;
     matrix own;
-    int halo;      /* values from others */
-    int *halo_from; /* ranks + 1: where each rank's values begin behind our own */
+    int halo;      /* values received from others */
+    int *halo_from; /* ranks + 1: where each rank's values begin, behind the own ones */
     int *send_from; /* ranks + 1: where each rank's list begins in send_row */
-    int *send_row;  /* our rows that others want */
+    int *send_row;  /* own rows that others need */
     double *send_value;
     MPI_Request *requests;
 } part;
@@ -57,9 +57,9 @@ static void *take(size_t count, size_t size)
     return p;
 }
 
-/* --- the rows' way to their ranks ------------------------------------------------------------------------------------ */
+/* --- distribution of the rows ---------------------------------------------------------------------------------------- */
 
-/* First rows: the same number of entries for each rank, or of rows. */
+/* Computes the first rows: equal numbers of entries for each rank, or of rows. */
 static void divide(part *p, const matrix *whole, long rows, int even)
 {
     long row = 0;
@@ -94,7 +94,7 @@ static void receive_pieces(void *to, size_t size, long count, MPI_Datatype type,
     }
 }
 
-/* Rank 0 sends each rank its rows, itself included by copy. */
+/* Rank 0 sends each rank its rows, and copies its own. */
 static void spread(part *p, const matrix *whole)
 {
     long entries;
@@ -129,7 +129,7 @@ static void spread(part *p, const matrix *whole)
     }
 }
 
-/* The rows of the five-point Laplacian on a grid of n by n: each rank makes its own. */
+/* The rows of the five-point Laplacian on an n by n grid: each rank makes its own. */
 static void poisson(part *p, int n)
 {
     int begin = p->first[p->rank];
@@ -162,7 +162,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The foreign columns of our rows, each once, ascending: so they stand together by owner. */
+/* Lists the columns of own rows that other ranks own, each once, ascending: so they are grouped by owner. */
 static int *foreign_columns(part *p)
 {
     int begin = p->first[p->rank], end = p->first[p->rank + 1], n = 0;
@@ -203,7 +203,7 @@ static void renumber(part *p, const int *list)
     }
 }
 
-/* Finds who needs which of whose values, once; then each rank knows what to send without being asked. */
+/* Finds once which rank needs which values, so that each rank knows what to send. */
 static void acquaint(part *p)
 {
     int *list = foreign_columns(p), *wanted = take((size_t)p->ranks, sizeof(int)), *asked = take((size_t)p->ranks, sizeof(int));
@@ -244,7 +244,7 @@ static void acquaint(part *p)
     free(asked);
 }
 
-/* y = A x; x has room for the halo behind its own values. */
+/* y = A x; x has space for the halo behind its own values. */
 static void multiply(part *p, double *x, double *y)
 {
     int n = 0;
@@ -296,7 +296,7 @@ static void progress(const part *p, long iteration, double residual, int last)
     }
 }
 
-/* Solves A x = b from x = 0. Iterations, or -1 when the matrix turns out not to be positive definite. */
+/* Solves A x = b from x = 0. Returns the number of iterations, or -1 if the matrix is not positive definite. */
 static long solve(part *p, const options *o, const double *b, double *x)
 {
     size_t n = (size_t)p->rows;
@@ -342,7 +342,7 @@ static long solve(part *p, const options *o, const double *b, double *x)
     return k;
 }
 
-/* Makes b, solves, and looks at the answer: the true residual b - A x, and how far x is from 1. The exit code. */
+/* Makes b, solves, and verifies: the true residual b - A x, and the distance of x from 1. Returns the exit code. */
 static int run(part *p, const options *o)
 {
     size_t n = (size_t)p->rows;
@@ -382,7 +382,7 @@ static int run(part *p, const options *o)
 
 /* --- set-up ---------------------------------------------------------------------------------------------------------- */
 
-/* Rank 0 reads the file; all learn whether that went well, and the number of rows (0: it did not). */
+/* Rank 0 reads the file and broadcasts the number of rows (0: it failed). */
 static long load(part *p, matrix *whole, const char *path)
 {
     char why[512];
@@ -400,7 +400,7 @@ static long load(part *p, matrix *whole, const char *path)
     return rows;
 }
 
-/* Fills the part of this rank. 0, or -1 when the file is bad: on all ranks alike. */
+/* Fills this rank's part. 0, or -1 on all ranks if the file is bad. */
 static int set_up(part *p, const options *o)
 {
     matrix whole = {0};
@@ -439,7 +439,7 @@ static void take_down(part *p)
     free(p->requests);
 }
 
-/* 0, or -1 with what is wrong in `why`. */
+/* 0, or -1 with the error in `why`. */
 static int parse(options *o, int argc, char **argv, char *why, size_t why_bytes)
 {
     for (int i = 1; i < argc; i++) {

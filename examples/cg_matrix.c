@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A sparse matrix from a Matrix Market file: see cg_matrix.h. Nothing in the file is believed before it was looked at: memory
- * grows with the entries that are there, not with the number that the header promises.
+ * cg_matrix: reads a sparse matrix from a Matrix Market file, see cg_matrix.h. The file is not trusted: memory grows with the entries
+ * read, not with the number in the header.
  */
 #define _GNU_SOURCE
 #include "cg_matrix.h"
@@ -33,7 +33,7 @@ typedef struct reader
 {
     const char *path;
     FILE *file;
-    pid_t gzip; /* 0: the file is plain */
+    pid_t gzip; /* 0: the file is not compressed */
     char *text;
     size_t text_bytes;
     long line;
@@ -58,7 +58,7 @@ __attribute__((format(printf, 3, 4))) static int fail(reader *r, long line, cons
     return -1;
 }
 
-/* The file goes to gzip as its standard input: no shell, so no file's name can mean anything to one. */
+/* The file is gzip's standard input: no shell, so file names have no special meaning. */
 static int open_gzip(reader *r, int fd)
 {
     char *argv[] = {"gzip", "-dc", NULL};
@@ -74,7 +74,7 @@ static int open_gzip(reader *r, int fd)
     posix_spawn_file_actions_adddup2(&actions, fd, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    /* When we stop reading early gzip dies of SIGPIPE, even if this process has it ignored: then it is not to blame. */
+    /* If reading stops early, gzip ends by SIGPIPE, even if this process ignores it: that is no error. */
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
     posix_spawnattr_init(&attributes);
@@ -110,7 +110,7 @@ static int open_file(reader *r)
     return r->file ? 0 : fail(r, 0, "%s", strerror(errno));
 }
 
-/* Closes; that gzip failed explains whatever we found wrong. */
+/* Closes the file. A failure of gzip replaces the error found before. */
 static int close_file(reader *r, int rc)
 {
     int status = 0;
@@ -128,7 +128,7 @@ static int close_file(reader *r, int rc)
     return rc;
 }
 
-/* The next line that says something, without its end; NULL at the end of the file. */
+/* The next line that is neither blank nor a comment, without its newline; NULL at the end of the file. */
 static char *next_line(reader *r)
 {
     ssize_t n;
@@ -180,7 +180,7 @@ static int read_header(reader *r)
     return 0;
 }
 
-/* Takes a whole number off the line. 0, or -1 when there is none or it does not fit. */
+/* Reads an integer from the line. 0, or -1 if there is none or it does not fit. */
 static int take_long(char **at, long *out)
 {
     char *end;
@@ -301,7 +301,7 @@ static const entry *find(const reader *r, int row, int column)
     return bsearch(&key, r->entries, (size_t)r->count, sizeof key, by_place);
 }
 
-/* What conjugate gradients with Jacobi's preconditioner need, told with the line to blame. */
+/* Requirements of conjugate gradients with Jacobi's preconditioner, reported with the line. */
 static int look_at(reader *r)
 {
     qsort(r->entries, (size_t)r->count, sizeof *r->entries, by_place);

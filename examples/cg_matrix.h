@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A sparse matrix in one process: read from a Matrix Market file, plain or gzipped. Used by cg.c on rank 0. Knows no MPI.
+ * cg_matrix: a sparse matrix in one process, read from a Matrix Market file, plain or gzipped. Used by cg.c on rank 0, without MPI.
  */
 #ifndef CG_MATRIX_H
 #define CG_MATRIX_H
@@ -8,15 +8,15 @@
 
 typedef struct matrix
 {
-    int rows;       /* square */
+    int rows;       /* of a square matrix */
     long *start;    /* rows + 1: where each row's entries begin */
     int *column;    /* ascending within a row, from 0 */
     double *value;
 } matrix;
 
-/* Reads `path` into m, both triangles, sorted. 0; or -1 with one line in `why`, "file:line: what is wrong" wherever a line is to
- * blame. Accepted: "matrix coordinate", real or integer, symmetric or general; square, without double entries, every diagonal
- * entry there and not zero, symmetric in its values (conjugate gradients need that). The caller frees with matrix_free. */
+/* Reads `path` into m, both triangles, sorted. 0; or -1 with one line in `why`, "file:line: error" if it concerns a line.
+ * Accepted: "matrix coordinate", real or integer, symmetric or general; square, without duplicate entries, every diagonal entry present
+ * and not zero, symmetric values (required by conjugate gradients). The caller frees with matrix_free. */
 int matrix_read(matrix *m, const char *path, char *why, size_t why_bytes);
 
 void matrix_free(matrix *m);

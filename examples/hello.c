@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * hello: every rank says who it is and where it runs. mpicc hello.c -o hello && mpirun -n 4 ./hello
+ * hello: each rank prints its number and its host. mpicc hello.c -o hello && mpirun -n 4 ./hello
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * ring: a token goes round all ranks a number of times; each rank adds its number, so the sum is known beforehand.
+ * ring: a token travels around all ranks several times; each rank adds its number, so the expected sum is known.
  * mpicc ring.c -o ring && mpirun -n 4 ./ring [LAPS]        Exit code: 0 the sum is right, 1 it is not, 2 bad usage.
  */
 #include <mpi.h>
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
         int next = (rank + 1) % size, before = (rank + size - 1) % size;
         MPI_Request sent;
 
-        /* Rank 0 starts each lap and waits for the token to come home; with one rank it sends to itself, so it must not block. */
+        /* Rank 0 starts each lap and waits for the token; with one rank it sends to itself, so it must not block. */
         if (rank) {
             MPI_Recv(&token, 1, MPI_LONG, before, TAG_TOKEN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * The calls that test/perf/budget counts instructions of. Two ranks; rank 0 runs under callgrind, which is told by requests to
- * collect around each counted call and to dump after it, so that every call has a figure of its own. Rank 1 runs as it is.
- * Invariant: nothing that is counted waits. While rank 0 sends, rank 1 sleeps outside of MPI (no wakeup is to be rung); before
- * rank 0 receives, it naps outside of MPI until the message lies in the ring.
+ *
+ * budget: the calls whose instructions test/perf/budget counts. Two ranks; rank 0 runs under callgrind, which client requests switch on
+ * around each counted call and dump after it, so that each call has its own count. Rank 1 runs without callgrind.
+ * Invariant: no counted call waits. While rank 0 sends, rank 1 sleeps outside of MPI (so no wakeup is raised); before rank 0 receives, it
+ * sleeps outside of MPI until the message is in the ring.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -12,12 +13,12 @@
 
 enum
 {
-    CALLS = 24,  /* of each kind: fewer than any ring has cells */
+    CALLS = 24,  /* of each kind: fewer than the cells of any ring */
     TAG = 7,
     BYTES = 8
 };
 
-/* Collection is on between the two requests only; the dump's name says what was counted. */
+/* Collection is on between the two requests only; the dump's name identifies the call. */
 #define COUNT(what, calls)                \
     do {                                  \
         CALLGRIND_TOGGLE_COLLECT;         \
@@ -33,7 +34,7 @@ __attribute__((noinline, noclone)) static int nothing(const void *buffer, int co
     return 0;
 }
 
-/* What counting costs by itself: the arguments, the call, the return. */
+/* Cost of counting itself: arguments, call, return. */
 static void count_nothing(char *buffer)
 {
     COUNT("nothing", nothing(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD));
@@ -71,7 +72,7 @@ static int sends(int rank, void (*count)(char *))
     int wrong = 0;
 
     if (rank) {
-        /* The token says that rank 0 is ready; this nap is what keeps the counted calls free of wakeups. */
+        /* The token signals that rank 0 is ready; this sleep keeps the counted calls free of wakeups. */
         MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         nap(1500);
         for (int i = 0; i < CALLS; i++) {
@@ -92,7 +93,7 @@ static int sends(int rank, void (*count)(char *))
     return 0;
 }
 
-/* Rank 0 asks, naps until the answer lies there, and receives it by count_recv. */
+/* Rank 0 requests a message, sleeps until it has arrived, and receives it by count_recv. */
 static int receives(int rank)
 {
     char buffer[BYTES] = "", expected[BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * firstuse: what the first, second and third transfer from and into memory that nobody has registered yet cost. Two ranks; both buffers are
- * fresh mappings in every round, touched before the clock starts. Prints bytes and the medians, in microseconds, of a transfer and its
- * empty answer.
+ * firstuse: cost of the first, second and third transfer from and into memory that was not registered before. Two ranks; both buffers are
+ * new mappings in every round, touched before the measurement. Prints bytes and the medians, in microseconds, of a transfer and its empty
+ * reply.
  *   WEFT_TRANSPORTS=self,uring WEFT_REG_MODE=pipeline mpirun -n 2 firstuse
  */
 #include <mpi.h>

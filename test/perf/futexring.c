@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * A bare ring of futex hand-overs: N processes on the allowed CPUs, one token, each process sleeps until the token is its own and
- * wakes the next. One round of it is what "the scheduler's speed" means for a collective of N ranks that have fewer CPUs than
- * that: every one of them must run once, by one wake and one switch. Run by test/perf/compare.
- *     futexring N [MILLISECONDS]      prints JSON: microseconds of a hand-over and of a round (median of 9 samples, least, most)
+ *
+ * futexring: a ring of futex hand-overs: N processes on the allowed CPUs, one token; each process sleeps until it has the token and wakes
+ * the next. A round of it is the scheduler's share of a collective of N ranks on fewer CPUs: each must run once, by one wake-up and one
+ * context switch. Run by test/perf/compare.
+ *    futexring N [MILLISECONDS]      prints JSON: microseconds of a hand-over and of a round (median of 9 samples, min, max)
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -26,13 +27,13 @@ enum
 
 typedef struct seat
 {
-    _Alignas(64) _Atomic uint32_t token; /* rounds that have reached this seat */
+    _Alignas(64) _Atomic uint32_t token; /* rounds that have reached this process */
 } seat;
 
 typedef struct ring
 {
     seat seats[MAX];
-    _Atomic uint32_t last; /* the round after which everybody goes; UINT32_MAX: not known yet */
+    _Atomic uint32_t last; /* the last round, after which all processes exit; UINT32_MAX: not known yet */
 } ring;
 
 static double now(void)
@@ -68,7 +69,7 @@ static void follow(ring *r, int me, int n)
     _exit(0);
 }
 
-/* Seconds of `rounds` rounds, led by the parent in seat 0: it hands to seat 1 and waits until the token is back. */
+/* Seconds of `rounds` rounds. The parent has place 0: it hands over to 1 and waits until the token is back. */
 static double lead(ring *r, int n, uint32_t *round, long rounds)
 {
     double start = now();
@@ -103,7 +104,7 @@ static void measure(ring *r, int n, double seconds)
     printf("{\"processes\": %d, \"handover_us\": %.3f, \"round_us\": %.3f, \"round_min_us\": %.3f, \"round_max_us\": %.3f}\n",
            n, samples[SAMPLES / 2] / n, samples[SAMPLES / 2], samples[0], samples[SAMPLES - 1]);
     fflush(stdout);
-    /* Set before the token of that round starts, so each reads it behind its own hand-over, and none goes without handing on. */
+    /* Set before the token of that round starts, so each process reads it after its own hand-over, and none exits without handing over. */
     atomic_store(&r->last, round + 1);
     lead(r, n, &round, 1);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * What this machine allows, without any MPI: a cache line handed back and forth, bare rings of 64-byte cells, memcpy, the
- * kernel's copy, a pipelined copy through shared chunks. Run by test/perf/compare beside the libraries, so that figures and
- * limits are of one hour. Prints JSON. Two processes, each on its own CPU (the first two allowed ones).
- *     limits [--handover]     --handover: only the hand-over, in some 20 ms (tells near CPUs from far ones)
+ *
+ * limits: limits of this machine without any MPI: hand-over of a cache line, rings of 64-byte cells, memcpy, copies by the kernel, a
+ * pipelined copy through shared chunks. Run by test/perf/compare beside the libraries, so that figures and limits are measured at the same
+ * time. Prints JSON. Two processes, each on its own CPU (the first two allowed ones).
+ *    limits [--handover]     --handover: only the hand-over, in about 20 ms (distinguishes near CPUs from far ones)
  * Invariant: each measurement is the median of several samples, by the process that started the clock.
  */
 #define _GNU_SOURCE
@@ -46,9 +47,9 @@ typedef struct chunk
 typedef struct shared
 {
     _Alignas(LINE) _Atomic uint64_t ball;
-    _Alignas(LINE) _Atomic uint64_t taken;     /* of ring[0]: how far the consumer has come */
-    _Alignas(LINE) _Atomic uint64_t gate[2];   /* both processes meet here before a sample */
-    _Atomic int refused;                       /* the kernel does not let one process read the other's memory */
+    _Alignas(LINE) _Atomic uint64_t taken;     /* consumed cells of ring[0] */
+    _Alignas(LINE) _Atomic uint64_t gate[2];   /* barrier of both processes before a sample */
+    _Atomic int refused;                       /* the kernel does not permit reading the other process's memory */
     _Alignas(LINE) _Atomic uintptr_t source;   /* address in the parent, for the kernel's copy */
     cell ring[2][CELLS];
     chunk chunks[CHUNKS];
@@ -101,7 +102,7 @@ static int ascending(const void *a, const void *b)
 
 typedef void action(place *p, long iterations, size_t bytes, size_t extra);
 
-/* Median seconds of one iteration; both processes call it. */
+/* Median seconds of one iteration; called by both processes. */
 static double timed(place *p, action *act, long iterations, size_t bytes, size_t extra)
 {
     double samples[SAMPLES];
@@ -156,7 +157,7 @@ static uint64_t cell_take(place *p, int ring)
     return value;
 }
 
-/* A cell there on ring 0, a cell back on ring 1. */
+/* A cell on ring 0, a cell back on ring 1. */
 static void cell_pingpong(place *p, long iterations, size_t bytes, size_t extra)
 {
     (void)bytes;
@@ -173,7 +174,7 @@ static void cell_pingpong(place *p, long iterations, size_t bytes, size_t extra)
     }
 }
 
-/* Cells one way as fast as they go; the consumer tells how far it is every quarter of the ring. */
+/* A stream of cells in one direction; the consumer acknowledges every quarter of the ring. */
 static void cell_stream(place *p, long iterations, size_t bytes, size_t extra)
 {
     uint64_t sum = 0;
@@ -210,7 +211,7 @@ static void copy_alone(place *p, long iterations, size_t bytes, size_t rotate)
     }
 }
 
-/* The child reads out of the parent's memory by the kernel. */
+/* The child reads the parent's memory by the kernel. */
 static void copy_kernel(place *p, long iterations, size_t bytes, size_t rotate)
 {
     if (!p->me) {
@@ -226,7 +227,7 @@ static void copy_kernel(place *p, long iterations, size_t bytes, size_t rotate)
     }
 }
 
-/* The parent copies into chunks, the child out of them, both at once; `extra` is a chunk's bytes, its lowest bit says rotate. */
+/* The parent copies into chunks, the child out of them, both at once; `extra` is a chunk's bytes, its lowest bit means rotate. */
 static void copy_chunks(place *p, long iterations, size_t bytes, size_t extra)
 {
     size_t each = extra & ~(size_t)1;
@@ -249,7 +250,7 @@ static void copy_chunks(place *p, long iterations, size_t bytes, size_t extra)
     }
 }
 
-/* One message at a time: the parent waits until the child has it whole. */
+/* One message at a time: the parent waits until the child has received it completely. */
 static void copy_chunks_single(place *p, long iterations, size_t bytes, size_t extra)
 {
     for (long i = 0; i < iterations; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache: what a look-up in the registration cache costs, and what it is made of. Run by hand (make check-programs builds it);
- * the device behind it does nothing, so a miss is shown without the registration itself. Nanoseconds: hits of the thread's own
- * CPU time, the best of nine rounds; first uses of wall time, the best of 100.
+ * regcache: cost of a look-up in the registration cache, and of its parts. Run by hand (built by make check-programs). The device does
+ * nothing, so a miss is shown without the registration itself. Nanoseconds: hits in CPU time of the thread, the best of nine rounds; first
+ * uses in wall time, the best of 100.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -61,7 +61,7 @@ static void pin_all(weft_regcache *cache, char *p, unsigned buffers, size_t apar
     }
 }
 
-/* Of this thread, on its CPU: others may share the machine. */
+/* CPU time of this thread: others may share the machine. */
 static uint64_t cpu_ns(void)
 {
     struct timespec t;
@@ -69,8 +69,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Look-up and drop, over so many buffers: in turn, or all over. was_asked: as for a receive that was posted before the kernel was last
- * asked. */
+/* Look-up and release over that many buffers, in order or at random. was_asked: as for a receive posted before the last sync. */
 static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart, bool is_random, bool was_asked)
 {
     double best = 1e30;
@@ -100,7 +99,7 @@ static void show(const char *what, double ns) { printf("  %-78s %10.1f\n", what,
 static void show_hits(const char *when)
 {
     weft_regcache *cache = open_cache();
-    size_t apart = 2 * PAGE; /* neighbours stay apart */
+    size_t apart = 2 * PAGE; /* not adjacent */
     char *p = fresh(MANY * apart);
 
     printf("hit (look-up and drop), %s\n", when);
@@ -125,7 +124,7 @@ static double tidies(weft_regcache *cache)
     return (double)(cpu_ns() - start) / 1000000;
 }
 
-/* What a thread does before each sleep. */
+/* Cost of a thread's work before each sleep. */
 static void show_tidies(void)
 {
     weft_regcache *cache = open_cache();
@@ -153,7 +152,7 @@ static void *twin(void *result)
 
 enum part { MISS, COVER, FIND, FIND_TEXT, UNMAP, FREE_PLAIN, PARTS };
 
-/* A buffer that is new each time: what its first pin is made of, and what unmapping it costs. */
+/* A new buffer each time: parts of its first registration, and the cost of unmapping it. */
 static void show_misses(size_t bytes)
 {
     static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",

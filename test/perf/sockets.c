@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sockets: what two processes reach over one TCP connection without any MPI, in the way of waiting that is compared: spinning (loops of
- * recv that does not block) or sleeping (recv that blocks). Latency is one way of a ping-pong, bandwidth and rate are windows of
- * messages that the other side answers with a byte, as in weft-bench; a barrier is an exchange of a byte, an allreduce one of 8. No headers,
- * no matching; a message of no bytes is one of one byte.
- *
- *   sockets serve PORT                  answers whoever connects, until its first caller leaves
- *   sockets ADDRESS PORT spin|sleep     measures; one JSON object on stdout
+ * sockets: two processes over one TCP connection without any MPI, either spinning (nonblocking recv) or sleeping (blocking recv). Latency
+ * is half the round trip of a ping-pong; bandwidth and rate are windows of messages acknowledged by a byte, as in weft-bench; a barrier is
+ * an exchange of a byte, an allreduce one of 8. No headers, no matching; a message of no bytes is one of one byte.
+ * //   sockets serve PORT                  serves connections until its first client leaves
+ *   sockets ADDRESS PORT spin|sleep     measures; prints one JSON object
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +19,7 @@
 
 enum { LARGEST = 4 << 20, WINDOW = 64, SAMPLES = 11, ROW_MS = 60, CONNECT_S = 20 };
 
-/* What the caller asks for; rounds 0: the end. window 0: both send at the same time, as in a barrier of two. */
+/* Request of the client; rounds 0: end. window 0: both send at the same time, as in a barrier of two. */
 typedef struct order {
     uint32_t bytes, window, rounds, spins;
 } order;
@@ -62,12 +60,12 @@ static void take(int fd, void *into, size_t bytes, uint32_t spins)
     }
 }
 
-/* One message each way, or a window of messages and one byte back. Small messages are taken as many as have come. */
+/* One message in each direction, or a window of messages and one byte back. Small messages are read in batches. */
 static void rounds(int fd, const order *o, int calls)
 {
     size_t bytes = o->bytes ? o->bytes : 1;
     for (uint32_t i = 0; i < o->rounds && !o->window; i++) {
-        put(fd, buffer, bytes); /* short: it lies in the socket when the other side sends as well */
+        put(fd, buffer, bytes); /* short: the socket's buffer holds it when both sides send */
         take(fd, buffer, bytes, o->spins);
     }
     for (uint32_t i = 0; i < o->rounds && o->window; i++) {
@@ -160,7 +158,7 @@ static int caller(const char *address, uint16_t port)
         if (fd < 0 || tries == CONNECT_S * 100)
             fail("connect");
         close(fd);
-        usleep(10000); /* it may not listen yet */
+        usleep(10000); /* the server may not listen yet */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * startup.c: what test/perf/startup launches: MPI_Init, MPI_Barrier, MPI_Finalize. With an argument each rank says, between the barrier
- * and another, what it has then: "rank <host> private heap data anon shared segment descriptors sockets", memory in KiB. For any MPI.
+ * startup: the program launched by test/perf/startup: MPI_Init, MPI_Barrier, MPI_Finalize. With an argument each rank prints, between two
+ * barriers, its resources: "rank <host> private heap data anon shared segment descriptors sockets", memory in KiB. For any MPI.
  */
 #include <dirent.h>
 #include <mpi.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* KiB that are this process's own, by what they are; what other processes map, too, is no part of it. */
+/* KiB of private memory by kind; memory mapped by other processes is not part of it. */
 struct own {
     long heap, data, anon, shared;
 };
@@ -43,7 +43,7 @@ static void own_read(struct own *own)
         fclose(maps);
 }
 
-/* Pages of shared memory, each counted for as many parts of a page as processes map it: all ranks of a host together have them all. */
+/* Pages of shared memory, each divided by the number of processes that map it: the sum over a host's ranks is all of it. */
 static long shared_part(void)
 {
     FILE *all = fopen("/proc/self/smaps_rollup", "r");

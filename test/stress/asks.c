@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * asks: how often does a receiver with several threads ask the kernel whether memory is being unmapped? WINDOW receives are posted,
- * and only then are their messages sent: one answer is good for all of them. A sender's buffer is handed over with each call, so it
- * asks once for each. Between rounds another thread unmaps the buffers by a call made inline, and they are mapped anew at the same
- * place before that call has returned, while whoever listens to userfaultfd gets hardly any CPU: what was asked in the round before must
- * not count.
+ * asks: number of syncs with the kernel of a receiver with several threads. WINDOW receives are posted before their messages are sent: one
+ * sync serves all. A sender's buffer is new with each call, so it syncs for each. Between rounds another thread unmaps the buffers by an
+ * inline system call, and they are mapped again at the same address before that call returns, while the event thread of userfaultfd gets
+ * hardly any CPU: syncs of earlier rounds must not count.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +22,7 @@
 #define ROUNDS 30
 #define BYTES 65536
 
-static char *const place = (char *)0x300000000000; /* nobody else maps here */
+static char *const place = (char *)0x300000000000; /* no other mapping uses this address */
 static MPI_T_pvar_session session;
 static int wrong;
 
@@ -46,7 +45,7 @@ static unsigned long long value_of(MPI_T_pvar_handle handle)
     return value;
 }
 
-/* As soon as the place is free, which is before munmap has returned in the other thread. */
+/* As soon as the address is free, which is before munmap has returned in the other thread. */
 static char *map_anew(void)
 {
     char *p;
@@ -71,7 +70,7 @@ static void *unmap(void *arg)
     return result ? NULL : arg;
 }
 
-/* The listener has its name from the library (mem/watch_fault.c). */
+/* The library names its event thread (mem/memmon_uffd.c). */
 static int delay_listener(void)
 {
     int found = 0;
@@ -98,7 +97,7 @@ static void *spin(void *stop)
     return NULL;
 }
 
-/* is_early: the messages stand there when the receives are posted, so the look-ups come at once. */
+/* is_early: the messages have arrived when the receives are posted, so the look-ups follow at once. */
 static void exchange(int rank, char *at, int round, int is_early)
 {
     MPI_Request requests[WINDOW];
@@ -117,7 +116,7 @@ static void exchange(int rank, char *at, int round, int is_early)
             wrong += at[i * BYTES + k] != (char)(1 + (round * WINDOW + i) % 255);
 }
 
-/* Memory that comes and goes. */
+/* Memory that is unmapped and mapped again. */
 static void come_and_go(int rank, char *at)
 {
     static atomic_int stop;
@@ -155,11 +154,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     asks = counter("weft_reg_sync_calls");
     hits = counter("weft_reg_hits");
-    /* The same memory again and again: how often is asked. */
+    /* The same memory in each round: counts syncs. */
     char *at = map_anew();
     for (int round = 0; round < 2; round++)
         exchange(rank, at, round, 0); /* registers */
-    pthread_create(&thread, NULL, unmap, at); /* from here on there were threads, whatever the transport did */
+    pthread_create(&thread, NULL, unmap, at); /* from here on there are threads, whatever the transport did */
     pthread_join(thread, NULL);
     at = map_anew();
     exchange(rank, at, 2, 0);
@@ -169,7 +168,7 @@ int main(int argc, char **argv)
     for (int round = 4; round < 4 + ROUNDS; round++)
         exchange(rank, at, round, 0);
     printf("asks: rank %d: %llu look-ups hit, %llu asked\n", rank, value_of(hits) - hit, value_of(asks) - asked);
-    /* Not more than one in four: a look-up that met the helper at work may miss. */
+    /* At most one in four: a look-up during asynchronous registration may miss. */
     if (rank == 1 && (value_of(hits) - hit < ROUNDS * WINDOW / 2 || (value_of(asks) - asked) * 4 > value_of(hits) - hit))
         wrong++;
     come_and_go(rank, at);

@@ -88,7 +88,7 @@ void block_yard_open(block_yard *yard, uint64_t seed, bool may_raw, bool may_brk
     yard->places = map(NULL, BLOCK_PLACES * BLOCK_MAX, PROT_NONE, ANON | MAP_NORESERVE, false);
 }
 
-/* -- taking and giving -- */
+/* -- allocation and release -- */
 
 static void take_place(block_yard *yard, block *block)
 {
@@ -174,7 +174,7 @@ void block_give(block_yard *yard, block *block)
     } else if (block->kind == BLOCK_SYSV) {
         shmdt(block->addr);
     } else if (block->kind == BLOCK_BRK) {
-        if (sbrk(0) == block->addr + block->bytes) /* else it stays: something stands above */
+        if (sbrk(0) == block->addr + block->bytes) /* else it stays: another allocation is above */
             (void)!sbrk(-(intptr_t)block->bytes);
     } else {
         unmap(block->addr, block->bytes, block->kind == BLOCK_RAW || raw);
@@ -185,7 +185,7 @@ void block_give(block_yard *yard, block *block)
     block->kind = BLOCK_NONE;
 }
 
-/* -- what mremap moved away: same pages, other address. They were written last when they were moved. -- */
+/* -- pages moved away by mremap: same pages, other address; last written before the move -- */
 
 #define MOVED_ROOM 32
 #define MOVED_WORD 0x6d6f766564206f6eull
@@ -226,10 +226,10 @@ uint32_t block_moved_damage(void)
     return moved_damage;
 }
 
-/* -- stirring -- */
+/* -- changes -- */
 
-/* Maps a hole in a block again. Another thread's mapping may have fallen into it: then the block is made anew elsewhere, and a
- * fixed place that was so lost is not used any more. */
+/* Maps a hole in a block again. If another thread's mapping took the address, the block is made anew elsewhere, and a fixed address lost
+ * that way is not used any more. */
 static void fill_hole(block *block, uint8_t *from, size_t bytes, bool raw)
 {
     void *got = raw ? (void *)syscall(SYS_mmap, from, bytes, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0)
@@ -253,7 +253,7 @@ static void move_away(block *block, int flags, bool raw)
     flags |= MREMAP_MAYMOVE | MREMAP_FIXED;
     void *got = raw ? (void *)syscall(SYS_mremap, block->addr, block->bytes, block->bytes, flags, to)
                     : mremap(block->addr, block->bytes, block->bytes, flags, to);
-    if (got != to) { /* huge pages may be in the way */
+    if (got != to) { /* huge pages may prevent it */
         unmap(to, block->bytes, raw);
         return;
     }
@@ -263,7 +263,7 @@ static void move_away(block *block, int flags, bool raw)
     count(block, keeps_old ? ACT_DONTUNMAP : raw ? ACT_RAW_MOVE : ACT_MOVE);
 }
 
-/* Some whole pages within. */
+/* Some whole pages of the block. */
 static void choose_part(block_yard *yard, const block *block, uint8_t **from, size_t *bytes)
 {
     uint32_t pages = (uint32_t)(block->bytes / BLOCK_PAGE), first = block_random(yard, pages);
@@ -277,7 +277,7 @@ static void shrink_and_grow(block *block)
     if (!half || mremap(block->addr, block->bytes, half, 0) != block->addr)
         return;
     void *addr = mremap(block->addr, half, block->bytes, MREMAP_MAYMOVE);
-    if (addr == MAP_FAILED) { /* it had become several mappings, some of them watched: the kernel does not let such grow */
+    if (addr == MAP_FAILED) { /* it consists of several mappings, some of them tracked: the kernel does not extend those */
         unmap(block->addr, half, false);
         addr = map(NULL, block->bytes, RW, ANON, false);
         block->kind = BLOCK_MAP;

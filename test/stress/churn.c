@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * churn: messages whose buffers are never at rest. Each rank sends to its right neighbour from memory of every origin, which is
- * changed underneath, freed, and mapped anew at the same address between messages, while other threads hammer the address space
- * and fork. Every payload is checked: each word names its message, so that old pages are recognised as such. Exit code 1 when one
- * was wrong.
- *     churn [-s seconds] [-t message threads, 0: MPI_THREAD_FUNNELED] [-h hammer threads] [-r seed] [-m largest message]
- *           [-l userfaultfd's news come late] [-f no forks] [-w no raw system calls] [-d deafen the watch (see deaf.c)]
- *           [-b brk too: the allocator does not move the break]
+ * churn: messages whose buffers change constantly. Each rank sends to its right neighbour from memory of every origin, which is changed,
+ * freed and mapped again at the same address between messages, while other threads change the address space and fork. Every payload is
+ * verified: each word identifies its message, so that stale pages are recognised. Exit code 1 if one was wrong.
+ *    churn [-s seconds] [-t message threads, 0: MPI_THREAD_FUNNELED] [-h hammer threads] [-r seed] [-m largest message]
+ *          [-l delay userfaultfd's events] [-f no forks] [-w no raw system calls] [-d suppress userfaultfd's events (see deaf.c)]
+ *          [-b brk too: the allocator does not move the break]
  */
 #include "blocks.h"
 
@@ -21,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW 3   /* messages under way in one round */
-#define KEPT 5     /* blocks that a thread keeps for each side, used again and again */
+#define WINDOW 3   /* messages in flight in one round */
+#define KEPT 5     /* blocks that a thread keeps for each direction and reuses */
 #define THREADS_MAX 8
-#define REPORTS 3  /* wrong messages that are told in full */
+#define REPORTS 3  /* wrong messages reported in full */
 
 static struct {
     int seconds, threads, hammers;
@@ -47,8 +46,8 @@ static double now(void)
 typedef struct worker {
     int index;
     MPI_Comm comm;
-    uint64_t shared;    /* a generator that all ranks run alike */
-    uint32_t number;    /* of messages so far */
+    uint64_t shared;    /* a generator with the same draws on all ranks */
+    uint32_t number;    /* messages so far */
     block_yard yard;
     block out[KEPT], in[KEPT];
 } worker;
@@ -59,14 +58,14 @@ static uint32_t shared_random(worker *me, uint32_t below)
     return (uint32_t)((me->shared >> 33) % below);
 }
 
-/* -- payloads: each word says of which message it is, and where it stood -- */
+/* -- payloads: each word identifies its message and position -- */
 
 static uint64_t name_of(int sender, int thread, uint32_t number)
 {
     return (uint64_t)(sender + 1) << 56 | (uint64_t)thread << 48 | (uint64_t)number << 20;
 }
 
-/* Odd multiples, so that no word is 0 or looks like its neighbour's. */
+/* Odd multiples, so that no word is 0 or equals its neighbour. */
 static uint64_t word_of(uint64_t name, size_t at) { return (name + at) * 0x9e3779b97f4a7c15u; }
 
 static void fill(uint8_t *to, size_t bytes, uint64_t name)
@@ -80,7 +79,7 @@ static void fill(uint8_t *to, size_t bytes, uint64_t name)
         to[i] = (uint8_t)word_of(name, i);
 }
 
-/* The first wrong byte, or `bytes`. */
+/* Offset of the first wrong byte, or `bytes`. */
 static size_t first_wrong(const uint8_t *at, size_t bytes, uint64_t name)
 {
     size_t words = bytes / 8;
@@ -101,7 +100,7 @@ static void tell_wrong(const worker *me, const block *in, size_t bytes, uint32_t
     size_t left = 0;
     const char *act = in->last_act >= 0 ? block_acts[in->last_act].name : "nothing";
     memcpy(&found, in->addr + at, bytes - at < 8 ? bytes - at : 8);
-    name = found * 0xf1de83e19937733du; /* the multiplier's inverse: what word was it? */
+    name = found * 0xf1de83e19937733du; /* the multiplier's inverse: recovers the word's identity */
     for (size_t i = at; i < bytes; i++)
         left += in->addr[i] != 0xee;
     if (atomic_fetch_add(&wrong_messages, 1) >= REPORTS)
@@ -120,9 +119,9 @@ static void tell_wrong(const worker *me, const block *in, size_t bytes, uint32_t
     fprintf(stderr, "; received into %s, last: %s; %zu bytes from there on were written\n", block_kind_name(in->kind), act, left);
 }
 
-/* -- one round: a few messages each way -- */
+/* -- one round: a few messages in each direction -- */
 
-/* A block for the next message: as it is, stirred, or another one. Its contents are nobody's. */
+/* A block for the next message: unchanged, changed, or another one. Its contents are undefined. */
 static void prepare(worker *me, block *block, size_t bytes)
 {
     uint32_t choice = block_random(&me->yard, 10);
@@ -151,7 +150,7 @@ static size_t choose_bytes(worker *me)
     return kind == 0 ? 1 + shared_random(me, 20000) : 1 + shared_random(me, kind < 5 ? 300000 : (uint32_t)options.max);
 }
 
-/* Different blocks of the KEPT: no two messages of a round share one. */
+/* Different blocks of the KEPT: messages of a round share none. */
 static void choose_blocks(worker *me, uint32_t count, block *all, block **chosen)
 {
     uint32_t first = block_random(&me->yard, KEPT);
@@ -217,7 +216,7 @@ static void worker_open(worker *me, int index)
                     options.brk && options.threads == 0);
 }
 
-/* -- the whole -- */
+/* -- main -- */
 
 static void read_options(int argc, char **argv)
 {
@@ -239,7 +238,7 @@ static void read_options(int argc, char **argv)
         exit(2);
 }
 
-/* Large messages from memory that stays: whoever watches has started and tried itself after these. Then it may be deafened. */
+/* Large messages from unchanged memory: afterwards the memory monitor has started and tested itself, and its events may be suppressed. */
 static void warm_up(worker *me)
 {
     uint8_t *buffer = malloc(options.max), *other = malloc(options.max);
@@ -296,7 +295,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, wants, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (options.brk) { /* the break is ours alone: see block_break_moves */
+    if (options.brk) { /* the break belongs to this program: see block_break_moves */
         mallopt(M_MMAP_THRESHOLD, 1 << 17);
         mallopt(M_TRIM_THRESHOLD, INT_MAX);
         mallopt(M_TOP_PAD, 64 << 20);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * deaf: preloaded into churn, makes the registration cache believe that userfaultfd watches a mapping although it does not: from
- * weft_test_deafen on, registrations are said to have worked and never reach the kernel. The library's self-tests were passed
- * before.
- * So wrong data must come, and churn must see them: the proof that it can.
+ * deaf: preloaded into churn, suppresses userfaultfd: from weft_test_deafen on, registering a mapping reports success without reaching the
+ * kernel. The library's self-tests passed before. So stale data must occur, and churn must detect it.
  */
 #include <dlfcn.h>
 #include <linux/userfaultfd.h>

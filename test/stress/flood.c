@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flood [MESSAGES]: every rank leaves so many Isends of 8 bytes outstanding to rank 0, which sleeps, receives one message that was
- * sent behind them on another communicator, and then all from any source: in order, while its memory grows by less than 32 MB. Says
- * what an Isend took, what all took, and the growth. For any MPI; with FLOOD_GROWS=1 in the environment the growth is no failure.
+ * flood [MESSAGES]: every rank leaves that many Isends of 8 bytes outstanding to rank 0, which sleeps, receives one message sent behind
+ * them on another communicator, and then all from any source: in order, while its memory grows by less than 32 MB. Prints the time of an
+ * Isend, the time of all, and the growth. For any MPI; with FLOOD_GROWS=1 in the environment the growth is no failure.
  */
 #include "../mpi/check.h"
 
@@ -13,7 +13,7 @@ enum { TAG = 7, MAX_KB = 32 << 10 };
 static MPI_Comm other;
 static int rank, size, messages = 1000000;
 
-/* A line of /proc/self/status, KiB. */
+/* A value of /proc/self/status, KiB. */
 static long status_kb(const char *name)
 {
     char line[256];
@@ -33,7 +33,7 @@ static void flood(double *isend_ns)
     int64_t *values = malloc((size_t)messages * sizeof *values);
     MPI_Request *requests = malloc((size_t)messages * sizeof *requests);
     CHECK(values && requests);
-    for (int i = 0; i < messages; i++) /* touched before the clock runs */
+    for (int i = 0; i < messages; i++) /* touched before the measurement */
         values[i] = (int64_t)rank << 40 | i, requests[i] = MPI_REQUEST_NULL;
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hammer: threads that never call MPI and disturb those that do: they map, unmap, move, trim; unmap memory that was just sent
- * from while its owner already waits for its address; fork, spawn, call the shell. Invariant: what a thread maps it alone unmaps,
- * but for what was handed over.
+ * hammer: threads that do not call MPI and disturb those that do: they map, unmap, move, trim; unmap memory just sent from while its owner
+ * waits for its address; fork, spawn, call the shell. Invariant: a thread unmaps only what it mapped or what was handed over to it.
  */
 #include "blocks.h"
 
@@ -34,8 +33,8 @@ static atomic_bool stops;
 static bool uses_raw;
 static uint64_t first_seed;
 
-/* -- an address changes hands: one thread unmaps, the owner maps it anew as soon as it is free, also while the unmapping call has
- * not returned yet, and sends from it at once. One at a time. -- */
+/* -- hand-over of an address: one thread unmaps; the owner maps it again as soon as it is free, possibly before the unmapping call
+ * returns, and sends from it at once. One at a time. -- */
 
 static _Atomic bool race_taken;
 static _Atomic uint32_t race_given, race_unmapped;
@@ -62,7 +61,7 @@ bool block_race(block *block)
         atomic_fetch_add(&hammer_races, 1);
         if (atomic_load(&race_unmapped) != number)
             atomic_fetch_add(&hammer_overtaken, 1);
-    } else { /* somebody else was faster, or has taken a part of it */
+    } else { /* another mapping took all or a part of it */
         block->addr = mmap(NULL, block->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block->addr == MAP_FAILED)
             abort();
@@ -70,7 +69,7 @@ bool block_race(block *block)
     return true;
 }
 
-/* Unmaps; what stands there was sent from or into a moment ago. Only then may the next address change hands. */
+/* Unmaps memory that was sent from or received into a moment ago. Only then the next address may be handed over. */
 static void *unmapper(void *argument)
 {
     (void)argument;
@@ -89,7 +88,7 @@ static void *unmapper(void *argument)
     return NULL;
 }
 
-/* -- one that does a bit of everything with memory of its own -- */
+/* -- a thread that makes random changes to its own memory -- */
 
 static void *pounder(void *argument)
 {
@@ -129,7 +128,7 @@ static void wait_for(pid_t child)
         atomic_fetch_add(&hammer_child_errors, 1);
 }
 
-/* A child that lives a while: its parent's pages are shared with it until one of both writes. */
+/* A child that lives a while: its parent's pages are shared with it until either writes. */
 static void fork_one(uint32_t n)
 {
     pid_t child = fork();
@@ -172,7 +171,7 @@ static void *forker(void *argument)
     return NULL;
 }
 
-/* Whoever listens to userfaultfd sits in ppoll: it gets a CPU only when nobody else wants one, so its news come late. */
+/* The event thread of userfaultfd waits in ppoll: it gets the lowest priority, so its events are late. */
 uint32_t hammer_delay_listener(void)
 {
     struct sched_param none = {0};

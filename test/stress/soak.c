@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * soak: a job that does everything, for a while, and checks every payload; test/stress/soak starts it in many surroundings.
- *   soak -r SEED -s SECONDS -t THREADS -p FILE [-d DEED] [-x DEED] [-b wrong|hang]
- * -p: a file of 1024 bytes for each rank, into which it counts; -d: only this deed, -x: all but this one; -b: what rank 1 does wrong from
- * round 10 on.
+ * soak: a job that uses all operations for a while and verifies every payload; test/stress/soak starts it in many set-ups.
+ *   soak -r SEED -s SECONDS -t THREADS -p FILE [-d KIND] [-x KIND] [-b wrong|hang]
+ * -p: a file of 1024 bytes for each rank, for its counts; -d: only this kind of round, -x: all but this one; -b: fault of rank 1 from round
+ * 10 on.
  */
 #include "soak.h"
 
@@ -121,7 +121,7 @@ static void options_read(int argc, char **argv)
         exit(2);
 }
 
-/* Without -p, or where the file cannot be had, counts go nowhere. */
+/* Without -p, or if the file cannot be opened, counts are discarded. */
 static soak_rank *page_open(int rank)
 {
     _Static_assert(sizeof(soak_rank) <= SOAK_RANK_BYTES, "a rank's line");

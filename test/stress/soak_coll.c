@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * soak_coll: deeds of collectives: each operation, blocking, nonblocking (several under way, messages beside them) and persistent, with
- * results that are checked. Called by soak.c.
+ * soak_coll: rounds of collectives: each operation, blocking, nonblocking (several in flight, with messages) and persistent; results are
+ * verified. Called by soak.c.
  */
 #include "soak.h"
 
@@ -17,7 +17,7 @@ typedef struct coll {
 
 static int value_of(const coll *c, int rank, int at) { return (c->salt + rank * 31 + at * 7) % 100003; }
 
-/* What `at` of block `block` must be when it came from `rank`: the block's number counts where each pair has its own. */
+/* Expected value of `at` in block `block` from `rank`; the block's number counts where each pair has its own. */
 static int block_value(const coll *c, int rank, int block, int at) { return value_of(c, rank * 100 + block, at); }
 
 static void coll_open(soak *s, coll *c)
@@ -135,7 +135,7 @@ static void blocking(soak *s)
     }
 }
 
-/* Several under way, with messages among them, finished in any order. */
+/* Several in flight, with messages among them, completed in any order. */
 static void nonblocking(soak *s)
 {
     enum { MAX = 6 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * soak_p2p: deeds of messages between two: every mode, any source, probes, cancel, floods, self-sends, datatypes. Called by soak.c.
+ * soak_p2p: rounds of point-to-point messages: every mode, any source, probes, cancel, floods, self-sends, datatypes. Called by soak.c.
  */
 #include "soak.h"
 
@@ -51,7 +51,7 @@ static void check_message(soak *s, const void *buf, const MPI_Status *status, in
     soak_tick(s);
 }
 
-/* Sends in one of nine ways; a request that stays is returned. */
+/* Sends in one of nine ways; returns a request that remains. */
 static MPI_Request send_by(unsigned mode, const void *buf, int bytes, int to, int tag, MPI_Comm comm)
 {
     MPI_Request req = MPI_REQUEST_NULL;
@@ -71,7 +71,7 @@ static MPI_Request send_by(unsigned mode, const void *buf, int bytes, int to, in
     return req;
 }
 
-/* Each to the rank that stands `shift` after it, itself included; receives first, so that every mode is allowed. */
+/* Each to the rank at distance `shift`, itself included; receives first, so that every mode is allowed. */
 static void ring(soak *s)
 {
     enum { MAX = 12 };
@@ -101,7 +101,7 @@ static void ring(soak *s)
     for (int i = 0; i < count; i++)
         reqs[count + i] = send_by(mode, out[i], (int)bytes[i], to, s->tag, s->comm);
     memcpy(kept, reqs, sizeof kept);
-    if (mode > 5 || persistent) /* requests that stay: all at once, for the others ask how many are left */
+    if (mode > 5 || persistent) /* persistent requests: all at once, since the other calls count remaining ones */
         OK(MPI_Waitall(2 * count, reqs, statuses));
     else if (mode < 3)
         soak_finish(s, count, reqs, statuses);
@@ -118,7 +118,7 @@ static void ring(soak *s)
     }
 }
 
-/* The size of message `number` from `from`, as both sides know it. */
+/* Size of message `number` from `from`, known on both sides. */
 static size_t bytes_of(const soak *s, int from, int number)
 {
     uint64_t state = soak_seed(s, from, 0, number) * 0x9E3779B97F4A7C15ull + 1;
@@ -126,7 +126,7 @@ static size_t bytes_of(const soak *s, int from, int number)
     return soak_bytes(&state);
 }
 
-/* All send to one, which takes them from any source, with or without a look before. */
+/* All send to one, which receives from any source, with or without a probe before. */
 static void gather_any(soak *s)
 {
     int root = (int)soak_pick(s, (unsigned)s->size), each = 1 + (int)soak_pick(s, 12), way = (int)soak_pick(s, 4), any_tag = (int)soak_pick(s, 2);
@@ -166,11 +166,11 @@ static void gather_any(soak *s)
         for (int i = 0; i < each; i++)
             free(out[i]);
     }
-    if (any_tag) /* messages of the next round would be taken too */
+    if (any_tag) /* messages of the next round would match too */
         OK(MPI_Barrier(s->comm));
 }
 
-/* A receive that nothing matches; and one that a message may reach before it is cancelled. */
+/* A receive that nothing matches, and one that a message may match before it is cancelled. */
 static void cancel_receives(soak *s)
 {
     int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, flag = 0;
@@ -199,7 +199,7 @@ static void cancel_receives(soak *s)
     free(out);
 }
 
-/* A send that is cancelled, in time or not; its receiver is told by another message. */
+/* A cancelled send, in time or not; another message tells its receiver. */
 static void cancel_sends(soak *s)
 {
     int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, flag = 0, theirs = -1;
@@ -226,7 +226,7 @@ static void cancel_sends(soak *s)
     free(out);
 }
 
-/* More small messages than credit allows, to a receiver that does not look yet. */
+/* More small messages than credit, to a receiver that does not poll yet. */
 static void flood(soak *s)
 {
     int count = 300 << soak_pick(s, 5), all_to_one = (int)soak_pick(s, 2), root = (int)soak_pick(s, (unsigned)s->size);
@@ -257,7 +257,7 @@ static void flood(soak *s)
     free(out);
 }
 
-/* Both ways at once, between pairs. */
+/* In both directions at once, between pairs. */
 static void exchange(soak *s)
 {
     int partner = s->rank ^ 1, times = 1 + (int)soak_pick(s, 20), replace = (int)soak_pick(s, 2);
@@ -280,7 +280,7 @@ static void exchange(soak *s)
     free(out);
 }
 
-/* A rank with itself, and requests that are given away. */
+/* A rank with itself, and requests that are freed. */
 static void to_self(soak *s)
 {
     size_t bytes = bytes_of(s, s->rank, 0);
@@ -303,7 +303,7 @@ static void to_self(soak *s)
     free(out);
 }
 
-/* Strided to contiguous and back, and packed by hand. */
+/* Strided to contiguous and back, and MPI_Pack. */
 static void types(soak *s)
 {
     int blocks = 1 + (int)soak_pick(s, 4000), length = 1 + (int)soak_pick(s, 9), stride = length + (int)soak_pick(s, 5), pack = (int)soak_pick(s, 3);
