@@ -456,7 +456,7 @@ static int parse(options *o, int argc, char **argv, char *why, size_t why_bytes)
         } else if (!strcmp(name, "--most") && (o->most_iterations = strtol(value, &end, 10)) >= 1 && !*end && *value) {
             i++;
         } else {
-            snprintf(why, why_bytes, "\"%.100s%s%.100s\" is no option or has no good value; usage: cg [FILE.mtx[.gz] | --n GRID] "
+            snprintf(why, why_bytes, "\"%.100s%s%.100s\" is not an option or has an invalid value; usage: cg [FILE.mtx[.gz] | --n GRID] "
                      "[--even] [--tol X] [--most ITERATIONS]", name, *value ? " " : "", value);
             return -1;
         }

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     laps = argc > 1 ? strtol(argv[1], &end, 10) : 1000;
     if (*end || laps < 1 || laps > 100000000) {
         if (!rank) {
-            fprintf(stderr, "ring: laps are a number from 1 to 100000000, not \"%s\"\n", argv[1]);
+            fprintf(stderr, "ring: the number of laps must be from 1 to 100000000, not \"%s\"\n", argv[1]);
         }
         MPI_Finalize();
         return 2;
