@@ -40,7 +40,7 @@ typedef struct reader
     int symmetric, integer;
     long rows, promised; /* of the size line */
     entry *entries;
-    long count, room;
+    long count, capacity;
     char *why;
     size_t why_bytes;
 } reader;
@@ -227,14 +227,14 @@ static int read_sizes(reader *r)
 
 static int add_entry(reader *r, long row, long column, double value)
 {
-    if (r->count == r->room) {
-        long room = r->room ? 2 * r->room : 1024;
-        entry *more = realloc(r->entries, (size_t)room * sizeof *more);
+    if (r->count == r->capacity) {
+        long capacity = r->capacity ? 2 * r->capacity : 1024;
+        entry *more = realloc(r->entries, (size_t)capacity * sizeof *more);
         if (!more) {
-            return fail(r, r->line, "no memory for %ld entries", room);
+            return fail(r, r->line, "no memory for %ld entries", capacity);
         }
         r->entries = more;
-        r->room = room;
+        r->capacity = capacity;
     }
     r->entries[r->count++] = (entry){(int)row - 1, (int)column - 1, value, r->line};
     return 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 #
-# lib: what the scripts of test/build share. Sourced; gives $scratch (a folder that goes away), check and finish.
+# lib: shared by the scripts of test/build. Sourced; gives $scratch (a temporary folder), check and finish.
 # test/run sets WEFT_PREFIX, WEFT_TEST_SOURCE and WEFT_TEST_BUILD; by hand: from the build directory after make install.
 source=${WEFT_TEST_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=${WEFT_TEST_BUILD:-$PWD}
@@ -12,27 +12,27 @@ trap 'exit 1' INT TERM
 failed=0
 count=0
 
-# check WHAT COMMAND...: it must succeed. What it said is there for `says` until the next command.
+# check WHAT COMMAND...: the command must succeed. Its output is kept for `says` until the next command.
 check()
 {
     what=$1
     shift
     count=$((count + 1))
     case "$1 $2" in
-        says* | "refuse says") said=$scratch/.asked ;;
-        *) said=$scratch/.said ;;
+        says* | "refuse says") output=$scratch/.answer ;;
+        *) output=$scratch/.output ;;
     esac
-    if "$@" >"$said" 2>&1; then
+    if "$@" >"$output" 2>&1; then
         echo "ok      $what"
     else
         echo "FAILED  $what: $*"
-        tail -n 15 "$scratch/.said" | sed 's/^/        /'
+        tail -n 15 "$scratch/.output" | sed 's/^/        /'
         failed=$((failed + 1))
     fi
 }
 
 refuse() { ! "$@"; }
-says() { grep -q -e "$1" "$scratch/.said"; }
+says() { grep -q -e "$1" "$scratch/.output"; }
 finish() { echo "$count checks, $failed failed"; [ "$failed" = 0 ]; exit $?; }
 
 hello() # FILE

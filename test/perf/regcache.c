@@ -157,7 +157,7 @@ static void show_misses(size_t bytes)
 {
     static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",
                                              "of that: finding the mapping", "(by the text of /proc/self/maps)",
-                                             "munmap of it, told of by userfaultfd", "munmap of what nobody watches"};
+                                             "munmap of it, reported by userfaultfd", "munmap of untracked memory"};
     weft_memmon *watch = weft_memmon_get();
     weft_regcache *cache = open_cache();
     double best[PARTS];
@@ -200,7 +200,7 @@ static void show_misses(size_t bytes)
     weft_regcache_close(cache);
 }
 
-static void say(void *arg, const char *text) { (void)arg, printf("%s\n", text); }
+static void print_line(void *arg, const char *text) { (void)arg, printf("%s\n", text); }
 
 static void *sleep_on(void *arg)
 {
@@ -215,7 +215,7 @@ int main(void)
     double results[2];
 
     weft_knobs_load(true);
-    weft_memmon_describe(say, NULL);
+    weft_memmon_describe(print_line, NULL);
     show_hits("one thread in the process");
     show_tidies();
     show_misses(64 << 10);

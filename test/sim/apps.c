@@ -145,7 +145,7 @@ static int wild_take(const app_self *self, uint64_t name, uint32_t *seen, bool i
     APP_TRY(MPI_Recv(buf, capacity, MPI_BYTE, probed.MPI_SOURCE, probed.MPI_TAG, MPI_COMM_WORLD, &status));
     APP_TRY(MPI_Get_count(&status, MPI_BYTE, &count));
     if (is_probed && (count != capacity || status.MPI_SOURCE != probed.MPI_SOURCE || status.MPI_TAG != probed.MPI_TAG))
-        return app_fail(self, "wild: the probe told another message");
+        return app_fail(self, "wild: the probe reported another message");
     uint32_t *nth = &seen[2 * status.MPI_SOURCE + status.MPI_TAG];
     uint64_t this = wild_name(name, status.MPI_SOURCE, status.MPI_TAG, (*nth)++), state = this, bytes = app_draw_bytes(&state);
     if ((uint64_t)count != bytes || rig_wrong(buf, this, bytes) != bytes)
@@ -215,7 +215,7 @@ static int storm_end(app_self *self, MPI_Request *reqs, MPI_Status *statuses, in
             MPI_Status status;
             APP_TRY(MPI_Waitany(n, reqs, &index, &status));
             if (index < 0 || index >= n)
-                return app_fail(self, "storm: MPI_Waitany tells index %d of %d", index, n);
+                return app_fail(self, "storm: MPI_Waitany returned index %d of %d", index, n);
             statuses[index] = status;
         }
         return 0;

@@ -40,8 +40,8 @@ static int check(const rig *rig, const call *call, const int64_t *receive)
 
 static int one_call(rig *rig, const call *call)
 {
-    uint64_t room = call->count * (uint64_t)rig->size + 1;
-    int64_t *send = malloc(room * sizeof *send), *receive = malloc(room * sizeof *receive);
+    uint64_t capacity = call->count * (uint64_t)rig->size + 1;
+    int64_t *send = malloc(capacity * sizeof *send), *receive = malloc(capacity * sizeof *receive);
     question_fill(rig, &call->of, send, receive, call->count);
     int rc = perform(rig, call, send, receive);
     rc = rc ? rig_fail(rig, "%s failed: %s", names[call->of.kind], weft_fail_text(rc)) : check(rig, call, receive);

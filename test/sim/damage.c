@@ -22,7 +22,7 @@
 
 #define ROUNDS 24
 
-enum way { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
+enum mode { BLOCKING, NONBLOCKING, PERSISTENT, MODES };
 
 typedef struct call {
     question of;
@@ -57,12 +57,12 @@ static void call_close(call *call)
     free(call->receive);
 }
 
-static int perform(rig *rig, call *call, enum way way)
+static int perform(rig *rig, call *call, enum mode mode)
 {
     weft_coll args = question_args(&call->of, call->send, call->receive, call->mine);
     weft_req *req;
     int rc;
-    switch (way) {
+    switch (mode) {
     case BLOCKING:
         return weft_coll_run(&rig->team, call->of.kind, &args);
     case NONBLOCKING:
@@ -79,10 +79,10 @@ static int perform(rig *rig, call *call, enum way way)
     }
 }
 
-static void perform_hurt(rig *rig, damage *damage, call *call, enum way way)
+static void perform_damaged(rig *rig, damage *damage, call *call, enum mode mode)
 {
     fill(rig, call);
-    int rc = perform(rig, call, way);
+    int rc = perform(rig, call, mode);
     bool is_wrong = !is_right(rig, call);
     damage->calls++;
     damage->reported += rc != 0;
@@ -91,13 +91,13 @@ static void perform_hurt(rig *rig, damage *damage, call *call, enum way way)
     damage->untrue += rc && rc != WEFT_E_CORRUPT && !(damage->is_cut && (rc == WEFT_E_TRUNCATE || rc == WEFT_E_NOT_SAME));
 }
 
-static int perform_sound(rig *rig, call *call, enum way way)
+static int perform_reliable(rig *rig, call *call, enum mode mode)
 {
     fill(rig, call);
-    int rc = perform(rig, call, way);
+    int rc = perform(rig, call, mode);
     if (rc)
-        return rig_fail(rig, "kind %d, way %d failed after the damage: %s", (int)call->of.kind, (int)way, weft_fail_text(rc));
-    return is_right(rig, call) ? 0 : rig_fail(rig, "kind %d, way %d is wrong after the damage", (int)call->of.kind, (int)way);
+        return rig_fail(rig, "kind %d, mode %d failed after the damage: %s", (int)call->of.kind, (int)mode, weft_fail_text(rc));
+    return is_right(rig, call) ? 0 : rig_fail(rig, "kind %d, mode %d is wrong after the damage", (int)call->of.kind, (int)mode);
 }
 
 static uint64_t draw_count(const damage *damage, uint64_t *state)
@@ -153,15 +153,15 @@ static int greet_all(rig *rig)
 static void hurt_rounds(rig *rig, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
 {
     for (int round = 0; round < ROUNDS; round++) {
-        enum way way = (enum way)(rig_random(state) % WAYS);
+        enum mode mode = (enum mode)(rig_random(state) % MODES);
         call call = draw_call(rig, damage, state);
         call_open(rig, &call);
-        perform_hurt(rig, damage, &call, way);
-        if (way == PERSISTENT)
-            perform_hurt(rig, damage, &call, way);
+        perform_damaged(rig, damage, &call, mode);
+        if (mode == PERSISTENT)
+            perform_damaged(rig, damage, &call, mode);
         call_close(&call);
         if (!damage->is_cut)
-            perform_hurt(rig, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
+            perform_damaged(rig, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
     }
 }
 
@@ -183,8 +183,8 @@ static int program(int rank, void *arg)
     }
     hurt_rounds(&rig, damage, &state, kept);
     meet(&rig, damage);
-    for (int i = 0; i < WEFT_COLL_LAST * WAYS && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
-        rc = perform_sound(&rig, &kept[i % WEFT_COLL_LAST], (enum way)(i / WEFT_COLL_LAST));
+    for (int i = 0; i < WEFT_COLL_LAST * MODES && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
+        rc = perform_reliable(&rig, &kept[i % WEFT_COLL_LAST], (enum mode)(i / WEFT_COLL_LAST));
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
         call_close(&kept[kind]);
     rc = rc ? rc : damage->is_cut ? greet_all(&rig) : rig_barrier(&rig);
@@ -199,11 +199,11 @@ static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_p
 static int run(damage_program *what, bool is_cut, const char *profile, uint32_t ranks, uint64_t seed, damage *damage,
                weft_sim_report *report)
 {
-    static const char *const ways[] = {"copy", "get", "split", "put"};
+    static const char *const schemes[] = {"copy", "get", "split", "put"};
     weft_sim_config config = {.ranks = ranks, .ranks_per_node = seed % 3 ? 0 : 2, .seed = seed, .is_quiet = true, .report = report,
                               .step_limit = 3000000, .profile = strcmp(profile, "rough") ? weft_sim_profile_find(profile) : &rough};
     *damage = (struct damage){.seed = seed, .is_cut = is_cut};
-    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
+    setenv("WEFT_RNDV_SCHEME", schemes[seed % 4], 1);
     setenv("WEFT_CREDIT_KIB", seed % 3 ? "1024" : "16", 1);
     setenv("WEFT_CHECKSUM", !is_cut || seed % 2 ? "1" : "0", 1);
     setenv("WEFT_LOG", what == damage_stopping ? "warn" : "error", 1); /* each corrupted frame is logged as a warning */
@@ -285,19 +285,19 @@ static void stopping(void)
     char text[4000] = "";
     weft_sim_report report;
     damage one;
-    FILE *said = tmpfile();
+    FILE *output = tmpfile();
     int kept = rig_mute();
-    dup2(fileno(said), 2);
+    dup2(fileno(output), 2);
     int rc = run(damage_stopping, false, "calm", 3, 1, &one, &report);
     rig_unmute(kept);
-    rewind(said);
-    text[fread(text, 1, sizeof text - 1, said)] = 0;
-    fclose(said);
+    rewind(output);
+    text[fread(text, 1, sizeof text - 1, output)] = 0;
+    fclose(output);
     const char *word = "Collective calls on it are errors from now on", *first = strstr(text, word);
     CU_ASSERT(rc == 0 && one.reported == 2);
     CU_ASSERT(first && strstr(text, "MPI_Allreduce") && strstr(text, "rank 0 of 3") && !strstr(first + 1, word));
     if (rc || !first)
-        fprintf(stderr, "    %d, %s; said: %s\n", rc, report.text, text);
+        fprintf(stderr, "    %d, %s; output: %s\n", rc, report.text, text);
 }
 
 /* For too large requests the sanitizers abort by default; malloc returns NULL. */

@@ -81,19 +81,19 @@ static void fill(program *p, int kind)
 }
 
 /* Bcast, allreduce or allgather, called in one of three ways. */
-static int perform(program *p, int kind, int way)
+static int perform(program *p, int kind, int mode)
 {
     MPI_Request req = MPI_REQUEST_NULL;
     MPI_Comm world = MPI_COMM_WORLD;
     MPI_Info info = MPI_INFO_NULL;
     int code, n = p->count;
     fill(p, kind);
-    if (way == 0 && kind == 0)
+    if (mode == 0 && kind == 0)
         return MPI_Bcast(p->receive, n, MPI_INT64_T, p->root, world);
-    if (way == 0)
+    if (mode == 0)
         return kind == 1 ? MPI_Allreduce(p->send, p->receive, n, MPI_INT64_T, MPI_SUM, world)
                          : MPI_Allgather(p->send, n, MPI_INT64_T, p->receive, n, MPI_INT64_T, world);
-    if (way == 1)
+    if (mode == 1)
         code = kind == 0   ? MPI_Ibcast(p->receive, n, MPI_INT64_T, p->root, world, &req)
                : kind == 1 ? MPI_Iallreduce(p->send, p->receive, n, MPI_INT64_T, MPI_SUM, world, &req)
                            : MPI_Iallgather(p->send, n, MPI_INT64_T, p->receive, n, MPI_INT64_T, world, &req);
@@ -101,20 +101,20 @@ static int perform(program *p, int kind, int way)
         code = kind == 0   ? MPI_Bcast_init(p->receive, n, MPI_INT64_T, p->root, world, info, &req)
                : kind == 1 ? MPI_Allreduce_init(p->send, p->receive, n, MPI_INT64_T, MPI_SUM, world, info, &req)
                            : MPI_Allgather_init(p->send, n, MPI_INT64_T, p->receive, n, MPI_INT64_T, world, info, &req);
-    if (!code && way == 2)
+    if (!code && mode == 2)
         code = MPI_Start(&req);
     if (!code)
         code = MPI_Wait(&req, MPI_STATUS_IGNORE);
-    if (way == 2 && req != MPI_REQUEST_NULL && MPI_Request_free(&req))
+    if (mode == 2 && req != MPI_REQUEST_NULL && MPI_Request_free(&req))
         return MPI_ERR_INTERN;
     return code;
 }
 
-static void draw(program *p, int *kind, int *way)
+static void draw(program *p, int *kind, int *mode)
 {
     uint64_t *shared = &p->self.shared;
     *kind = (int)app_draw(shared, 3);
-    *way = (int)app_draw(shared, 3);
+    *mode = (int)app_draw(shared, 3);
     p->count = 1 + (int)app_draw(shared, app_draw(shared, 3) ? 20 : MAX - 1);
     p->root = (int)app_draw(shared, (uint64_t)p->self.size);
     p->salt = rig_random(shared) >> 24;
@@ -124,9 +124,9 @@ static void draw(program *p, int *kind, int *way)
 static void hurt_call(program *p)
 {
     damage *damage = p->damage;
-    int kind, way, code, class = MPI_SUCCESS, before = handled[p->self.rank];
-    draw(p, &kind, &way);
-    code = perform(p, kind, way);
+    int kind, mode, code, class = MPI_SUCCESS, before = handled[p->self.rank];
+    draw(p, &kind, &mode);
+    code = perform(p, kind, mode);
     bool is_wrong = !is_right(p, kind);
     MPI_Error_class(code, &class);
     damage->calls++;
@@ -138,10 +138,10 @@ static void hurt_call(program *p)
 
 static int sound_call(program *p, app_self *self)
 {
-    int kind, way;
-    draw(p, &kind, &way);
-    APP_TRY(perform(p, kind, way));
-    return is_right(p, kind) ? 0 : app_fail(self, "kind %d, way %d is wrong after the damage", kind, way);
+    int kind, mode;
+    draw(p, &kind, &mode);
+    APP_TRY(perform(p, kind, mode));
+    return is_right(p, kind) ? 0 : app_fail(self, "kind %d, mode %d is wrong after the damage", kind, mode);
 }
 
 /* No bit is flipped in the first call, in which the members agree on a node area. */

@@ -35,9 +35,9 @@ static app_program *find(const char *name)
 /* MPI_Init reads the environment, as for users. The seed, never a measured time, sets protocols, registration and checksums. */
 static void choose_knobs(uint64_t seed)
 {
-    static const char *const ways[] = {"copy", "get", "split", "put"};
+    static const char *const schemes[] = {"copy", "get", "split", "put"};
     static const char *const pins[] = {"sync", "pipeline", "async", "auto", "never"};
-    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
+    setenv("WEFT_RNDV_SCHEME", schemes[seed % 4], 1);
     setenv("WEFT_REGCACHE_MONITOR", seed % 8 == 6 ? "auto" : "none", 1); /* see sim.c */
     setenv("WEFT_CREDIT_KIB", seed % 3 == 0 ? "16" : "1024", 1);
     setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
@@ -123,7 +123,7 @@ static void death_ends_the_job(void)
         CU_ASSERT(!report.deadlocked);
         aborted += report.aborted;
     }
-    printf("\n    %u deaths, %u told by an abort", count, aborted);
+    printf("\n    %u deaths, %u reported by an abort", count, aborted);
     CU_ASSERT(aborted > 0);
 }
 

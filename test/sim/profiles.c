@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * manners: the simulator does what its profiles say. Ifaces alone, without the library: each fault is observed from both ends, and without
+ * profiles: the simulator does what its profiles say. Ifaces alone, without the library: each fault is observed from both ends, and without
  * the fault the same observation finds nothing. The runs of the whole library over these profiles depend on this.
  */
 #include <CUnit/Basic.h>
@@ -66,7 +66,7 @@ static void up_lost(void *owner, void *peer, int rc)
     me->lost++;
 }
 
-static void *up_greet(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *who)
 {
     (void)owner;
     (void)who;
@@ -75,7 +75,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
 
 static void net_open(const weft_sim_profile *profile, uint64_t seed)
 {
-    static const weft_iface_callbacks callbacks = {up_arrive, up_done, up_notified, up_lost, up_greet};
+    static const weft_iface_callbacks callbacks = {up_arrive, up_done, up_notified, up_lost, on_accept};
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pincost: cost of the first, second and third transfer from and into a buffer in each registration mode, in the virtual time of a
+ * regcost: cost of the first, second and third transfer from and into a buffer in each registration mode, in the virtual time of a
  * simulated device whose registrations, link and copies have a price (profile "priced"). A model, not a measurement: it compares modes for
  * known prices. The library's other work costs almost nothing in it, and the helper of mode async has its own CPU.
- *    pincost [PIN_NS PIN_PAGE_NS LINK_MB_PER_S COPY_MB_PER_S]
+ *    regcost [PIN_NS PIN_PAGE_NS LINK_MB_PER_S COPY_MB_PER_S]
  * As a test: verifies how the modes compare.
  */
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * legs: rendezvous in fragments with failures midway: rma becomes impossible between the pair when some fragments are exposed already; a
+ * rndv_frags: rendezvous in fragments with failures midway: rma becomes impossible between the pair when some fragments are exposed already; a
  * put fails while the sender still requests fragments. Both sides must end.
- *    legs        runs all; a deadlock is a failure
+ *    rndv_frags  runs all; a deadlock is a failure
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>

@@ -265,7 +265,7 @@ static int receive_probed(rig *rig, receive *one)
     one->buf[one->capacity] = 0x77;
     rc = weft_recv(rig->chan, one->src, one->tag, one->buf, one->capacity, rig_type(RIG_BYTE), &one->recv_info);
     if (!rc && (probed.source != one->recv_info.source || probed.tag != one->recv_info.tag || probed.bytes != one->recv_info.bytes))
-        rc = rig_fail(rig, "the probe told another message than the receive got");
+        rc = rig_fail(rig, "the probe reported another message than the receive");
     return rc;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * held: messages that an iface reads from the users' buffers (zcopy): they are not copied on their way out, eager or by rendezvous. A burst
+ * zcopy: messages that an iface reads from the users' buffers (zcopy): they are not copied on their way out, eager or by rendezvous. A burst
  * that runs out of credit uses credit returned meanwhile. The simulator verifies in every run over its profile `holding` that held bodies
  * do not change.
- *    held        runs all
+ *    zcopy       runs all
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>

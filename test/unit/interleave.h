@@ -4,8 +4,8 @@
  * Sequentially consistent. The code under test calls point, pause, sleep and wake where the kernel or another CPU could intervene. A
  * failing schedule is replayed by the same choices.
  */
-#ifndef TEST_UNIT_INTERLEAVE_H
-#define TEST_UNIT_INTERLEAVE_H
+#ifndef WEFT_TEST_UNIT_INTERLEAVE_H
+#define WEFT_TEST_UNIT_INTERLEAVE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * (interleave.h); system calls that sleep, wake, yield and read the clock are replaced. The lock is tested by test_lock: here another
  * thread may run before it is taken, and it sleeps without spinning.
  */
-#ifndef TEST_UNIT_LEADER_HOOKS_H
-#define TEST_UNIT_LEADER_HOOKS_H
+#ifndef WEFT_TEST_UNIT_LEADER_HOOKS_H
+#define WEFT_TEST_UNIT_LEADER_HOOKS_H
 
 #include <poll.h>
 #include <sched.h>

@@ -2,8 +2,8 @@
  *
  * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, and a second run of the same program with memhooks preloaded.
  */
-#ifndef WEFT_TEST_MEMMON_FIXTURE_H
-#define WEFT_TEST_MEMMON_FIXTURE_H
+#ifndef WEFT_TEST_UNIT_MEMMON_FIXTURE_H
+#define WEFT_TEST_UNIT_MEMMON_FIXTURE_H
 
 #include "mem/memmon_internal.h"
 

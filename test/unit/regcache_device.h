@@ -3,8 +3,8 @@
  * regcache_device: a device that only counts, and a memmon that tracks everything and reports nothing by itself, for tests of the
  * registration cache. `hold` and `touch` verify by CUnit that they got what they asked for.
  */
-#ifndef WEFT_TEST_REGCACHE_DEVICE_H
-#define WEFT_TEST_REGCACHE_DEVICE_H
+#ifndef WEFT_TEST_UNIT_REGCACHE_DEVICE_H
+#define WEFT_TEST_UNIT_REGCACHE_DEVICE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_doorbell: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with store
+ * test_sleep_order: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with store
  * buffers of a TSO machine; asleep on a futex, and on a socket (mem/wakeup_sock.c). Property: no endless sleep while a frame is unread.
  * Without any one rule of the protocol the search must find such an end, which shows that it can. weft_ring_announce_flags of the transport
  * itself decides who fences, for processes with and without membarrier.

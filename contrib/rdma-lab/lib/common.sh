@@ -64,12 +64,12 @@ has() { [ -e "$1" ] || command -v "$1" >/dev/null 2>&1 || missing="$missing $2";
 # download PACKAGE FOLDER: downloads the .deb by apt-get into the folder; it gets its name when complete.
 download()
 {
-    local into said
+    local into output
     command -v apt-get >/dev/null 2>&1 || cannot "no apt-get to download Debian's $1; copy its .deb into $2"
     into=$(mktemp -d "$2/.fetch.XXXXXX") || cannot "cannot write to $2"
-    if ! said=$(cd "$into" && apt-get download "$1" 2>&1); then
+    if ! output=$(cd "$into" && apt-get download "$1" 2>&1); then
         rm -rf "$into"
-        cannot "cannot download Debian's package $1: $(printf '%s\n' "$said" | grep '^E:' | head -n 1) (no package lists? apt-get update)"
+        cannot "cannot download Debian's package $1: $(printf '%s\n' "$output" | grep '^E:' | head -n 1) (no package lists? apt-get update)"
     fi
     mv -- "$into"/*.deb "$2"/
     rm -rf "$into"
