@@ -4,12 +4,13 @@
  */
 #include "core/wait_policy.h"
 
-#define YIELD_TRIAL_EVERY 256 /* failures between two trials of yielding while it does not help */
+#define YIELD_TRUSTED 1024    /* waits that yielding ended: a trial has not failed */
 #define YIELD_MAX_NS 1000000u /* cap of a sample: three long yields in a row count as dear, one in ten does not */
 #define WAKE_MAX_NS 600000u   /* cap of a sample: a single long wake-up changes nothing, five short ones outweigh all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
-const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true, .yield_limit = WEFT_WAIT_YIELDS_MAX};
+const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true,
+                                                              .yield_limit = WEFT_WAIT_YIELDS_MAX, .yield_trial_at = WEFT_WAIT_TRIAL_MIN};
 
 void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns)
 {
@@ -46,16 +47,23 @@ void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
     policy->yield_ns = learn(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
 }
 
+/* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap
+ * ones save. So a trial that fails makes trials rarer, and one dear yield ends a trial. */
 void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept)
 {
     if (!has_slept) {
         if (policy->yield_limit < WEFT_WAIT_YIELDS_MAX)
             policy->yield_limit = policy->yield_limit ? policy->yield_limit * 2 : 1;
+        if (++policy->yield_successes >= YIELD_TRUSTED)
+            policy->yield_trial_at = WEFT_WAIT_TRIAL_MIN;
         return;
     }
     policy->yield_limit /= 2;
-    if (++policy->yield_failures % YIELD_TRIAL_EVERY)
+    if (++policy->yield_sleeps < policy->yield_trial_at)
         return;
+    policy->yield_sleeps = policy->yield_successes = 0;
+    if (policy->yield_trial_at < WEFT_WAIT_TRIAL_MAX)
+        policy->yield_trial_at *= 4;
     policy->yield_limit = WEFT_WAIT_YIELDS_MAX / 8;
-    policy->yield_ns = 0;
+    policy->yield_ns = WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8;
 }

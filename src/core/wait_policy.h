@@ -12,6 +12,8 @@
 #define WEFT_WAIT_PREEMPTED_NS 200000u  /* longer intervals between clock reads mean that the thread was preempted */
 #define WEFT_WAIT_YIELDS_MAX 64         /* yields of one wait */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
+#define WEFT_WAIT_TRIAL_MIN 256         /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
+#define WEFT_WAIT_TRIAL_MAX 16384       /* ... up to this */
 #define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
 #define WEFT_WAIT_SPIN_NS 500000u       /* spin time with a CPU for each rank and fast wake-ups */
 #define WEFT_WAIT_SPIN_LOADED_NS 200000u /* spin time if wake-ups take WEFT_WAIT_WAKE_DEAR_NS or more */
@@ -24,7 +26,9 @@ typedef struct weft_wait_policy {
     /* measured averages: */
     uint64_t wake_ns;  /* duration of a wake-up, from the waker's time stamp to running; 0: none yet */
     uint64_t yield_ns; /* duration of a yield; 0: none yet */
-    uint32_t yield_limit, yield_failures; /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX; waits that slept after yielding, wraps */
+    uint32_t yield_limit;  /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX */
+    uint32_t yield_sleeps, yield_trial_at; /* waits that slept since the latest trial of yielding; at so many begins the next */
+    uint32_t yield_successes; /* waits that yielding ended since the latest trial */
 } weft_wait_policy;
 
 /* Initial policies: a CPU for each rank; ranks share CPUs. */

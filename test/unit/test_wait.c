@@ -182,6 +182,30 @@ static void dear_yields_end(void)
     CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
 }
 
+/* The waits of a rank that shares its CPU with busy loops, each yield `ns` long: how often it yields in so many waits. */
+static uint32_t yields_of(weft_wait_policy *policy, uint64_t ns, uint32_t waits)
+{
+    uint32_t all = 0, yields;
+    for (uint32_t i = 0; i < waits; i++) {
+        for (yields = 0; weft_wait_policy_may_yield(policy, yields) && yields < 2; yields++)
+            weft_wait_policy_yielded(policy, ns);
+        weft_wait_policy_yield_ended(policy, !yields || ns >= WEFT_WAIT_YIELD_DEAR_NS);
+        all += yields;
+    }
+    return all;
+}
+
+/* A dear yield costs what a thousand cheap ones save: trials that fail become rare, and are as frequent as before once yields helped. */
+static void failed_trials_become_rare(void)
+{
+    weft_wait_policy policy = weft_wait_policy_oversubscribed;
+    CU_ASSERT(yields_of(&policy, 2800000, 20000) <= 12);
+    CU_ASSERT(yields_of(&policy, 2800000, 4 * WEFT_WAIT_TRIAL_MAX) <= 8);
+    CU_ASSERT(yields_of(&policy, 2000, WEFT_WAIT_TRIAL_MAX + 2000) >= 1500); /* the load is gone */
+    yields_of(&policy, 2800000, 8);
+    CU_ASSERT(yields_of(&policy, 2000, 2 * WEFT_WAIT_TRIAL_MIN) > 0);
+}
+
 /* The cost of a wake-up is measured by the waker's stamp; an older stamp, or none, is not used. */
 static void wake_ups_are_measured(void)
 {
@@ -224,6 +248,7 @@ int main(void)
     CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
     CU_add_test(suite, "expensive yields end", dear_yields_end);
+    CU_add_test(suite, "failed trials of yielding become rare", failed_trials_become_rare);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
     CU_add_test(suite, "arrivals while not running are not lost wake-ups", nor_is_what_came_while_we_did_not_run);
