@@ -13,7 +13,7 @@
 extern const weft_iface_ops WEFT_MODULE_OPS;
 
 weft_knobs weft_knob; /* a copy: knobs do not change after modules are loaded */
-static const weft_services *house;
+static const weft_services *library;
 
 int weft_fail(int code, const char *format, ...)
 {
@@ -22,10 +22,10 @@ int weft_fail(int code, const char *format, ...)
     va_start(words, format);
     vsnprintf(text, sizeof text, format, words);
     va_end(words);
-    return house->fail(code, "%s", text);
+    return library->fail(code, "%s", text);
 }
 
-const char *weft_fail_text(int code) { return house->fail_text(code); }
+const char *weft_fail_text(int code) { return library->fail_text(code); }
 
 void weft_log(enum weft_log_level level, const char *format, ...)
 {
@@ -34,7 +34,7 @@ void weft_log(enum weft_log_level level, const char *format, ...)
     va_start(words, format);
     vsnprintf(text, sizeof text, format, words);
     va_end(words);
-    house->log(level, "%s", text);
+    library->log(level, "%s", text);
 }
 
 __attribute__((visibility("default"))) weft_module_entry weft_module;
@@ -45,7 +45,7 @@ const weft_iface_ops *weft_module(const weft_services *services, const char **wh
         *why = "is of another version than the library: install both anew";
         return NULL;
     }
-    house = services;
+    library = services;
     weft_knob = *services->knob;
     return &WEFT_MODULE_OPS;
 }
