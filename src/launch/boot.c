@@ -46,7 +46,7 @@ void weft_boot_begin(weft_boot *boot)
 
 /* True if the environment names a PMIx server of a namespace other than `ours` (NULL: of any): that of a launcher started below
  * Weft's mpirun. (Weft's mpirun removes PMI_FD and the like from its ranks' environment.) */
-static bool pmix_is_offered(const char *ours)
+static bool pmix_is_in_env(const char *ours)
 {
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
 
@@ -56,7 +56,7 @@ static bool pmix_is_offered(const char *ours)
 /* True if PMI_FD is the one that Weft's mpirun offers to programs of other MPIs. */
 static bool pmi_is_ours(void)
 {
-    const char *mark = getenv(WEFT_WORD_PMI_NAME), *fd = getenv("PMI_FD");
+    const char *mark = getenv(WEFT_BOOT_ENV_PMI_NAME), *fd = getenv("PMI_FD");
     unsigned long long inode;
     struct stat stat;
     int number, end = 0;
@@ -66,7 +66,7 @@ static bool pmi_is_ours(void)
     return fstat(number, &stat) || stat.st_ino == inode; /* a wrapper may have closed it */
 }
 
-static int refuse_alone(const char *seen, const char *instead)
+static int task_without_server(const char *seen, const char *instead)
 {
     return weft_fail(WEFT_E_OTHER,
                      "this process is one of several (%s), but it was given no server to ask (none of PMIX_NAMESPACE, PMI_FD and PMI_PORT "
@@ -77,42 +77,42 @@ static int refuse_alone(const char *seen, const char *instead)
 /* Servers of other launchers. An open PMI connection wins over a PMIx name: PMIx launchers close inherited descriptors, but a PMI
  * launcher below a PMIx one passes its environment on. If Weft's mpirun offers both, PMIx is preferred, as it has more data. An
  * unreachable PMI server is ignored in a job of one. */
-static int start_foreign(weft_boot **boot)
+static int start_by_env(weft_boot **boot)
 {
-    enum weft_pmi_offer offered = weft_pmi_offered();
+    enum weft_pmi_env env = weft_pmi_env_read();
     const char *size = getenv("PMI_SIZE"), *instead;
     char seen[256];
 
-    if (offered == WEFT_PMI_OPEN && !(pmi_is_ours() && pmix_is_offered(NULL)))
+    if (env == WEFT_PMI_ENV_OPEN && !(pmi_is_ours() && pmix_is_in_env(NULL)))
         return weft_boot_by_pmi(boot);
-    if (pmix_is_offered(NULL))
+    if (pmix_is_in_env(NULL))
         return weft_boot_by_pmix(boot);
-    if (offered == WEFT_PMI_NAMED && !(getenv("PMI_FD") && size && !strcmp(size, "1")))
+    if (env == WEFT_PMI_ENV_NAMED && !(getenv("PMI_FD") && size && !strcmp(size, "1")))
         return weft_boot_by_pmi(boot);
-    if (weft_task_env_seen(seen, sizeof(seen), &instead))
-        return refuse_alone(seen, instead);
-    return weft_boot_alone(boot);
+    if (weft_task_env_find(seen, sizeof(seen), &instead))
+        return task_without_server(seen, instead);
+    return weft_boot_singleton(boot);
 }
 
 int weft_boot_start(weft_boot **boot)
 {
-    const char *text = getenv(WEFT_WORD_NAME);
-    bool has_word = text && *text;
-    weft_boot_env word;
+    const char *text = getenv(WEFT_BOOT_ENV_NAME);
+    bool has_env = text && *text;
+    weft_boot_env env;
 
     *boot = NULL;
     if (weft_boot_hook && (*boot = weft_boot_hook()))
         return 0;
-    if (has_word) {
-        if (!weft_boot_env_parse(text, &word))
+    if (has_env) {
+        if (!weft_boot_env_parse(text, &env))
             return weft_fail(WEFT_E_OTHER,
                              "%s=%s is not a word of this version's mpirun: use mpirun and library of one version, or unset it",
-                             WEFT_WORD_NAME, text);
-        if (!pmix_is_offered(word.name) && (weft_pmi_offered() == WEFT_PMI_NONE || pmi_is_ours())) {
-            int rc = weft_boot_by_mpirun(&word, boot);
+                             WEFT_BOOT_ENV_NAME, text);
+        if (!pmix_is_in_env(env.name) && (weft_pmi_env_read() == WEFT_PMI_ENV_NONE || pmi_is_ours())) {
+            int rc = weft_boot_by_mpirun(&env, boot);
             /* a rank's child: the step named in the environment is its parent's */
-            return rc == WEFT_AGAIN ? weft_boot_alone(boot) : rc;
+            return rc == WEFT_AGAIN ? weft_boot_singleton(boot) : rc;
         }
     }
-    return start_foreign(boot);
+    return start_by_env(boot);
 }

@@ -6,14 +6,14 @@
 
 #include <stdio.h>
 
-int weft_boot_env_parse(const char *text, weft_boot_env *word)
+int weft_boot_env_parse(const char *text, weft_boot_env *env)
 {
     int version = 0, end = 0;
 
-    if (sscanf(text, "%d:%d:%u:%u:%u:%ld:%255[^:]%n", &version, &word->fd, &word->rank, &word->local, &word->app, &word->launcher,
-               word->name, &end) != 7)
+    if (sscanf(text, "%d:%d:%u:%u:%u:%ld:%255[^:]%n", &version, &env->fd, &env->rank, &env->local, &env->app, &env->launcher,
+               env->name, &end) != 7)
         return 0;
-    return version == WEFT_WORD_VERSION && text[end] == '\0' && word->fd >= 0;
+    return version == WEFT_BOOT_ENV_VERSION && text[end] == '\0' && env->fd >= 0;
 }
 
 uint64_t weft_boot_env_hash(const char *name)

@@ -10,13 +10,13 @@
 
 #include <stdint.h>
 
-#define WEFT_WORD_NAME "WEFT_BOOT"
+#define WEFT_BOOT_ENV_NAME "WEFT_BOOT"
 /* Set with PMI_FD by Weft's mpirun, for programs of other MPIs: "<descriptor>:<inode>" of that socket. Another launcher below has
  * another socket. */
-#define WEFT_WORD_PMI_NAME "WEFT_BOOT_PMI"
-#define WEFT_WORD_VERSION 2
-#define WEFT_WORD_JOB_AT 2048 /* offset of weft_boot_env_job in the segment's first page */
-#define WEFT_WORD_JOB_MAGIC 0x4a4f4221u
+#define WEFT_BOOT_ENV_PMI_NAME "WEFT_BOOT_PMI"
+#define WEFT_BOOT_ENV_VERSION 2
+#define WEFT_BOOT_ENV_JOB_AT 2048 /* offset of weft_boot_env_job in the segment's first page */
+#define WEFT_BOOT_ENV_JOB_MAGIC 0x4a4f4221u
 
 /* Written by mpirun before the first rank starts, constant afterwards. */
 typedef struct weft_boot_env_job {
@@ -34,7 +34,7 @@ typedef struct weft_boot_env {
 } weft_boot_env;
 
 /* Parses the variable's text. 0: not of this form or version. */
-int weft_boot_env_parse(const char *text, weft_boot_env *word);
+int weft_boot_env_parse(const char *text, weft_boot_env *env);
 /* Hash of a job's name, never 0 (FNV-1a). */
 uint64_t weft_boot_env_hash(const char *name);
 

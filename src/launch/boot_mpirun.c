@@ -20,29 +20,29 @@
 #include "launch/modex_cache.h"
 #include "mem/wakeup_sock.h"
 
-typedef struct child {
+typedef struct mpirun_rank {
     weft_boot boot;
     weft_segment own; /* always open, also if the knob `segment` hides it from the ifaces */
-    weft_modex_cache *far; /* mapped; NULL: all ranks are on this node */
-    uint64_t far_bytes;
+    weft_modex_cache *cache; /* mapped; NULL: all ranks are on this node */
+    uint64_t cache_bytes;
     uint64_t fences;  /* passed so far */
-} child;
+} mpirun_rank;
 
-static weft_rank_page *child_page(child *self)
+static weft_rank_page *mpirun_rank_page(mpirun_rank *self)
 {
     return weft_segment_rank(&self->own, self->boot.local_rank);
 }
 
-static void launcher_ring(child *self)
+static void launcher_wake(mpirun_rank *self)
 {
-    weft_wakeup_sock *sock = &self->far->wakeup;
+    weft_wakeup_sock *sock = &self->cache->wakeup;
 
     weft_wakeup_sock_send(sock, weft_wakeup_sock_name(sock));
 }
 
-static int child_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+static int mpirun_rank_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
 {
-    weft_rank_page *page = child_page((child *)boot);
+    weft_rank_page *page = mpirun_rank_page((mpirun_rank *)boot);
     size_t key_bytes = strlen(key) + 1;
     uint16_t length = (uint16_t)bytes;
 
@@ -58,19 +58,20 @@ static int child_put(weft_boot *boot, const char *key, const void *value, size_t
     return WEFT_OK;
 }
 
-static int child_commit(weft_boot *boot)
+static int mpirun_rank_commit(weft_boot *boot)
 {
-    weft_rank_page *page = child_page((child *)boot);
+    weft_rank_page *page = mpirun_rank_page((mpirun_rank *)boot);
 
-    atomic_store(&page->modex_ready, 1); /* seq_cst, before the load of `owed`: the launcher stores `owed`, then loads modex_ready */
+    /* seq_cst, before the load of `has_requests`: the launcher stores has_requests, then loads modex_ready */
+    atomic_store(&page->modex_ready, 1);
     syscall(SYS_futex, &page->modex_ready, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-    if (((child *)boot)->far && atomic_load(&((child *)boot)->far->owed))
-        launcher_ring((child *)boot);
+    if (((mpirun_rank *)boot)->cache && atomic_load(&((mpirun_rank *)boot)->cache->has_requests))
+        launcher_wake((mpirun_rank *)boot);
     return WEFT_OK;
 }
 
 /* Waits until the rank has committed: 0, or an error if it ended or is late. */
-static int wait_told(weft_rank_page *page, uint32_t rank)
+static int wait_committed(weft_rank_page *page, uint32_t rank)
 {
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
@@ -88,16 +89,16 @@ static int wait_told(weft_rank_page *page, uint32_t rank)
 }
 
 /* Waits until the launcher has fetched the modex data of a rank on another node; requested once for all ranks of this node. */
-static int wait_fetched(child *self, uint32_t rank)
+static int wait_fetched(mpirun_rank *self, uint32_t rank)
 {
-    _Atomic uint32_t *state = weft_modex_state(self->far, rank);
+    _Atomic uint32_t *state = weft_modex_state(self->cache, rank);
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
     uint32_t seen = atomic_load_explicit(state, memory_order_acquire);
 
     if (seen == WEFT_MODEX_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_MODEX_REQUESTED)) {
-        atomic_fetch_or(&weft_modex_requested(self->far)[rank / 64], (uint64_t)1 << rank % 64);
-        launcher_ring(self);
+        atomic_fetch_or(&weft_modex_requested(self->cache)[rank / 64], (uint64_t)1 << rank % 64);
+        launcher_wake(self);
     }
     while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_MODEX_READY) {
         if (seen == WEFT_MODEX_FAILED)
@@ -111,34 +112,34 @@ static int wait_fetched(child *self, uint32_t rank)
     return WEFT_OK;
 }
 
-static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+static int mpirun_rank_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
-    child *self = (child *)boot;
-    const char *told;
+    mpirun_rank *self = (mpirun_rank *)boot;
+    const char *modex;
     uint32_t modex_bytes;
     int rc;
 
-    /* boot->node_of may be that of WEFT_SPLIT_NODE; far->node_of is the launcher's */
-    if (!self->far || ((const uint32_t *)weft_modex_cache_at(self->far, self->far->node_of))[rank] == self->far->node) {
-        weft_rank_page *page = weft_segment_rank(&self->own, self->far ? boot->local_of[rank] : rank);
-        rc = wait_told(page, rank);
-        told = page->modex;
+    /* boot->node_of may be that of WEFT_SPLIT_NODE; cache->node_of is the launcher's */
+    if (!self->cache || ((const uint32_t *)weft_modex_cache_at(self->cache, self->cache->node_of))[rank] == self->cache->node) {
+        weft_rank_page *page = weft_segment_rank(&self->own, self->cache ? boot->local_of[rank] : rank);
+        rc = wait_committed(page, rank);
+        modex = page->modex;
         modex_bytes = rc ? 0 : page->modex_bytes;
     } else {
         rc = wait_fetched(self, rank);
-        told = weft_modex_entry_of(self->far, rank)->modex;
-        modex_bytes = rc ? 0 : weft_modex_entry_of(self->far, rank)->bytes;
+        modex = weft_modex_entry_of(self->cache, rank)->modex;
+        modex_bytes = rc ? 0 : weft_modex_entry_of(self->cache, rank)->bytes;
     }
     if (rc)
         return rc;
     for (uint32_t at = 0; at < modex_bytes;) {
-        size_t key_bytes = strlen(told + at) + 1;
+        size_t key_bytes = strlen(modex + at) + 1;
         uint16_t length;
-        memcpy(&length, told + at + key_bytes, sizeof(length));
-        if (strcmp(told + at, key) == 0) {
+        memcpy(&length, modex + at + key_bytes, sizeof(length));
+        if (strcmp(modex + at, key) == 0) {
             if (*bytes < length)
                 return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, there is room for %zu", key, rank, length, *bytes);
-            memcpy(value, told + at + key_bytes + sizeof(length), length);
+            memcpy(value, modex + at + key_bytes + sizeof(length), length);
             *bytes = length;
             return WEFT_OK;
         }
@@ -148,18 +149,18 @@ static int child_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
 }
 
 /* The rank with this node-local rank on this node, by the launcher's numbers. */
-static uint32_t rank_at(const child *self, uint32_t local)
+static uint32_t rank_at(const mpirun_rank *self, uint32_t local)
 {
-    const uint32_t *node_of = self->far ? weft_modex_cache_at(self->far, self->far->node_of) : NULL;
+    const uint32_t *node_of = self->cache ? weft_modex_cache_at(self->cache, self->cache->node_of) : NULL;
     uint32_t rank = local;
 
-    while (self->far && (node_of[rank] != self->far->node || self->boot.local_of[rank] != local))
+    while (self->cache && (node_of[rank] != self->cache->node || self->boot.local_of[rank] != local))
         rank++;
     return rank;
 }
 
 /* Lists up to eight ranks of this node that have not called MPI_Init. True: one of them is dead. */
-static bool missing_list(child *self, char *text, size_t room)
+static bool missing_list(mpirun_rank *self, char *text, size_t room)
 {
     bool is_dead = false;
     size_t used = 0;
@@ -180,26 +181,26 @@ static bool missing_list(child *self, char *text, size_t room)
     return is_dead;
 }
 
-/* The count of arrivals only grows: fence k is complete at k * local_size arrivals. With other nodes the launcher sets far->fenced
+/* The count of arrivals only grows: fence k is complete at k * local_size arrivals. With other nodes the launcher sets cache->fenced
  * once all nodes have arrived. */
-static int child_fence(weft_boot *boot)
+static int mpirun_rank_fence(weft_boot *boot)
 {
-    child *self = (child *)boot;
+    mpirun_rank *self = (mpirun_rank *)boot;
     _Atomic uint64_t *count = &self->own.hdr->fences[0];
-    uint64_t want = ++self->fences * boot->local_size, now;
+    uint64_t arrivals = ++self->fences * boot->local_size, now;
     uint64_t deadline = weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
     struct timespec nap = {.tv_nsec = 50000000};
     char missing[400];
-    uint64_t came = atomic_fetch_add_explicit(count, 1, memory_order_acq_rel) + 1;
-    if (self->far) {
-        if (came == want)
-            launcher_ring(self);
-        count = &self->far->fenced;
-        want = self->fences;
+    uint64_t arrived = atomic_fetch_add_explicit(count, 1, memory_order_acq_rel) + 1;
+    if (self->cache) {
+        if (arrived == arrivals)
+            launcher_wake(self);
+        count = &self->cache->fenced;
+        arrivals = self->fences;
     } else {
         syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     }
-    while ((now = atomic_load_explicit(count, memory_order_acquire)) < want) {
+    while ((now = atomic_load_explicit(count, memory_order_acquire)) < arrivals) {
         /* a futex on the low half, which changes with every arrival and comes first on little-endian machines only */
         syscall(SYS_futex, count, FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
         if (missing_list(self, missing, sizeof(missing)))
@@ -208,79 +209,79 @@ static int child_fence(weft_boot *boot)
             return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks still waits after %d s (WEFT_START_TIMEOUT_S): %s",
                              weft_knob.start_timeout_s,
                              *missing    ? missing
-                             : self->far ? "all of this host have called MPI_Init, not all of the job have come to the fence"
+                             : self->cache ? "all of this host have called MPI_Init, not all of the job have come to the fence"
                                          : "all have called MPI_Init, not all have come to the fence");
     }
     return WEFT_OK;
 }
 
-static void __attribute__((noreturn)) child_abort(weft_boot *boot, int code, const char *text)
+static void __attribute__((noreturn)) mpirun_rank_abort(weft_boot *boot, int code, const char *text)
 {
-    child *self = (child *)boot;
+    mpirun_rank *self = (mpirun_rank *)boot;
     /* an exit status has 8 bits: a failure must not become 0 */
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     weft_abort_text_print(&self->own, boot->local_rank, text);
-    atomic_store_explicit(&child_page(self)->exit_code, exit_code, memory_order_relaxed);
-    atomic_store_explicit(&child_page(self)->state, WEFT_RANK_ABORT, memory_order_release);
+    atomic_store_explicit(&mpirun_rank_page(self)->exit_code, exit_code, memory_order_relaxed);
+    atomic_store_explicit(&mpirun_rank_page(self)->state, WEFT_RANK_ABORT, memory_order_release);
     _exit(exit_code);
 }
 
-static void child_finalize(weft_boot *boot)
+static void mpirun_rank_finalize(weft_boot *boot)
 {
-    child *self = (child *)boot;
+    mpirun_rank *self = (mpirun_rank *)boot;
 
     if (!boot->has_failed)
-        atomic_store_explicit(&child_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
-    weft_segment_drop(self->far, self->far_bytes);
+        atomic_store_explicit(&mpirun_rank_page(self)->state, WEFT_RANK_FINAL, memory_order_release);
+    weft_segment_drop(self->cache, self->cache_bytes);
     weft_segment_close(&self->own);
     free(self);
 }
 
-static const weft_boot_ops child_ops = {
+static const weft_boot_ops mpirun_rank_ops = {
     .name = "mpirun",
-    .put = child_put,
-    .commit = child_commit,
-    .get = child_get,
-    .fence = child_fence,
-    .abort = child_abort,
-    .finalize = child_finalize,
+    .put = mpirun_rank_put,
+    .commit = mpirun_rank_commit,
+    .get = mpirun_rank_get,
+    .fence = mpirun_rank_fence,
+    .abort = mpirun_rank_abort,
+    .finalize = mpirun_rank_finalize,
 };
 
 /* Reads the job record. False: fd is not the segment of this job (it may have been closed and reused). */
-static int job_read(int fd, const weft_boot_env *word, weft_boot_env_job *job)
+static int job_read(int fd, const weft_boot_env *env, weft_boot_env_job *job)
 {
     weft_segment_hdr hdr;
     struct stat stat;
 
     if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || pread(fd, &hdr, sizeof(hdr), 0) != (ssize_t)sizeof(hdr) ||
-        hdr.magic != WEFT_SEGMENT_MAGIC || hdr.job != weft_boot_env_hash(word->name))
+        hdr.magic != WEFT_SEGMENT_MAGIC || hdr.job != weft_boot_env_hash(env->name))
         return 0;
-    return pread(fd, job, sizeof(*job), WEFT_WORD_JOB_AT) == (ssize_t)sizeof(*job) && job->magic == WEFT_WORD_JOB_MAGIC &&
-           job->version == WEFT_WORD_VERSION && !strcmp(job->name, word->name);
+    return pread(fd, job, sizeof(*job), WEFT_BOOT_ENV_JOB_AT) == (ssize_t)sizeof(*job) && job->magic == WEFT_BOOT_ENV_JOB_MAGIC &&
+           job->version == WEFT_BOOT_ENV_VERSION && !strcmp(job->name, env->name);
 }
 
 /* Opens the launcher's descriptor by /proc, if a wrapper (Python's subprocess, sudo) has closed the inherited one. */
-static int fd_from_launcher(const weft_boot_env *word, weft_boot_env_job *job)
+static int fd_from_launcher(const weft_boot_env *env, weft_boot_env_job *job)
 {
     char path[64];
 
-    snprintf(path, sizeof(path), "/proc/%ld/fd/%d", word->launcher, word->fd);
+    snprintf(path, sizeof(path), "/proc/%ld/fd/%d", env->launcher, env->fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd >= 0 && !job_read(fd, word, job)) {
+    if (fd >= 0 && !job_read(fd, env, job)) {
         close(fd);
         fd = -1;
     }
     return fd;
 }
 
-/* Claims the rank. WEFT_AGAIN: another process has it and the descriptor was not inherited, so this one is its child. */
-static int rank_take(child *self, const weft_boot_env *word, bool is_inherited)
+/* Claims the rank. WEFT_AGAIN: another process has it and the descriptor was not inherited, so this one is a child of it. */
+static int rank_claim(mpirun_rank *self, const weft_boot_env *env, bool is_inherited)
 {
-    weft_rank_page *page = weft_segment_rank(&self->own, word->local);
-    uint32_t nobody = 0;
+    weft_rank_page *page = weft_segment_rank(&self->own, env->local);
+    uint32_t pid = 0;
 
-    if (atomic_compare_exchange_strong(&page->pid, &nobody, (uint32_t)getpid())) {
+    if (atomic_compare_exchange_strong(&page->pid, &pid, (uint32_t)getpid())) {
         atomic_store_explicit(&page->state, WEFT_RANK_INIT, memory_order_release);
         return WEFT_OK;
     }
@@ -289,19 +290,19 @@ static int rank_take(child *self, const weft_boot_env *word, bool is_inherited)
     return weft_fail(WEFT_E_OTHER,
                      "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun "
                      "each rank can be one MPI program; to run this one alone, unset %s",
-                     nobody, word->rank, (long)getpid(), WEFT_WORD_NAME);
+                     pid, env->rank, (long)getpid(), WEFT_BOOT_ENV_NAME);
 }
 
-int weft_boot_segment_again(const weft_boot_env *word, weft_segment *segment)
+int weft_boot_segment_reopen(const weft_boot_env *env, weft_segment *segment)
 {
     weft_boot_env_job job;
-    bool is_inherited = job_read(word->fd, word, &job);
-    int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
+    bool is_inherited = job_read(env->fd, env, &job);
+    int fd = is_inherited ? env->fd : fd_from_launcher(env, &job);
 
     if (fd < 0 || weft_segment_open(fd, segment))
         return WEFT_AGAIN;
-    if (word->local < segment->hdr->ranks) {
-        uint32_t pid = atomic_load(&weft_segment_rank(segment, word->local)->pid);
+    if (env->local < segment->hdr->ranks) {
+        uint32_t pid = atomic_load(&weft_segment_rank(segment, env->local)->pid);
         if (pid == (uint32_t)getpid() || (!pid && is_inherited))
             return WEFT_OK;
     }
@@ -310,42 +311,42 @@ int weft_boot_segment_again(const weft_boot_env *word, weft_segment *segment)
 }
 
 /* Maps the launcher's modex_cache, if there are other nodes. */
-static int far_open(child *self, const weft_boot_env *word, uint32_t size)
+static int cache_open(mpirun_rank *self, const weft_boot_env *env, uint32_t size)
 {
     const weft_segment_hdr *hdr = self->own.hdr;
     void *view;
 
     if (!hdr->extra_bytes)
-        return hdr->ranks == size && word->local == word->rank ? WEFT_OK
+        return hdr->ranks == size && env->local == env->rank ? WEFT_OK
                                                                : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
     int rc = weft_segment_view(&self->own, hdr->extra, hdr->extra_bytes, &view);
     if (rc)
         return rc;
-    weft_modex_cache *far = view;
+    weft_modex_cache *cache = view;
     weft_boot *b = &self->boot;
-    self->far = far;
-    self->far_bytes = hdr->extra_bytes;
-    if (!weft_modex_cache_is_sound(far, self->far_bytes, size))
+    self->cache = cache;
+    self->cache_bytes = hdr->extra_bytes;
+    if (!weft_modex_cache_is_sound(cache, self->cache_bytes, size))
         return weft_fail(WEFT_E_OTHER, "the launcher's description of other hosts is not of this library's version");
-    b->node_of = weft_modex_cache_at(far, far->node_of);
-    b->local_of = weft_modex_cache_at(far, far->local_of);
-    b->node = far->node;
-    b->nodes = far->nodes;
-    if (b->node_of[word->rank] != b->node || b->local_of[word->rank] != word->local)
-        return weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u and places that rank elsewhere", word->rank);
+    b->node_of = weft_modex_cache_at(cache, cache->node_of);
+    b->local_of = weft_modex_cache_at(cache, cache->local_of);
+    b->node = cache->node;
+    b->nodes = cache->nodes;
+    if (b->node_of[env->rank] != b->node || b->local_of[env->rank] != env->local)
+        return weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u and places that rank elsewhere", env->rank);
     return WEFT_OK;
 }
 
-int weft_boot_by_mpirun(const weft_boot_env *word, weft_boot **boot)
+int weft_boot_by_mpirun(const weft_boot_env *env, weft_boot **boot)
 {
     weft_boot_env_job job;
-    bool is_inherited = job_read(word->fd, word, &job);
-    int fd = is_inherited ? word->fd : fd_from_launcher(word, &job);
+    bool is_inherited = job_read(env->fd, env, &job);
+    int fd = is_inherited ? env->fd : fd_from_launcher(env, &job);
     int rc;
 
     if (fd < 0)
         return WEFT_AGAIN; /* the job has ended, or is not accessible: the variable is stale */
-    child *self = calloc(1, sizeof(*self));
+    mpirun_rank *self = calloc(1, sizeof(*self));
     if (!self) {
         close(fd);
         return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
@@ -353,26 +354,26 @@ int weft_boot_by_mpirun(const weft_boot_env *word, weft_boot **boot)
     rc = weft_segment_open(fd, &self->own);
     if (rc)
         goto undo_new;
-    if (word->rank >= job.size || word->local >= self->own.hdr->ranks) {
-        rc = weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u of %u", word->rank, job.size);
+    if (env->rank >= job.size || env->local >= self->own.hdr->ranks) {
+        rc = weft_fail(WEFT_E_OTHER, "the launcher calls this process rank %u of %u", env->rank, job.size);
         goto undo_open;
     }
     weft_boot *b = &self->boot;
     b->nodes = 1;
-    rc = far_open(self, word, job.size);
+    rc = cache_open(self, env, job.size);
     if (!rc)
-        rc = rank_take(self, word, is_inherited);
+        rc = rank_claim(self, env, is_inherited);
     if (rc)
         goto undo_open;
-    b->ops = &child_ops;
+    b->ops = &mpirun_rank_ops;
     memcpy(b->job_name, job.name, sizeof(b->job_name));
     memcpy(b->host, job.host, sizeof(b->host));
     b->job = self->own.hdr->job;
-    b->rank = word->rank;
-    b->local_rank = word->local;
+    b->rank = env->rank;
+    b->local_rank = env->local;
     b->size = job.size;
     b->local_size = self->own.hdr->ranks;
-    b->app = word->app;
+    b->app = env->app;
     b->universe = job.universe;
     b->has_segment = weft_knob.segment != WEFT_SEGMENT_OFF;
     b->segment = b->has_segment ? self->own : (weft_segment){.fd = -1};
@@ -381,7 +382,7 @@ int weft_boot_by_mpirun(const weft_boot_env *word, weft_boot **boot)
     return WEFT_OK;
 
 undo_open:
-    weft_segment_drop(self->far, self->far_bytes);
+    weft_segment_drop(self->cache, self->cache_bytes);
     weft_segment_close(&self->own);
 undo_new:
     free(self);

@@ -24,46 +24,46 @@
 #include "launch/segment_fd.h"
 
 #define MAP_MAX 65536 /* characters of PMI_process_mapping; launchers omit a mapping that exceeds their value length */
-#define DRAIN_MS 1000
-#define PLACE_KEY "weft.place"
+#define STDERR_LIMIT_MS 1000
+#define NODE_KEY "weft.place"
 
-typedef struct tenant {
+typedef struct pmi_client {
     weft_boot boot;
     weft_pmi pmi;
     uint32_t *node_of, *local_of;
     uint32_t *locals; /* [local_size]: ranks of this node, ascending */
-} tenant;
+} pmi_client;
 
-static int tenant_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+static int pmi_client_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
 {
-    return weft_pmi_value_put(&((tenant *)boot)->pmi, key, value, bytes);
+    return weft_pmi_value_put(&((pmi_client *)boot)->pmi, key, value, bytes);
 }
 
-static int tenant_fence(weft_boot *boot)
+static int pmi_client_fence(weft_boot *boot)
 {
-    return weft_pmi_fence(&((tenant *)boot)->pmi);
+    return weft_pmi_fence(&((pmi_client *)boot)->pmi);
 }
 
-static int tenant_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+static int pmi_client_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
-    return weft_pmi_value_get(&((tenant *)boot)->pmi, rank, key, value, bytes);
+    return weft_pmi_value_get(&((pmi_client *)boot)->pmi, rank, key, value, bytes);
 }
 
-/* Waits up to DRAIN_MS until the launcher has read stderr: hydra kills the job at an abort request and may lose unread text. */
-static void stderr_drain(void)
+/* Waits up to STDERR_LIMIT_MS until the launcher has read stderr: hydra kills the job at an abort request and may lose unread text. */
+static void stderr_wait_read(void)
 {
     struct stat stat;
     int left = 0;
 
     if (fstat(STDERR_FILENO, &stat) || !S_ISFIFO(stat.st_mode))
         return;
-    for (int i = 0; i < DRAIN_MS && ioctl(STDERR_FILENO, FIONREAD, &left) == 0 && left; i++)
+    for (int i = 0; i < STDERR_LIMIT_MS && ioctl(STDERR_FILENO, FIONREAD, &left) == 0 && left; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static void __attribute__((noreturn)) tenant_abort(weft_boot *boot, int code, const char *text)
+static void __attribute__((noreturn)) pmi_client_abort(weft_boot *boot, int code, const char *text)
 {
-    tenant *self = (tenant *)boot;
+    pmi_client *self = (pmi_client *)boot;
     int exit_code = code & 0xff || !code ? code & 0xff : 1;
 
     if (boot->has_segment) {
@@ -72,41 +72,41 @@ static void __attribute__((noreturn)) tenant_abort(weft_boot *boot, int code, co
     } else if (text && *text) {
         weft_log_error("%s", text);
     }
-    stderr_drain();
+    stderr_wait_read();
     weft_pmi_abort(&self->pmi, exit_code, text);
     _exit(exit_code);
 }
 
-static void tenant_free(tenant *self, bool in_peace)
+static void pmi_client_free(pmi_client *self, bool is_orderly)
 {
     if (self->boot.has_segment)
         weft_segment_close(&self->boot.segment);
-    weft_pmi_close(&self->pmi, in_peace);
+    weft_pmi_close(&self->pmi, is_orderly);
     free(self->node_of);
     free(self->local_of);
     free(self->locals);
     free(self);
 }
 
-static void tenant_finalize(weft_boot *boot)
+static void pmi_client_finalize(weft_boot *boot)
 {
     if (boot->has_segment && !boot->has_failed)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_FINAL);
-    tenant_free((tenant *)boot, !boot->has_failed);
+    pmi_client_free((pmi_client *)boot, !boot->has_failed);
 }
 
-static const weft_boot_ops tenant_ops = {
+static const weft_boot_ops pmi_client_ops = {
     .name = "pmi",
-    .put = tenant_put,
-    .commit = tenant_fence,
-    .get = tenant_get,
-    .fence = tenant_fence,
-    .abort = tenant_abort,
-    .finalize = tenant_finalize,
+    .put = pmi_client_put,
+    .commit = pmi_client_fence,
+    .get = pmi_client_get,
+    .fence = pmi_client_fence,
+    .abort = pmi_client_abort,
+    .finalize = pmi_client_finalize,
 };
 
 /* A hash of host name and boot id: one machine's until it reboots; a container with its own host name has its own. */
-static uint64_t own_place(const char *host)
+static uint64_t node_hash(const char *host)
 {
     char text[320] = "", id[48] = "";
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -120,17 +120,17 @@ static uint64_t own_place(const char *host)
     return weft_boot_env_hash(text);
 }
 
-/* For launchers without a process mapping: all ranks exchange own_place(). */
-static int places_ask(tenant *self, uint64_t *place)
+/* For launchers without a process mapping: all ranks exchange node_hash(). */
+static int nodes_exchange(pmi_client *self, uint64_t *node_ids)
 {
-    uint64_t own = own_place(self->boot.host);
-    int rc = weft_pmi_value_put(&self->pmi, PLACE_KEY, &own, sizeof(own));
+    uint64_t own = node_hash(self->boot.host);
+    int rc = weft_pmi_value_put(&self->pmi, NODE_KEY, &own, sizeof(own));
 
     if (!rc)
         rc = weft_pmi_fence(&self->pmi);
     for (uint32_t r = 0; r < self->boot.size && !rc; r++) {
         size_t bytes = sizeof(own);
-        rc = weft_pmi_value_get(&self->pmi, r, PLACE_KEY, &place[r], &bytes);
+        rc = weft_pmi_value_get(&self->pmi, r, NODE_KEY, &node_ids[r], &bytes);
         if (!rc && bytes != sizeof(own))
             rc = weft_fail(WEFT_E_OTHER, "start-up: rank %u runs another version of this library", r);
     }
@@ -138,41 +138,41 @@ static int places_ask(tenant *self, uint64_t *place)
 }
 
 /* place[r]: a number for the node of rank r; equal numbers mean one node. */
-static int places_read(tenant *self, uint64_t *place)
+static int node_ids_read(pmi_client *self, uint64_t *node_ids)
 {
     char *map = malloc(MAP_MAX);
     int rc = map ? weft_pmi_job_get(&self->pmi, "PMI_process_mapping", map, MAP_MAX)
                  : weft_fail(WEFT_E_NOMEM, "no memory for the launcher's map of %u ranks", self->boot.size);
 
-    if (!rc && !weft_pmi_map_parse(map, self->boot.size, place)) {
+    if (!rc && !weft_pmi_map_parse(map, self->boot.size, node_ids)) {
         if (self->boot.rank == 0)
             weft_log_warn("the launcher's PMI_process_mapping \"%.100s\" is not understood: neighbours are found by their hosts' names",
                           map);
         rc = WEFT_E_UNSUPPORTED;
     }
     free(map);
-    return rc == WEFT_E_UNSUPPORTED ? places_ask(self, place) : rc;
+    return rc == WEFT_E_UNSUPPORTED ? nodes_exchange(self, node_ids) : rc;
 }
 
-static int nodes_read(tenant *self)
+static int nodes_read(pmi_client *self)
 {
     weft_boot *b = &self->boot;
-    uint64_t *place = calloc(b->size, sizeof(*place));
+    uint64_t *node_ids = calloc(b->size, sizeof(*node_ids));
     int rc = WEFT_OK;
 
     self->node_of = calloc(b->size, sizeof(*self->node_of));
     self->local_of = calloc(b->size, sizeof(*self->local_of));
     self->locals = calloc(b->size, sizeof(*self->locals));
-    if (!place || !self->node_of || !self->local_of || !self->locals)
+    if (!node_ids || !self->node_of || !self->local_of || !self->locals)
         rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
     else
-        rc = places_read(self, place);
+        rc = node_ids_read(self, node_ids);
     if (!rc) {
-        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
+        b->nodes = weft_pmi_map_count(node_ids, b->size, self->node_of, self->local_of);
         if (!b->nodes)
             rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
     }
-    free(place);
+    free(node_ids);
     if (rc)
         return rc;
     b->node = self->node_of[b->rank];
@@ -187,7 +187,7 @@ static int nodes_read(tenant *self)
     return WEFT_OK;
 }
 
-static int job_read(tenant *self)
+static int job_read(pmi_client *self)
 {
     weft_boot *b = &self->boot;
     const weft_pmi *pmi = &self->pmi;
@@ -204,13 +204,13 @@ static int job_read(tenant *self)
 
 /* The lowest rank of each node creates the segment and puts the socket's address; the others fetch the descriptor. All ranks of the job
  * take part in the fence, also a rank alone on its node. */
-static int segment_share(tenant *self)
+static int segment_share(pmi_client *self)
 {
     weft_boot *b = &self->boot;
     const char *dir = getenv("TMPDIR");
     weft_segment_fd offer;
     size_t bytes = sizeof(offer);
-    char who[64];
+    char peer[64];
     int fd = -1, rc = WEFT_OK;
 
     if (b->local_rank == 0)
@@ -219,15 +219,15 @@ static int segment_share(tenant *self)
         return rc;
     if (b->local_rank == 0 && b->local_size > 1) {
         fd = weft_segment_fd_open(dir && *dir && access(dir, W_OK) == 0 ? dir : "/tmp", 0, &offer);
-        rc = fd < 0 ? fd : weft_pmi_value_put(&self->pmi, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
+        rc = fd < 0 ? fd : weft_pmi_value_put(&self->pmi, WEFT_SEGMENT_FD_KEY, &offer, sizeof(offer));
     }
     if (!rc)
         rc = weft_pmi_fence(&self->pmi);
     if (!rc && b->local_rank) {
-        rc = weft_pmi_value_get(&self->pmi, self->locals[0], WEFT_HANDOUT_KEY, &offer, &bytes);
-        snprintf(who, sizeof(who), "rank %u", self->locals[0]);
+        rc = weft_pmi_value_get(&self->pmi, self->locals[0], WEFT_SEGMENT_FD_KEY, &offer, &bytes);
+        snprintf(peer, sizeof(peer), "rank %u", self->locals[0]);
         if (!rc)
-            rc = weft_segment_fd_fetch(&offer, bytes, 0, b->local_rank, who, &b->segment);
+            rc = weft_segment_fd_fetch(&offer, bytes, 0, b->local_rank, peer, &b->segment);
     } else if (!rc && fd >= 0) {
         rc = weft_segment_fd_serve(fd, &offer, &b->segment, self->locals, b->local_size);
     }
@@ -238,13 +238,13 @@ static int segment_share(tenant *self)
 
 int weft_boot_by_pmi(weft_boot **boot)
 {
-    tenant *self = calloc(1, sizeof(*self));
+    pmi_client *self = calloc(1, sizeof(*self));
     int rc;
 
     *boot = NULL;
     if (!self)
         return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
-    self->boot.ops = &tenant_ops;
+    self->boot.ops = &pmi_client_ops;
     self->boot.segment.fd = -1;
     rc = weft_pmi_open(&self->pmi);
     if (!rc)
@@ -254,7 +254,7 @@ int weft_boot_by_pmi(weft_boot **boot)
         self->boot.has_segment = self->boot.segment.hdr != NULL;
     }
     if (rc) {
-        tenant_free(self, false);
+        pmi_client_free(self, false);
         return rc;
     }
     weft_boot_begin(&self->boot);

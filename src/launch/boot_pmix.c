@@ -23,12 +23,12 @@
 #include "launch/boot_pmix_internal.h"
 #include "launch/segment_fd.h"
 
-#define LOOK_NAP_NS 20000000
-#define HANDOUT_WAIT_S 2 /* the socket was put before, or the server has answered too early */
-#define LAST_WORDS_S 5
+#define RETRY_NAP_NS 20000000
+#define SEGMENT_FD_WAIT_S 2 /* the socket was put before, or the server has answered too early */
+#define PRINT_LIMIT_S 5
 #define LOST_CONNECTION_OLD (-101) /* PMIX_ERR_LOST_CONNECTION_TO_SERVER, before version 4 */
 #define AT(call) offsetof(weft_pmix_calls, call)
-#define TOLD_KEY "weft.told" /* put last: marks that all keys of a rank are committed */
+#define COMMITTED_KEY "weft.told" /* put last: marks that all keys of a rank are committed */
 
 static int library_load(weft_pmix_client *self)
 {
@@ -64,13 +64,13 @@ static int library_load(weft_pmix_client *self)
     return WEFT_OK;
 }
 
-static int step_failed(const weft_pmix_client *self, const char *step, const char *who, pmix_status_t status)
+static int step_failed(const weft_pmix_client *self, const char *step, const char *peer, pmix_status_t status)
 {
     if (status == PMIX_ERR_TIMEOUT)
         return weft_fail(WEFT_E_TIMEOUT,
                          "start-up: %s still waits for %s after %d s (WEFT_START_TIMEOUT_S): has a process or its node ended?",
-                         step, who, weft_knob.start_timeout_s);
-    return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, who, self->pmix.error_string(status));
+                         step, peer, weft_knob.start_timeout_s);
+    return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, peer, self->pmix.error_string(status));
 }
 
 /* Watchdog for PMIx_Init, which has no timeout: prints an error and ends the process if the server is gone or hangs. */
@@ -126,24 +126,24 @@ static pmix_status_t init_watched(weft_pmix_client *self)
 /* The client whose server is monitored; NULL: none, or it is being finalized. (libpmix's callbacks have no user pointer.) */
 static weft_pmix_client *_Atomic watched;
 
-static _Atomic int late_code = 1; /* exit code by end_late() */
+static _Atomic int limit_code = 1; /* exit code by exit_after_limit() */
 
-static void *end_late(void *unused)
+static void *exit_after_limit(void *unused)
 {
     (void)unused;
-    nanosleep(&(struct timespec){.tv_sec = LAST_WORDS_S}, NULL);
-    _exit(atomic_load(&late_code));
+    nanosleep(&(struct timespec){.tv_sec = PRINT_LIMIT_S}, NULL);
+    _exit(atomic_load(&limit_code));
 }
 
-/* Ends the process, on libpmix's thread: nothing else would end this rank now. If printing blocks (stderr is not read), end_late() ends
- * the process. */
-static void __attribute__((noreturn)) end_lost(const weft_pmix_client *self)
+/* Ends the process, on libpmix's thread: nothing else would end this rank now. If printing blocks (stderr is not read),
+ * exit_after_limit() ends the process. */
+static void __attribute__((noreturn)) on_server_lost(const weft_pmix_client *self)
 {
     const weft_boot *b = &self->boot;
     char text[600];
     pthread_t thread;
 
-    bool is_timed = pthread_create(&thread, NULL, end_late, NULL) == 0; /* inherits libpmix's blocked signals */
+    bool is_timed = pthread_create(&thread, NULL, exit_after_limit, NULL) == 0; /* inherits libpmix's blocked signals */
     if (self->offer)
         unlink(self->offer->path);
     snprintf(text, sizeof(text),
@@ -165,7 +165,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 
     (void)id, (void)source, (void)info, (void)infos, (void)results, (void)result_count;
     if (self && (status == PMIX_ERR_LOST_CONNECTION || status == LOST_CONNECTION_OLD))
-        end_lost(self);
+        on_server_lost(self);
     if (done)
         done(PMIX_SUCCESS, NULL, 0, NULL, NULL, done_data);
 }
@@ -216,7 +216,7 @@ static int server_watch(weft_pmix_client *self)
                      "has ended or was killed", self->pmix.error_string(status));
 }
 
-static void server_leave(weft_pmix_client *self)
+static void server_disconnect(weft_pmix_client *self)
 {
     atomic_store(&watched, NULL);
     self->pmix.finalize(NULL, 0);
@@ -259,7 +259,7 @@ static int commit(weft_pmix_client *self)
 
 static int client_commit(weft_boot *boot)
 {
-    int rc = client_put(boot, TOLD_KEY, "", 1);
+    int rc = client_put(boot, COMMITTED_KEY, "", 1);
 
     return rc ? rc : commit((weft_pmix_client *)boot);
 }
@@ -272,23 +272,23 @@ static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const 
     pmix_status_t status = weft_pmix_value_get(self, rank, key, value);
 
     while (status == PMIX_ERR_NOT_FOUND && weft_clock_ns() < until) {
-        struct timespec nap = {.tv_nsec = LOOK_NAP_NS};
+        struct timespec nap = {.tv_nsec = RETRY_NAP_NS};
         nanosleep(&nap, NULL);
         status = weft_pmix_value_get(self, rank, key, value);
     }
     return status;
 }
 
-static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, void *bytes, size_t *count)
+static int value_copy(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, void *bytes, size_t *count)
 {
     pmix_value_t *value;
-    char who[64];
+    char peer[64];
     int rc = WEFT_OK;
 
     pmix_status_t status = put_value_get(self, rank, key, within_s, &value);
-    snprintf(who, sizeof(who), "rank %u for its key %.32s", rank, key);
+    snprintf(peer, sizeof(peer), "rank %u for its key %.32s", rank, key);
     if (status != PMIX_SUCCESS)
-        return step_failed(self, "PMIx_Get", who, status);
+        return step_failed(self, "PMIx_Get", peer, status);
     if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size > *count)
         rc = weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u does not fit %zu bytes", key, rank, *count);
     else
@@ -297,22 +297,22 @@ static int value_take(weft_pmix_client *self, uint32_t rank, const char *key, in
     return rc;
 }
 
-/* A missing key may still come: the get first waits for the owner's TOLD_KEY, after which missing is final. */
+/* A missing key may still come: the get first waits for the owner's COMMITTED_KEY, after which missing is final. */
 static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
-    char mark[1];
-    size_t mark_bytes = sizeof(mark);
+    char committed[1];
+    size_t committed_bytes = sizeof(committed);
 
     if (!self->modex_ready && !(self->modex_ready = calloc(boot->size, 1)))
         return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", boot->size);
     if (!self->modex_ready[rank]) {
-        int rc = value_take(self, rank, TOLD_KEY, weft_knob.start_timeout_s, mark, &mark_bytes);
+        int rc = value_copy(self, rank, COMMITTED_KEY, weft_knob.start_timeout_s, committed, &committed_bytes);
         if (rc)
             return rc;
         self->modex_ready[rank] = 1;
     }
-    return value_take(self, rank, key, 0, bytes, count);
+    return value_copy(self, rank, key, 0, bytes, count);
 }
 
 static int client_fence(weft_boot *boot)
@@ -336,8 +336,8 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
     atomic_store(&watched, NULL); /* the server may end before this rank does */
-    atomic_store(&late_code, exit_code); /* PMIx_Abort itself waits for the server without a limit */
-    pthread_create(&thread, NULL, end_late, NULL);
+    atomic_store(&limit_code, exit_code); /* PMIx_Abort itself waits for the server without a limit */
+    pthread_create(&thread, NULL, exit_after_limit, NULL);
     self->pmix.abort(exit_code, text ? text : "", NULL, 0);
     _exit(exit_code);
 }
@@ -359,7 +359,7 @@ static void client_finalize(weft_boot *boot)
 
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_FINAL);
-    server_leave(self);
+    server_disconnect(self);
     client_free(self);
 }
 
@@ -377,7 +377,7 @@ static const weft_boot_ops client_ops = {
 static int segment_share(weft_pmix_client *self)
 {
     weft_boot *b = &self->boot;
-    char dir[200], who[64];
+    char dir[200], peer[64];
     weft_segment_fd offer;
     size_t bytes = sizeof(offer);
     int rc;
@@ -385,9 +385,9 @@ static int segment_share(weft_pmix_client *self)
     if (b->local_size == 1)
         return weft_segment_make(1, b->job, 0, &b->segment);
     if (b->local_rank != 0) {
-        rc = value_take(self, self->locals[0], WEFT_HANDOUT_KEY, HANDOUT_WAIT_S, &offer, &bytes);
-        snprintf(who, sizeof(who), "rank %u", self->locals[0]);
-        return rc ? rc : weft_segment_fd_fetch(&offer, bytes, self->locals_hash, b->local_rank, who, &b->segment);
+        rc = value_copy(self, self->locals[0], WEFT_SEGMENT_FD_KEY, SEGMENT_FD_WAIT_S, &offer, &bytes);
+        snprintf(peer, sizeof(peer), "rank %u", self->locals[0]);
+        return rc ? rc : weft_segment_fd_fetch(&offer, bytes, self->locals_hash, b->local_rank, peer, &b->segment);
     }
     rc = weft_segment_make(b->local_size, b->job, 0, &b->segment);
     if (rc)
@@ -398,7 +398,7 @@ static int segment_share(weft_pmix_client *self)
     if (fd < 0)
         return fd;
     self->offer = &offer;
-    rc = client_put(b, WEFT_HANDOUT_KEY, &offer, sizeof(offer));
+    rc = client_put(b, WEFT_SEGMENT_FD_KEY, &offer, sizeof(offer));
     if (!rc)
         rc = commit(self);
     if (!rc)
@@ -432,7 +432,7 @@ int weft_boot_by_pmix(weft_boot **boot)
     return WEFT_OK;
 
 undo_open:
-    server_leave(self);
+    server_disconnect(self);
 undo_new:
     atomic_store(&watched, NULL);
     client_free(self);

@@ -34,7 +34,7 @@ typedef struct weft_pmix_client {
     uint32_t *node_of, *local_of;
     uint32_t *locals; /* [local_size]: world ranks of this node, ascending */
     uint64_t locals_hash; /* of that list; must be equal on all ranks of the node */
-    const struct weft_segment_fd *_Atomic offer; /* set while serving the segment: end_lost() unlinks its socket; NULL: none */
+    const struct weft_segment_fd *_Atomic offer; /* set while serving the segment: on_server_lost() unlinks its socket; NULL: none */
     unsigned char *modex_ready; /* [size]: 1: the rank has committed all keys; NULL: no key was read yet */
 } weft_pmix_client;
 

@@ -87,20 +87,20 @@ static int locals_parse(weft_pmix_client *self, const char *text, uint32_t *plac
 static int locals_check(weft_pmix_client *self, uint32_t place, const char *list)
 {
     weft_boot *b = &self->boot;
-    uint32_t told;
+    uint32_t listed;
 
     for (uint32_t i = 1; i < b->local_size; i++)
         if (self->locals[i] == self->locals[i - 1])
             return weft_fail(WEFT_E_OTHER, "the launcher names rank %u twice on this node (PMIX_LOCAL_PEERS \"%.100s\")", self->locals[i],
                              list);
-    if (number_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &told) && told != b->local_size)
+    if (number_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &listed) && listed != b->local_size)
         return weft_fail(WEFT_E_OTHER,
                          "the launcher contradicts itself: it says that %u ranks are on the node of rank %u (PMIX_LOCAL_SIZE), "
-                         "and lists \"%.100s\" (PMIX_LOCAL_PEERS)", told, b->rank, list);
-    if (number_get(self, b->rank, PMIX_LOCAL_RANK, &told) && told != b->local_rank && told != place)
+                         "and lists \"%.100s\" (PMIX_LOCAL_PEERS)", listed, b->rank, list);
+    if (number_get(self, b->rank, PMIX_LOCAL_RANK, &listed) && listed != b->local_rank && listed != place)
         return weft_fail(WEFT_E_OTHER,
                          "the launcher contradicts itself: it says that rank %u is number %u on its node (PMIX_LOCAL_RANK), and "
-                         "lists \"%.100s\" (PMIX_LOCAL_PEERS)", b->rank, told, list);
+                         "lists \"%.100s\" (PMIX_LOCAL_PEERS)", b->rank, listed, list);
     return WEFT_OK;
 }
 
@@ -140,8 +140,8 @@ static int locals_read(weft_pmix_client *self)
     return rc;
 }
 
-/* place[r] = 1 + index of its node in PMIx_Resolve_nodes: one call for each node. False: unsupported, or not each rank exactly once. */
-static bool places_resolve(weft_pmix_client *self, uint64_t *place)
+/* node_ids[r] = 1 + index of its node in PMIx_Resolve_nodes: one call for each node. False: unsupported, or not each rank exactly once. */
+static bool node_ids_resolve(weft_pmix_client *self, uint64_t *node_ids)
 {
     uint32_t size = self->boot.size, known = 0, node = 0;
     char *names = NULL, *save = NULL;
@@ -150,16 +150,16 @@ static bool places_resolve(weft_pmix_client *self, uint64_t *place)
     if (!self->pmix.resolve_nodes || !self->pmix.resolve_peers || self->pmix.resolve_nodes(self->me.nspace, &names) != PMIX_SUCCESS ||
         !names)
         return false;
-    memset(place, 0, size * sizeof(*place));
+    memset(node_ids, 0, size * sizeof(*node_ids));
     for (char *name = strtok_r(names, ",", &save); name && is_sound; name = strtok_r(NULL, ",", &save)) {
         pmix_proc_t *procs = NULL;
         size_t count = 0;
         is_sound = self->pmix.resolve_peers(name, self->me.nspace, &procs, &count) == PMIX_SUCCESS;
         node++;
         for (size_t i = 0; i < count && is_sound; i++, known++) {
-            is_sound = procs[i].rank < size && !place[procs[i].rank];
+            is_sound = procs[i].rank < size && !node_ids[procs[i].rank];
             if (is_sound)
-                place[procs[i].rank] = node;
+                node_ids[procs[i].rank] = node;
         }
         free(procs);
     }
@@ -167,34 +167,34 @@ static bool places_resolve(weft_pmix_client *self, uint64_t *place)
     return is_sound && known == size;
 }
 
-/* place[r] = PMIX_NODEID, which may number a pool wider than the job. */
-static bool numbers_read(weft_pmix_client *self, uint64_t *place)
+/* node_ids[r] = PMIX_NODEID, which may number a pool wider than the job. */
+static bool node_ids_read(weft_pmix_client *self, uint64_t *node_ids)
 {
     uint32_t node;
 
     for (uint32_t r = 0; r < self->boot.size; r++) {
         if (!number_get(self, r, PMIX_NODEID, &node) || node == UINT32_MAX)
             return false;
-        place[r] = node;
+        node_ids[r] = node;
     }
     return true;
 }
 
-/* place[r] = hash of PMIX_HOSTNAME: Slurm 22.05 has PMIX_NODEID for ranks of this node only, on every node, so all ranks come here. */
-static int hosts_read(weft_pmix_client *self, uint64_t *place)
+/* node_ids[r] = hash of PMIX_HOSTNAME: Slurm 22.05 has PMIX_NODEID for ranks of this node only, on every node, so all ranks come here. */
+static int node_ids_by_host(weft_pmix_client *self, uint64_t *node_ids)
 {
     char host[256];
 
     for (uint32_t r = 0; r < self->boot.size; r++) {
         if (!weft_pmix_text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
             return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
-        place[r] = weft_boot_env_hash(host);
+        node_ids[r] = weft_boot_env_hash(host);
     }
     return WEFT_OK;
 }
 
 /* Checks the list of this node's ranks against the nodes of all ranks. */
-static int neighbours_check(const weft_pmix_client *self)
+static int local_ranks_check(const weft_pmix_client *self)
 {
     const weft_boot *b = &self->boot;
     uint32_t next = 0;
@@ -221,23 +221,23 @@ static int nodes_read(weft_pmix_client *self)
         return WEFT_OK;
     self->node_of = calloc(b->size, sizeof(*self->node_of));
     self->local_of = calloc(b->size, sizeof(*self->local_of));
-    uint64_t *place = self->node_of && self->local_of ? calloc(b->size, sizeof(*place)) : NULL;
-    if (!place)
+    uint64_t *node_ids = self->node_of && self->local_of ? calloc(b->size, sizeof(*node_ids)) : NULL;
+    if (!node_ids)
         return weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
-    if (!places_resolve(self, place) && !numbers_read(self, place))
-        rc = hosts_read(self, place);
+    if (!node_ids_resolve(self, node_ids) && !node_ids_read(self, node_ids))
+        rc = node_ids_by_host(self, node_ids);
     if (!rc) {
-        b->nodes = weft_pmi_map_count(place, b->size, self->node_of, self->local_of);
+        b->nodes = weft_pmi_map_count(node_ids, b->size, self->node_of, self->local_of);
         if (!b->nodes)
             rc = weft_fail(WEFT_E_NOMEM, "no memory for the map of %u ranks", b->size);
     }
-    free(place);
+    free(node_ids);
     if (rc)
         return rc;
     b->node = self->node_of[b->rank];
     b->node_of = self->node_of;
     b->local_of = self->local_of;
-    return neighbours_check(self);
+    return local_ranks_check(self);
 }
 
 int weft_pmix_job_read(weft_pmix_client *self)

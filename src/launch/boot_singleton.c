@@ -20,14 +20,14 @@ typedef struct pair {
     unsigned char value[];
 } pair;
 
-typedef struct alone {
+typedef struct singleton {
     weft_boot boot;
     pair *pairs; /* keys that were put; only this rank reads them */
-} alone;
+} singleton;
 
-static int alone_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
+static int singleton_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
 {
-    alone *self = (alone *)boot;
+    singleton *self = (singleton *)boot;
     pair *item = malloc(sizeof(*item) + bytes + strlen(key) + 1);
 
     if (!item)
@@ -41,17 +41,17 @@ static int alone_put(weft_boot *boot, const char *key, const void *value, size_t
     return WEFT_OK;
 }
 
-static int alone_commit(weft_boot *boot)
+static int singleton_commit(weft_boot *boot)
 {
     (void)boot;
     return WEFT_OK;
 }
 
-static int alone_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
+static int singleton_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
     if (rank != 0)
         return weft_fail(WEFT_E_RANK, "key %s of rank %u was asked for in a job of one", key, rank);
-    for (pair *item = ((alone *)boot)->pairs; item; item = item->next) {
+    for (pair *item = ((singleton *)boot)->pairs; item; item = item->next) {
         if (strcmp(item->key, key))
             continue;
         if (item->bytes > *bytes)
@@ -63,7 +63,7 @@ static int alone_get(weft_boot *boot, uint32_t rank, const char *key, void *valu
     return weft_fail(WEFT_E_ARG, "nobody has put the key %s", key);
 }
 
-static void __attribute__((noreturn)) alone_abort(weft_boot *boot, int code, const char *text)
+static void __attribute__((noreturn)) singleton_abort(weft_boot *boot, int code, const char *text)
 {
     (void)boot;
     if (text && *text)
@@ -71,9 +71,9 @@ static void __attribute__((noreturn)) alone_abort(weft_boot *boot, int code, con
     _exit(code & 0xff || !code ? code & 0xff : 1);
 }
 
-static void alone_finalize(weft_boot *boot)
+static void singleton_finalize(weft_boot *boot)
 {
-    alone *self = (alone *)boot;
+    singleton *self = (singleton *)boot;
 
     for (pair *item = self->pairs, *next; item; item = next) {
         next = item->next;
@@ -84,24 +84,24 @@ static void alone_finalize(weft_boot *boot)
     free(self);
 }
 
-static const weft_boot_ops alone_ops = {
+static const weft_boot_ops singleton_ops = {
     .name = "singleton",
-    .put = alone_put,
-    .commit = alone_commit,
-    .get = alone_get,
-    .fence = alone_commit,
-    .abort = alone_abort,
-    .finalize = alone_finalize,
+    .put = singleton_put,
+    .commit = singleton_commit,
+    .get = singleton_get,
+    .fence = singleton_commit,
+    .abort = singleton_abort,
+    .finalize = singleton_finalize,
 };
 
-int weft_boot_alone(weft_boot **boot)
+int weft_boot_singleton(weft_boot **boot)
 {
-    alone *self = calloc(1, sizeof(*self));
+    singleton *self = calloc(1, sizeof(*self));
 
     if (!self)
         return weft_fail(WEFT_E_NOMEM, "no memory for the description of the job");
     weft_boot *b = &self->boot;
-    b->ops = &alone_ops;
+    b->ops = &singleton_ops;
     weft_boot_host(b->host, sizeof(b->host));
     snprintf(b->job_name, sizeof(b->job_name), "weft-%.128s-%ld-%llx", b->host, (long)getpid(),
              (unsigned long long)weft_clock_ns());

@@ -6,22 +6,22 @@
 
 #include <string.h>
 
-static void lay_out(weft_modex_cache *far, uint32_t size)
+static void lay_out(weft_modex_cache *cache, uint32_t size)
 {
-    far->size = size;
-    far->node_of = weft_round_up(sizeof(*far), WEFT_LINE);
-    far->local_of = far->node_of + (uint64_t)size * sizeof(uint32_t);
-    far->states = far->local_of + (uint64_t)size * sizeof(uint32_t);
-    far->wanted = weft_round_up(far->states + (uint64_t)size * sizeof(uint32_t), sizeof(uint64_t));
-    far->cards = weft_round_up(far->wanted + ((uint64_t)size + 63) / 64 * sizeof(uint64_t), WEFT_PAGE);
+    cache->size = size;
+    cache->node_of = weft_round_up(sizeof(*cache), WEFT_LINE);
+    cache->local_of = cache->node_of + (uint64_t)size * sizeof(uint32_t);
+    cache->states = cache->local_of + (uint64_t)size * sizeof(uint32_t);
+    cache->requested = weft_round_up(cache->states + (uint64_t)size * sizeof(uint32_t), sizeof(uint64_t));
+    cache->entries = weft_round_up(cache->requested + ((uint64_t)size + 63) / 64 * sizeof(uint64_t), WEFT_PAGE);
 }
 
 uint64_t weft_modex_cache_front_bytes(uint32_t size)
 {
-    weft_modex_cache far;
+    weft_modex_cache cache;
 
-    lay_out(&far, size);
-    return far.cards;
+    lay_out(&cache, size);
+    return cache.entries;
 }
 
 uint64_t weft_modex_cache_bytes(uint32_t size)
@@ -29,22 +29,23 @@ uint64_t weft_modex_cache_bytes(uint32_t size)
     return weft_modex_cache_front_bytes(size) + (uint64_t)size * WEFT_PAGE;
 }
 
-void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
+void weft_modex_cache_make(weft_modex_cache *cache, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
                            const uint32_t *local_of)
 {
-    far->magic = WEFT_MODEX_MAGIC;
-    far->nodes = nodes;
-    far->node = node;
-    lay_out(far, size);
-    memcpy(weft_modex_cache_at(far, far->node_of), node_of, size * sizeof(*node_of));
-    memcpy(weft_modex_cache_at(far, far->local_of), local_of, size * sizeof(*local_of));
+    cache->magic = WEFT_MODEX_MAGIC;
+    cache->nodes = nodes;
+    cache->node = node;
+    lay_out(cache, size);
+    memcpy(weft_modex_cache_at(cache, cache->node_of), node_of, size * sizeof(*node_of));
+    memcpy(weft_modex_cache_at(cache, cache->local_of), local_of, size * sizeof(*local_of));
 }
 
-bool weft_modex_cache_is_sound(const weft_modex_cache *far, uint64_t bytes, uint32_t size)
+bool weft_modex_cache_is_sound(const weft_modex_cache *cache, uint64_t bytes, uint32_t size)
 {
-    weft_modex_cache want;
+    weft_modex_cache expected;
 
-    lay_out(&want, size);
-    return bytes >= weft_modex_cache_bytes(size) && far->magic == WEFT_MODEX_MAGIC && far->size == size && far->node_of == want.node_of &&
-           far->local_of == want.local_of && far->states == want.states && far->wanted == want.wanted && far->cards == want.cards;
+    lay_out(&expected, size);
+    return bytes >= weft_modex_cache_bytes(size) && cache->magic == WEFT_MODEX_MAGIC && cache->size == size &&
+           cache->node_of == expected.node_of && cache->local_of == expected.local_of && cache->states == expected.states &&
+           cache->requested == expected.requested && cache->entries == expected.entries;
 }

@@ -2,7 +2,7 @@
  *
  * modex_cache: node map of the job and the modex data of ranks on other nodes that were requested here; the segment's `extra` part.
  * Written by the launcher's process on the node (mpirun or its daemon). A rank that needs an entry sets its state to REQUESTED and its
- * bit in `wanted`, and wakes the launcher by `wakeup`. All zero but the hdr and the node map is a valid initial state.
+ * bit in `requested`, and wakes the launcher by `wakeup`. All zero but the hdr and the node map is a valid initial state.
  * Layout: hdr | node of each rank | its node-local rank | state of each entry | bits of requested entries | one page per entry.
  */
 #ifndef WEFT_LAUNCH_MODEX_CACHE_H
@@ -27,8 +27,8 @@ enum weft_modex_state {
 typedef struct weft_modex_cache {
     uint32_t magic, size, nodes, node; /* size: ranks of the job; node: index of this node */
     _Atomic uint64_t fenced; /* fences completed by the whole job; a futex on its low half */
-    _Atomic uint32_t owed;   /* not 0: another node waits for data of a rank here; a commit must then wake the launcher */
-    uint64_t node_of, local_of, states, wanted, cards; /* offsets from the start of this struct */
+    _Atomic uint32_t has_requests; /* not 0: another node waits for data of a rank here; a commit must then wake the launcher */
+    uint64_t node_of, local_of, states, requested, entries; /* offsets from the start of this struct */
     _Alignas(WEFT_LINE) weft_wakeup_sock wakeup; /* of the launcher */
 } weft_modex_cache;
 
@@ -43,30 +43,30 @@ _Static_assert(sizeof(weft_modex_entry) <= WEFT_PAGE, "one page per address");
 uint64_t weft_modex_cache_bytes(uint32_t size);
 uint64_t weft_modex_cache_front_bytes(uint32_t size);
 /* Launcher: writes hdr and node map to a zeroed view of the segment's `extra` part. */
-void weft_modex_cache_make(weft_modex_cache *far, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
+void weft_modex_cache_make(weft_modex_cache *cache, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
                            const uint32_t *local_of);
 /* True if a view of `bytes` holds a modex_cache for `size` ranks. */
-bool weft_modex_cache_is_sound(const weft_modex_cache *far, uint64_t bytes, uint32_t size);
+bool weft_modex_cache_is_sound(const weft_modex_cache *cache, uint64_t bytes, uint32_t size);
 
-static inline void *weft_modex_cache_at(const weft_modex_cache *far, uint64_t offset)
+static inline void *weft_modex_cache_at(const weft_modex_cache *cache, uint64_t offset)
 {
-    return (char *)far + offset;
+    return (char *)cache + offset;
 }
 
-static inline _Atomic uint32_t *weft_modex_state(const weft_modex_cache *far, uint32_t rank)
+static inline _Atomic uint32_t *weft_modex_state(const weft_modex_cache *cache, uint32_t rank)
 {
-    return (_Atomic uint32_t *)weft_modex_cache_at(far, far->states) + rank;
+    return (_Atomic uint32_t *)weft_modex_cache_at(cache, cache->states) + rank;
 }
 
 /* Bitmap of requested ranks: bit r % 64 of word r / 64. */
-static inline _Atomic uint64_t *weft_modex_requested(const weft_modex_cache *far)
+static inline _Atomic uint64_t *weft_modex_requested(const weft_modex_cache *cache)
 {
-    return weft_modex_cache_at(far, far->wanted);
+    return weft_modex_cache_at(cache, cache->requested);
 }
 
-static inline weft_modex_entry *weft_modex_entry_of(const weft_modex_cache *far, uint32_t rank)
+static inline weft_modex_entry *weft_modex_entry_of(const weft_modex_cache *cache, uint32_t rank)
 {
-    return weft_modex_cache_at(far, far->cards + (uint64_t)rank * WEFT_PAGE);
+    return weft_modex_cache_at(cache, cache->entries + (uint64_t)rank * WEFT_PAGE);
 }
 
 #endif

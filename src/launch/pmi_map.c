@@ -10,10 +10,10 @@
 
 #define PREFIX "(vector,"
 
-typedef struct spot {
-    uint64_t place;
+typedef struct rank_node {
+    uint64_t node_id;
     uint32_t rank;
-} spot;
+} rank_node;
 
 /* Parses "(a,b,c)"; returns the text behind it. NULL: not of this form. */
 static const char *block_read(const char *text, uint32_t numbers[3])
@@ -33,7 +33,7 @@ static const char *block_read(const char *text, uint32_t numbers[3])
 }
 
 /* Places ranks from *next on, through all blocks once. False: not of this form. */
-static bool blocks_place(const char *text, uint32_t size, uint64_t *place, uint32_t *next)
+static bool blocks_place(const char *text, uint32_t size, uint64_t *node_ids, uint32_t *next)
 {
     uint32_t block[3];
 
@@ -43,7 +43,7 @@ static bool blocks_place(const char *text, uint32_t size, uint64_t *place, uint3
             return false;
         for (uint32_t node = 0; node < block[1] && *next < size; node++)
             for (uint32_t i = 0; i < block[2] && *next < size; i++)
-                place[(*next)++] = (uint64_t)block[0] + node;
+                node_ids[(*next)++] = (uint64_t)block[0] + node;
         if (*text == ')')
             return text[1] == '\0';
         if (*text++ != ',')
@@ -51,47 +51,47 @@ static bool blocks_place(const char *text, uint32_t size, uint64_t *place, uint3
     }
 }
 
-bool weft_pmi_map_parse(const char *text, uint32_t size, uint64_t *place)
+bool weft_pmi_map_parse(const char *text, uint32_t size, uint64_t *node_ids)
 {
     uint32_t next = 0;
 
     if (strncmp(text, PREFIX, strlen(PREFIX)))
         return false;
     while (next < size)
-        if (!blocks_place(text + strlen(PREFIX), size, place, &next))
+        if (!blocks_place(text + strlen(PREFIX), size, node_ids, &next))
             return false;
     return true;
 }
 
-static int spot_compare(const void *left, const void *right)
+static int rank_node_compare(const void *left, const void *right)
 {
-    const spot *a = left, *b = right;
+    const rank_node *a = left, *b = right;
 
-    if (a->place != b->place)
-        return a->place < b->place ? -1 : 1;
+    if (a->node_id != b->node_id)
+        return a->node_id < b->node_id ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-uint32_t weft_pmi_map_count(const uint64_t *place, uint32_t size, uint32_t *node_of, uint32_t *local_of)
+uint32_t weft_pmi_map_count(const uint64_t *node_ids, uint32_t size, uint32_t *node_of, uint32_t *local_of)
 {
-    spot *spots = calloc(size, sizeof(*spots));
+    rank_node *sorted = calloc(size, sizeof(*sorted));
     uint32_t nodes = 0, leader = 0, local = 0;
 
-    if (!spots)
+    if (!sorted)
         return 0;
     for (uint32_t r = 0; r < size; r++)
-        spots[r] = (spot){place[r], r};
-    qsort(spots, size, sizeof(*spots), spot_compare);
+        sorted[r] = (rank_node){node_ids[r], r};
+    qsort(sorted, size, sizeof(*sorted), rank_node_compare);
     for (uint32_t i = 0; i < size; i++) {
-        if (i == 0 || spots[i].place != spots[i - 1].place) {
-            leader = spots[i].rank;
+        if (i == 0 || sorted[i].node_id != sorted[i - 1].node_id) {
+            leader = sorted[i].rank;
             local = 0;
         }
-        node_of[spots[i].rank] = leader; /* until below: the node's lowest rank */
-        local_of[spots[i].rank] = local++;
+        node_of[sorted[i].rank] = leader; /* until below: the node's lowest rank */
+        local_of[sorted[i].rank] = local++;
     }
     for (uint32_t r = 0; r < size; r++) /* ascending: the lowest rank of a node gets its number first */
         node_of[r] = node_of[r] == r ? nodes++ : node_of[node_of[r]];
-    free(spots);
+    free(sorted);
     return nodes;
 }

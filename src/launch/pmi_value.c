@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-#define FRAME_MAX 100 /* characters of a put beside key, name and value */
+#define PUT_OVERHEAD_MAX 100 /* characters of a put beside key, name and value */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -50,20 +50,20 @@ static bool text_read(const char *text, unsigned char *bytes, size_t count)
     return true;
 }
 
-static int piece_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint32_t piece, char *name, size_t room)
+static int fragment_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint32_t fragment, char *name, size_t room)
 {
-    size_t length = (size_t)snprintf(name, room, "%u.%s.%u", rank, key, piece);
+    size_t length = (size_t)snprintf(name, room, "%u.%s.%u", rank, key, fragment);
 
     if (length < room && length <= pmi->key_max)
         return WEFT_OK;
     return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server, which takes %zu characters", rank, key,
-                     piece, pmi->key_max);
+                     fragment, pmi->key_max);
 }
 
 int weft_pmi_value_put(weft_pmi *pmi, const char *key, const void *bytes, size_t count)
 {
-    size_t max = WEFT_PMI_SEND_MAX - FRAME_MAX - strlen(pmi->name), length;
-    char name[128], *text, *piece;
+    size_t max = WEFT_PMI_SEND_MAX - PUT_OVERHEAD_MAX - strlen(pmi->name), length;
+    char name[128], *text, *fragment;
     int rc = WEFT_OK;
 
     if (count > WEFT_PMI_VALUE_MAX)
@@ -75,73 +75,73 @@ int weft_pmi_value_put(weft_pmi *pmi, const char *key, const void *bytes, size_t
     length = strlen(text);
     if (max > pmi->value_max)
         max = pmi->value_max;
-    piece = malloc(max + 1);
-    if (!piece)
+    fragment = malloc(max + 1);
+    if (!fragment)
         rc = weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
     for (size_t at = 0, i = 0; at < length && !rc; at += max, i++) {
-        snprintf(piece, max + 1, "%s", text + at);
-        rc = piece_name(pmi, pmi->rank, key, (uint32_t)i, name, sizeof(name));
+        snprintf(fragment, max + 1, "%s", text + at);
+        rc = fragment_name(pmi, pmi->rank, key, (uint32_t)i, name, sizeof(name));
         if (!rc)
-            rc = weft_pmi_put(pmi, name, piece);
+            rc = weft_pmi_put(pmi, name, fragment);
     }
-    free(piece);
+    free(fragment);
     free(text);
     return rc;
 }
 
-static int damaged(uint32_t rank, const char *key, const char *piece)
+static int value_damaged(uint32_t rank, const char *key, const char *fragment)
 {
     return weft_fail(WEFT_E_OTHER, "the launcher's PMI server tells of rank %u's key %s what that rank has not put: \"%.60s\"", rank, key,
-                     piece);
+                     fragment);
 }
 
 /* Appends the other fragments to `text`, which holds the first one and has a capacity of `length` characters. */
-static int pieces_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text, size_t length)
+static int fragments_get(weft_pmi *pmi, uint32_t rank, const char *key, char *text, size_t length)
 {
-    char name[128], piece[WEFT_PMI_SEND_MAX + 1];
+    char name[128], fragment[WEFT_PMI_SEND_MAX + 1];
 
     for (uint32_t i = 1; strlen(text) < length; i++) {
         size_t used = strlen(text);
-        int rc = piece_name(pmi, rank, key, i, name, sizeof(name));
+        int rc = fragment_name(pmi, rank, key, i, name, sizeof(name));
         if (!rc)
-            rc = weft_pmi_get(pmi, name, piece, sizeof(piece));
+            rc = weft_pmi_get(pmi, name, fragment, sizeof(fragment));
         if (rc == WEFT_E_UNSUPPORTED)
             return weft_fail(WEFT_E_OTHER, "the launcher's PMI server has lost a part of rank %u's key %s (%s)", rank, key, name);
         if (rc)
             return rc;
-        if (!*piece || used + strlen(piece) > length)
-            return damaged(rank, key, piece);
-        strcpy(text + used, piece);
+        if (!*fragment || used + strlen(fragment) > length)
+            return value_damaged(rank, key, fragment);
+        strcpy(text + used, fragment);
     }
     return WEFT_OK;
 }
 
 int weft_pmi_value_get(weft_pmi *pmi, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
-    char name[128], piece[WEFT_PMI_SEND_MAX + 1], *end;
-    int rc = piece_name(pmi, rank, key, 0, name, sizeof(name));
+    char name[128], fragment[WEFT_PMI_SEND_MAX + 1], *end;
+    int rc = fragment_name(pmi, rank, key, 0, name, sizeof(name));
 
     if (!rc)
-        rc = weft_pmi_get(pmi, name, piece, sizeof(piece));
+        rc = weft_pmi_get(pmi, name, fragment, sizeof(fragment));
     if (rc == WEFT_E_UNSUPPORTED)
         return weft_fail(rc, "rank %u has told no %s", rank, key);
     if (rc)
         return rc;
-    unsigned long told = strtoul(piece, &end, 10);
-    size_t length = told <= WEFT_PMI_VALUE_MAX ? text_length(told) : 0;
-    if (end == piece || *end != '.' || told > WEFT_PMI_VALUE_MAX || strlen(end + 1) > length)
-        return damaged(rank, key, piece);
-    if (told > *count)
-        return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, told, *count);
+    unsigned long size = strtoul(fragment, &end, 10);
+    size_t length = size <= WEFT_PMI_VALUE_MAX ? text_length(size) : 0;
+    if (end == fragment || *end != '.' || size > WEFT_PMI_VALUE_MAX || strlen(end + 1) > length)
+        return value_damaged(rank, key, fragment);
+    if (size > *count)
+        return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, size, *count);
     char *text = malloc(length + 1);
     if (!text)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the %lu bytes of key %s", told, key);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the %lu bytes of key %s", size, key);
     strcpy(text, end + 1);
-    rc = pieces_get(pmi, rank, key, text, length);
-    if (!rc && !text_read(text, bytes, told))
-        rc = damaged(rank, key, text);
+    rc = fragments_get(pmi, rank, key, text, length);
+    if (!rc && !text_read(text, bytes, size))
+        rc = value_damaged(rank, key, text);
     if (!rc)
-        *count = told;
+        *count = size;
     free(text);
     return rc;
 }

@@ -21,29 +21,29 @@
 #define MESSAGE_MAX 1000000 /* largest length in six digits */
 #define SHOWN_MAX 120       /* characters of an unexpected message quoted in an error text */
 
-static int line_failed(weft_pmi_wire *line, const char *what, const char *why)
+static int wire_failed(weft_pmi_wire *wire, const char *what, const char *why)
 {
-    line->is_broken = true;
-    return weft_fail(WEFT_E_OTHER, "%s: %s (%s)", what, why, line->where);
+    wire->is_broken = true;
+    return weft_fail(WEFT_E_OTHER, "%s: %s (%s)", what, why, wire->where);
 }
 
 /* Waits until the descriptor is readable or writable: 0, or an error at the deadline. */
-static int poll_sparse_wait(weft_pmi_wire *line, short events, uint64_t deadline, const char *what, const char *hint)
+static int socket_wait(weft_pmi_wire *wire, short events, uint64_t deadline, const char *what, const char *hint)
 {
     for (;;) {
-        struct pollfd set = {.fd = line->fd, .events = events};
+        struct pollfd set = {.fd = wire->fd, .events = events};
         uint64_t now = weft_clock_ns();
         int rc = now < deadline ? poll(&set, 1, (int)((deadline - now) / 1000000 + 1)) : 0;
         if (rc > 0)
             return WEFT_OK;
         if (rc < 0 && errno != EINTR)
-            return line_failed(line, what, strerror(errno));
+            return wire_failed(wire, what, strerror(errno));
         if (rc == 0 && weft_clock_ns() >= deadline)
             break;
     }
-    line->is_broken = true;
+    wire->is_broken = true;
     return weft_fail(WEFT_E_TIMEOUT, "%s: no answer from the launcher's PMI server (%s) after %d s (WEFT_START_TIMEOUT_S)%s%s", what,
-                     line->where, weft_knob.start_timeout_s, hint ? ": " : "", hint ? hint : "");
+                     wire->where, weft_knob.start_timeout_s, hint ? ": " : "", hint ? hint : "");
 }
 
 static uint64_t deadline_ns(void)
@@ -51,30 +51,30 @@ static uint64_t deadline_ns(void)
     return weft_clock_ns() + (uint64_t)weft_knob.start_timeout_s * 1000000000u;
 }
 
-static int gone(weft_pmi_wire *line, const char *what, int error)
+static int connection_lost(weft_pmi_wire *wire, const char *what, int error)
 {
-    line->is_broken = true;
+    wire->is_broken = true;
     return weft_fail(WEFT_E_OTHER,
                      "%s: the launcher's PMI server has closed the connection (%s%s%s). Has the launcher ended, or was another MPI "
                      "program in this process's place before? Each rank can be one",
-                     what, line->where, error ? ": " : "", error ? strerror(error) : "");
+                     what, wire->where, error ? ": " : "", error ? strerror(error) : "");
 }
 
-static int bytes_send(weft_pmi_wire *line, const char *text, size_t bytes, const char *cmd)
+static int bytes_send(weft_pmi_wire *wire, const char *text, size_t bytes, const char *cmd)
 {
     uint64_t deadline = deadline_ns();
 
     for (size_t sent = 0; sent < bytes;) {
-        ssize_t some = send(line->fd, text + sent, bytes - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t some = send(wire->fd, text + sent, bytes - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (some >= 0) {
             sent += (size_t)some;
             continue;
         }
         if (errno == EPIPE || errno == ECONNRESET)
-            return gone(line, cmd, errno);
+            return connection_lost(wire, cmd, errno);
         if (errno != EAGAIN && errno != EINTR)
-            return line_failed(line, cmd, strerror(errno));
-        int rc = poll_sparse_wait(line, POLLOUT, deadline, cmd, NULL);
+            return wire_failed(wire, cmd, strerror(errno));
+        int rc = socket_wait(wire, POLLOUT, deadline, cmd, NULL);
         if (rc)
             return rc;
     }
@@ -97,131 +97,131 @@ static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_f
     return used;
 }
 
-int weft_pmi_send(weft_pmi_wire *line, const char *cmd, const weft_pmi_field *fields)
+int weft_pmi_send(weft_pmi_wire *wire, const char *cmd, const weft_pmi_field *fields)
 {
     char text[WEFT_PMI_SEND_MAX + 3], length[LENGTH_BYTES + 1];
-    size_t front = line->version == 2 ? LENGTH_BYTES : 0;
+    size_t front = wire->version == 2 ? LENGTH_BYTES : 0;
 
-    if (line->is_broken)
-        return weft_fail(WEFT_E_OTHER, "%s: the connection to the launcher's PMI server (%s) has failed before", cmd, line->where);
-    size_t used = front + (size_t)snprintf(text + front, sizeof(text) - front, "cmd=%s%c", cmd, line->version == 2 ? ';' : ' ');
+    if (wire->is_broken)
+        return weft_fail(WEFT_E_OTHER, "%s: the connection to the launcher's PMI server (%s) has failed before", cmd, wire->where);
+    size_t used = front + (size_t)snprintf(text + front, sizeof(text) - front, "cmd=%s%c", cmd, wire->version == 2 ? ';' : ' ');
     for (; fields->name && used < sizeof(text); fields++)
-        used = field_write(text, used, sizeof(text), fields, line->version);
+        used = field_write(text, used, sizeof(text), fields, wire->version);
     if (used >= sizeof(text))
         return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server of more than %d bytes", cmd, WEFT_PMI_SEND_MAX);
-    if (line->version == 2) {
+    if (wire->version == 2) {
         snprintf(length, sizeof(length), "%-*zu", LENGTH_BYTES, used - front);
         memcpy(text, length, LENGTH_BYTES);
     } else {
         text[used - 1] = '\n';
     }
-    return bytes_send(line, text, used, cmd);
+    return bytes_send(wire, text, used, cmd);
 }
 
-/* Waits for more bytes and appends them to `came`. */
-static int bytes_receive(weft_pmi_wire *line, uint64_t deadline, const char *what, const char *hint)
+/* Waits for more bytes and appends them to `input`. */
+static int bytes_receive(weft_pmi_wire *wire, uint64_t deadline, const char *what, const char *hint)
 {
-    if (line->have == line->room) {
-        size_t room = line->room ? line->room * 2 : 4096;
-        char *more = realloc(line->came, room);
+    if (wire->input_bytes == wire->input_room) {
+        size_t room = wire->input_room ? wire->input_room * 2 : 4096;
+        char *more = realloc(wire->input, room);
         if (!more)
-            return line_failed(line, what, "no memory for what the launcher's PMI server says");
-        line->came = more;
-        line->room = room;
+            return wire_failed(wire, what, "no memory for what the launcher's PMI server says");
+        wire->input = more;
+        wire->input_room = room;
     }
     for (;;) {
-        ssize_t some = recv(line->fd, line->came + line->have, line->room - line->have, MSG_DONTWAIT);
+        ssize_t some = recv(wire->fd, wire->input + wire->input_bytes, wire->input_room - wire->input_bytes, MSG_DONTWAIT);
         if (some > 0) {
-            line->have += (size_t)some;
+            wire->input_bytes += (size_t)some;
             return WEFT_OK;
         }
         if (some == 0 || errno == ECONNRESET || errno == EPIPE)
-            return gone(line, what, some ? errno : 0);
+            return connection_lost(wire, what, some ? errno : 0);
         if (errno != EAGAIN && errno != EINTR)
-            return line_failed(line, what, strerror(errno));
-        int rc = poll_sparse_wait(line, POLLIN, deadline, what, hint);
+            return wire_failed(wire, what, strerror(errno));
+        int rc = socket_wait(wire, POLLIN, deadline, what, hint);
         if (rc)
             return rc;
     }
 }
 
-/* Locates the next message in `came`: bytes to skip before it, its length, bytes to skip after it. 1: complete, 0: more bytes are
+/* Locates the next message in `input`: bytes to skip before it, its length, bytes to skip after it. 1: complete, 0: more bytes are
  * needed, -1: malformed. */
-static int message_seen(const weft_pmi_wire *line, size_t *before, size_t *bytes, size_t *after)
+static int message_find(const weft_pmi_wire *wire, size_t *before, size_t *bytes, size_t *after)
 {
     *before = *after = 0;
-    if (line->version != 2) {
-        char *end = line->have ? memchr(line->came, '\n', line->have) : NULL;
-        *bytes = end ? (size_t)(end - line->came) : 0;
+    if (wire->version != 2) {
+        char *end = wire->input_bytes ? memchr(wire->input, '\n', wire->input_bytes) : NULL;
+        *bytes = end ? (size_t)(end - wire->input) : 0;
         *after = 1;
-        return end ? 1 : line->have < MESSAGE_MAX ? 0 : -1;
+        return end ? 1 : wire->input_bytes < MESSAGE_MAX ? 0 : -1;
     }
-    if (line->have < LENGTH_BYTES)
+    if (wire->input_bytes < LENGTH_BYTES)
         return 0;
     size_t length = 0, at = 0;
-    while (at < LENGTH_BYTES && line->came[at] == ' ')
+    while (at < LENGTH_BYTES && wire->input[at] == ' ')
         at++;
-    for (; at < LENGTH_BYTES && line->came[at] >= '0' && line->came[at] <= '9'; at++)
-        length = length * 10 + (size_t)(line->came[at] - '0');
-    while (at < LENGTH_BYTES && line->came[at] == ' ')
+    for (; at < LENGTH_BYTES && wire->input[at] >= '0' && wire->input[at] <= '9'; at++)
+        length = length * 10 + (size_t)(wire->input[at] - '0');
+    while (at < LENGTH_BYTES && wire->input[at] == ' ')
         at++;
     if (at < LENGTH_BYTES || length == 0)
         return -1;
     *before = LENGTH_BYTES;
     *bytes = length;
-    return line->have >= LENGTH_BYTES + length;
+    return wire->input_bytes >= LENGTH_BYTES + length;
 }
 
-/* Moves one message from `came` to `answer`. */
-static int message_take(weft_pmi_wire *line, size_t before, size_t bytes, size_t after, const char *what)
+/* Moves one message from `input` to `answer`. */
+static int message_dequeue(weft_pmi_wire *wire, size_t before, size_t bytes, size_t after, const char *what)
 {
-    if (line->answer_room < bytes + 1) {
-        char *more = realloc(line->answer, bytes + 1);
+    if (wire->answer_room < bytes + 1) {
+        char *more = realloc(wire->answer, bytes + 1);
         if (!more)
-            return line_failed(line, what, "no memory for what the launcher's PMI server says");
-        line->answer = more;
-        line->answer_room = bytes + 1;
+            return wire_failed(wire, what, "no memory for what the launcher's PMI server says");
+        wire->answer = more;
+        wire->answer_room = bytes + 1;
     }
-    memcpy(line->answer, line->came + before, bytes);
-    line->answer[bytes] = '\0';
-    line->have -= before + bytes + after;
-    memmove(line->came, line->came + before + bytes + after, line->have);
+    memcpy(wire->answer, wire->input + before, bytes);
+    wire->answer[bytes] = '\0';
+    wire->input_bytes -= before + bytes + after;
+    memmove(wire->input, wire->input + before + bytes + after, wire->input_bytes);
     return WEFT_OK;
 }
 
-int weft_pmi_recv(weft_pmi_wire *line, const char *answer, const char *what, const char *hint)
+int weft_pmi_recv(weft_pmi_wire *wire, const char *answer, const char *what, const char *hint)
 {
     uint64_t deadline = deadline_ns();
     size_t before, bytes, after;
     char cmd[64];
     int seen;
 
-    while ((seen = message_seen(line, &before, &bytes, &after)) == 0) {
-        int rc = bytes_receive(line, deadline, what, hint);
+    while ((seen = message_find(wire, &before, &bytes, &after)) == 0) {
+        int rc = bytes_receive(wire, deadline, what, hint);
         if (rc)
             return rc;
     }
     if (seen < 0)
-        return line_failed(line, what, line->version == 2 ? "the launcher's PMI server sends something without the length that PMI-2 has"
+        return wire_failed(wire, what, wire->version == 2 ? "the launcher's PMI server sends something without the length that PMI-2 has"
                                                           : "the launcher's PMI server sends a line that does not end");
-    int rc = message_take(line, before, bytes, after, what);
+    int rc = message_dequeue(wire, before, bytes, after, what);
     if (rc)
         return rc;
-    if (weft_pmi_find(line, "cmd", cmd, sizeof(cmd)) && !strcmp(cmd, answer))
+    if (weft_pmi_find(wire, "cmd", cmd, sizeof(cmd)) && !strcmp(cmd, answer))
         return WEFT_OK;
-    line->is_broken = true;
-    return weft_pmi_odd(line, what, answer);
+    wire->is_broken = true;
+    return weft_pmi_unexpected(wire, what, answer);
 }
 
 /* Copies a value up to the end of its field. False: longer than room. */
-static bool value_copy(const weft_pmi_wire *line, const char *from, char *value, size_t room)
+static bool value_copy(const weft_pmi_wire *wire, const char *from, char *value, size_t room)
 {
     size_t used = 0;
 
     for (; *from; from++) {
-        if (line->version == 2 ? *from == ';' && from[1] != ';' : *from == ' ')
+        if (wire->version == 2 ? *from == ';' && from[1] != ';' : *from == ' ')
             break;
-        if (line->version == 2 && *from == ';')
+        if (wire->version == 2 && *from == ';')
             from++;
         if (used + 1 >= room)
             return false;
@@ -231,15 +231,15 @@ static bool value_copy(const weft_pmi_wire *line, const char *from, char *value,
     return true;
 }
 
-bool weft_pmi_find(const weft_pmi_wire *line, const char *name, char *value, size_t room)
+bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t room)
 {
     size_t length = strlen(name);
-    const char *at = line->answer;
+    const char *at = wire->answer;
 
     while (*at) {
         if (!strncmp(at, name, length) && at[length] == '=')
-            return value_copy(line, at + length + 1, value, room);
-        if (line->version == 2) {
+            return value_copy(wire, at + length + 1, value, room);
+        if (wire->version == 2) {
             while (*at && !(at[0] == ';' && at[1] != ';'))
                 at += at[0] == ';' ? 2 : 1;
             at += *at == ';';
@@ -251,11 +251,11 @@ bool weft_pmi_find(const weft_pmi_wire *line, const char *name, char *value, siz
     return false;
 }
 
-bool weft_pmi_find_number(const weft_pmi_wire *line, const char *name, long min, long max, long *number)
+bool weft_pmi_find_number(const weft_pmi_wire *wire, const char *name, long min, long max, long *number)
 {
     char text[32], *end;
 
-    if (!weft_pmi_find(line, name, text, sizeof(text)))
+    if (!weft_pmi_find(wire, name, text, sizeof(text)))
         return false;
     errno = 0;
     long found = strtol(text, &end, 10);
@@ -265,24 +265,24 @@ bool weft_pmi_find_number(const weft_pmi_wire *line, const char *name, long min,
     return true;
 }
 
-int weft_pmi_odd(const weft_pmi_wire *line, const char *what, const char *why)
+int weft_pmi_unexpected(const weft_pmi_wire *wire, const char *what, const char *why)
 {
     char shown[SHOWN_MAX + 1];
     size_t i = 0;
 
-    for (; line->answer[i] && i < SHOWN_MAX; i++)
-        shown[i] = line->answer[i] >= ' ' && line->answer[i] <= '~' ? line->answer[i] : '?';
+    for (; wire->answer[i] && i < SHOWN_MAX; i++)
+        shown[i] = wire->answer[i] >= ' ' && wire->answer[i] <= '~' ? wire->answer[i] : '?';
     shown[i] = '\0';
-    return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) says \"%s\"%s, where %s was expected", what, line->where, shown,
-                     line->answer[i] ? " ..." : "", why);
+    return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) says \"%s\"%s, where %s was expected", what, wire->where, shown,
+                     wire->answer[i] ? " ..." : "", why);
 }
 
-void weft_pmi_wire_close(weft_pmi_wire *line)
+void weft_pmi_wire_close(weft_pmi_wire *wire)
 {
-    if (line->fd >= 0)
-        close(line->fd);
-    line->fd = -1;
-    free(line->came);
-    free(line->answer);
-    line->came = line->answer = NULL;
+    if (wire->fd >= 0)
+        close(wire->fd);
+    wire->fd = -1;
+    free(wire->input);
+    free(wire->answer);
+    wire->input = wire->answer = NULL;
 }

@@ -16,13 +16,13 @@
 
 typedef struct weft_pmi_wire {
     int fd;
-    int version;        /* PMI version of the wire: 1 or 2 */
-    bool is_broken;     /* no more sends: see the invariant above */
-    char where[96];     /* for error texts: the variable that named the connection */
-    char *came;         /* received bytes not yet parsed */
-    size_t have, room;  /* bytes in `came`, its capacity */
-    char *answer;       /* last message received, '\0'-terminated */
-    size_t answer_room; /* capacity of `answer`, bytes */
+    int version;                    /* PMI version of the wire: 1 or 2 */
+    bool is_broken;                 /* no more sends: see the invariant above */
+    char where[96];                 /* for error texts: the variable that named the connection */
+    char *input;                    /* received bytes not yet parsed */
+    size_t input_bytes, input_room; /* bytes in `input`, its capacity */
+    char *answer;                   /* last message received, '\0'-terminated */
+    size_t answer_room;             /* capacity of `answer`, bytes */
 } weft_pmi_wire;
 
 typedef struct weft_pmi_field {
@@ -30,16 +30,16 @@ typedef struct weft_pmi_field {
 } weft_pmi_field;
 
 /* Sends a command. `fields` ends with a NULL name. Values must not contain blanks or '\n'. */
-int weft_pmi_send(weft_pmi_wire *line, const char *cmd, const weft_pmi_field *fields);
+int weft_pmi_send(weft_pmi_wire *wire, const char *cmd, const weft_pmi_field *fields);
 /* Receives the next message, which must be the command `answer`. `what` and `hint` (NULL: none) are for error texts. */
-int weft_pmi_recv(weft_pmi_wire *line, const char *answer, const char *what, const char *hint);
+int weft_pmi_recv(weft_pmi_wire *wire, const char *answer, const char *what, const char *hint);
 /* Copies a field of the last message. False: missing, or longer than `room`. */
-bool weft_pmi_find(const weft_pmi_wire *line, const char *name, char *value, size_t room);
+bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t room);
 /* The same as a number. False also if it is not a number in [min, max]. */
-bool weft_pmi_find_number(const weft_pmi_wire *line, const char *name, long min, long max, long *number);
+bool weft_pmi_find_number(const weft_pmi_wire *wire, const char *name, long min, long max, long *number);
 /* Returns an error for an unexpected last message; the text quotes it. */
-int weft_pmi_odd(const weft_pmi_wire *line, const char *what, const char *why);
+int weft_pmi_unexpected(const weft_pmi_wire *wire, const char *what, const char *why);
 /* Closes fd and frees the buffers. */
-void weft_pmi_wire_close(weft_pmi_wire *line);
+void weft_pmi_wire_close(weft_pmi_wire *wire);
 
 #endif

@@ -98,7 +98,7 @@ static int descriptor_send(int to, int fd)
     return sendmsg(to, &message, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
-static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uint32_t count)
+static int serve_timed_out(const uint32_t *ranks, const unsigned char *is_served, uint32_t count)
 {
     char text[256];
     size_t used = 0;
@@ -106,7 +106,7 @@ static int serve_missing(const uint32_t *ranks, const unsigned char *has_it, uin
 
     text[0] = '\0';
     for (uint32_t i = 1; i < count; i++)
-        if (!has_it[i] && ++shown <= 16 && used < sizeof(text))
+        if (!is_served[i] && ++shown <= 16 && used < sizeof(text))
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", shown > 1 ? ", " : "", ranks[i]);
     return weft_fail(WEFT_E_TIMEOUT,
                      "start-up: handing out the node's shared memory still waits for %s %s%s after %d s (WEFT_START_TIMEOUT_S): "
@@ -129,36 +129,36 @@ static int accept_failed(int error, uint64_t deadline)
 
 int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
 {
-    unsigned char *has_it = calloc(count, 1);
+    unsigned char *is_served = calloc(count, 1);
     uint64_t deadline = deadline_ns();
     uint32_t left = count - 1;
-    int rc = WEFT_OK, denied = 0; /* errno of the last accept */
+    int rc = WEFT_OK, accept_errno = 0; /* errno of the last accept */
 
-    if (!has_it)
+    if (!is_served)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u ranks", count);
     while (left && !rc) {
         request asked;
         if (!input_wait(fd, deadline)) {
-            rc = denied ? accept_failed(denied, 0) : serve_missing(ranks, has_it, count);
+            rc = accept_errno ? accept_failed(accept_errno, 0) : serve_timed_out(ranks, is_served, count);
             break;
         }
         int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-        denied = one < 0 ? errno : 0;
-        if (denied) {
-            rc = accept_failed(denied, deadline);
+        accept_errno = one < 0 ? errno : 0;
+        if (accept_errno) {
+            rc = accept_failed(accept_errno, deadline);
             continue;
         }
         /* a foreign process that connects and sends nothing delays this by one second only */
-        uint64_t patience = weft_clock_ns() + 1000000000u;
-        if (input_wait(one, patience) && recv(one, &asked, sizeof(asked), 0) == (ssize_t)sizeof(asked) &&
+        uint64_t request_deadline = weft_clock_ns() + 1000000000u;
+        if (input_wait(one, request_deadline) && recv(one, &asked, sizeof(asked), 0) == (ssize_t)sizeof(asked) &&
             !memcmp(asked.nonce, offer->nonce, sizeof(asked.nonce)) && asked.index > 0 && asked.index < count &&
-            !has_it[asked.index] && descriptor_send(one, segment->fd) == 0) {
-            has_it[asked.index] = 1;
+            !is_served[asked.index] && descriptor_send(one, segment->fd) == 0) {
+            is_served[asked.index] = 1;
             left--;
         }
         close(one);
     }
-    free(has_it);
+    free(is_served);
     return rc;
 }
 
@@ -181,7 +181,7 @@ static int descriptor_receive(int from)
     return fd;
 }
 
-int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who,
+int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *peer,
                           weft_segment *segment)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -189,11 +189,11 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
     int fd = -1, rc = WEFT_OK;
 
     if (bytes != sizeof(*offer) || offer->path[sizeof(offer->path) - 1])
-        return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", who);
+        return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", peer);
     if (offer->members != members)
         return weft_fail(WEFT_E_OTHER,
                          "start-up: the launcher contradicts itself: %s was told of other neighbours on this node than this process",
-                         who);
+                         peer);
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     memcpy(asked.nonce, offer->nonce, sizeof(asked.nonce));
     int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -202,13 +202,13 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
         rc = weft_fail(WEFT_E_SYSTEM,
                        "start-up: %s hands out the node's shared memory at %s, which this process cannot reach: %s. Do the ranks "
                        "of this node share that directory?",
-                       who, offer->path, strerror(errno));
+                       peer, offer->path, strerror(errno));
     else if (!input_wait(to, deadline_ns()))
         rc = weft_fail(WEFT_E_TIMEOUT,
-                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", who,
+                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", peer,
                        weft_knob.start_timeout_s);
     else if ((fd = descriptor_receive(to)) < 0)
-        rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", who);
+        rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", peer);
     if (to >= 0)
         close(to);
     return rc ? rc : weft_segment_open(fd, segment);

@@ -11,9 +11,9 @@
 
 #include "mem/segment.h"
 
-#define WEFT_HANDOUT_KEY "weft.segment"
+#define WEFT_SEGMENT_FD_KEY "weft.segment"
 
-/* Value of WEFT_HANDOUT_KEY in the launcher's key-value store, which only processes of the job can read. */
+/* Value of WEFT_SEGMENT_FD_KEY in the launcher's key-value store, which only processes of the job can read. */
 typedef struct weft_segment_fd {
     uint64_t nonce[2]; /* random; a request must repeat it */
     uint64_t members;  /* hash of the node's ranks as the serving rank knows them; 0 on both sides: unused */
@@ -25,9 +25,9 @@ int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *off
 /* Serves `count` - 1 ranks (all of `ranks` but the first, by index); returns when all have the descriptor. WEFT_E_TIMEOUT: the text
  * names the ranks missing after WEFT_START_TIMEOUT_S. */
 int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count);
-/* Fetches the descriptor and opens the segment. `who`: the serving rank, for error texts. `members` must equal the offer's, else the
+/* Fetches the descriptor and opens the segment. `peer`: the serving rank, for error texts. `members` must equal the offer's, else the
  * launcher has given the two ranks different lists. */
-int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *who,
+int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t members, uint32_t index, const char *peer,
                           weft_segment *segment);
 /* Unlinks the name and closes fd. */
 void weft_segment_fd_close(int fd, const weft_segment_fd *offer);

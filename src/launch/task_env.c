@@ -10,10 +10,10 @@
 #include "launch/boot_internal.h"
 
 typedef struct task_sign {
-    const char *size;    /* variable with the number of tasks of the step */
-    const char *rank;    /* variable with this task's rank; must be set too */
-    const char *who;     /* launcher's name, for error texts */
-    const char *instead; /* how this launcher starts MPI programs; NULL: unknown */
+    const char *size;     /* variable with the number of tasks of the step */
+    const char *rank;     /* variable with this task's rank; must be set too */
+    const char *launcher; /* launcher's name, for error texts */
+    const char *instead;  /* how this launcher starts MPI programs; NULL: unknown */
 } task_sign;
 
 static const task_sign signs[] = {
@@ -27,13 +27,13 @@ static const task_sign signs[] = {
     {"PALS_SIZE", "PALS_RANKID", "PALS", NULL},
 };
 
-bool weft_task_env_seen(char *text, size_t room, const char **instead)
+bool weft_task_env_find(char *text, size_t room, const char **instead)
 {
     for (size_t i = 0; i < weft_count(signs); i++) {
         const char *size = getenv(signs[i].size), *rank = getenv(signs[i].rank);
         if (!size || !rank || atol(size) <= 1)
             continue;
-        snprintf(text, room, "%s set %s=%s and %s=%s", signs[i].who, signs[i].size, size, signs[i].rank, rank);
+        snprintf(text, room, "%s set %s=%s and %s=%s", signs[i].launcher, signs[i].size, size, signs[i].rank, rank);
         *instead = signs[i].instead;
         return true;
     }

@@ -17,7 +17,7 @@
 #define ACCEPTOR_POLLFDS (1 + PENDING_CONNS_MAX) /* entries of the poll set: the listener, then the pending connections */
 
 typedef struct acceptor_callbacks {
-    bool (*is_expected)(void *owner, uint32_t node);                 /* whether that node's daemon is still expected */
+    bool (*is_expected)(void *owner, uint32_t node);                    /* whether that node's daemon is still expected */
     void (*other_release)(void *owner, uint32_t node, const char *why); /* the daemon runs another release */
     /* The daemon is authenticated. The callee owns fd from now on. */
     void (*connected)(void *owner, uint32_t node, int fd, const ctrl_hello *hello, const ctrl_answer *answer);

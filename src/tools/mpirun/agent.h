@@ -12,8 +12,8 @@
 #include "tools/mpirun/guard.h"
 
 typedef struct agent {
-    pid_t pid;      /* 0: not started, or reaped */
-    int out;        /* read end of the pipe with its stdout and stderr; -1: closed */
+    pid_t pid;        /* 0: not started, or reaped */
+    int out;          /* read end of the pipe with its stdout and stderr; -1: closed */
     char output[480]; /* the last bytes of its output; a NUL follows */
     size_t output_bytes;
 } agent;

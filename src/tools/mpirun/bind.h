@@ -16,8 +16,8 @@ typedef struct binding {
     cpu_set_t **masks; /* one per rank; NULL: no rank is bound */
     size_t mask_bytes;
     uint32_t count;
-    bool is_disjoint;  /* no two ranks share a CPU */
-    char **texts;      /* one per rank, for bind_report; NULL entry: no report wanted */
+    bool is_disjoint; /* no two ranks share a CPU */
+    char **texts;     /* one per rank, for bind_report; NULL entry: no report wanted */
 } binding;
 
 /* Assigns CPUs to the `count` ranks of this node; ranks[] are their ranks in the job. 0, or an exit code after an error message. */

@@ -21,11 +21,11 @@ typedef struct child_daemon {
     uint32_t node;
     const char *host; /* host name; the owner's memory */
     agent agent;
-    ctrl_conn conn;        /* fd -1: not connected yet, or closed */
-    bool is_connected;      /* the daemon has connected */
-    bool is_over;     /* detached, killed or cancelled: no more callbacks */
-    uint64_t over_ns; /* time at which a remaining agent is killed; 0: not set */
-    uint64_t warn_ns; /* time of the warning that the agent exited with 0 and no daemon has connected; 0: none */
+    ctrl_conn conn;    /* fd -1: not connected yet, or closed */
+    bool is_connected; /* the daemon has connected */
+    bool is_over;      /* detached, killed or cancelled: no more callbacks */
+    uint64_t over_ns;  /* time at which a remaining agent is killed; 0: not set */
+    uint64_t warn_ns;  /* time of the warning that the agent exited with 0 and no daemon has connected; 0: none */
 } child_daemon;
 
 typedef struct children_callbacks {

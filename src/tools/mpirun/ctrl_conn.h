@@ -27,26 +27,26 @@ enum ctrl_kind {
     CTRL_GO,             /* start the ranks */
     CTRL_SIGNAL,         /* u32 */
     CTRL_END, CTRL_KILL,
-    CTRL_DRAIN,          /* u32: was ended, u32: has failed */
-    CTRL_WAIT_REPORT,          /* print the wait report */
-    CTRL_IN,             /* standard input; empty: its end */
-    CTRL_CREDIT,         /* u32: bytes of output that the head has passed on */
-    CTRL_CLOSED,         /* u32 1 or 2: the head's stdout or stderr was closed */
-    CTRL_GIVE_UP = 30,      /* u32 node, a child of this daemon: give it up */
+    CTRL_DRAIN,        /* u32: was ended, u32: has failed */
+    CTRL_WAIT_REPORT,  /* print the wait report */
+    CTRL_IN,           /* standard input; empty: its end */
+    CTRL_CREDIT,       /* u32: bytes of output that the head has passed on */
+    CTRL_CLOSED,       /* u32 1 or 2: the head's stdout or stderr was closed */
+    CTRL_GIVE_UP = 30, /* u32 node, a child of this daemon: give it up */
     /* daemon to head */
-    CTRL_READY = 32,     /* prepared */
-    CTRL_FAILED,    /* u32 exit code: could not be prepared or started; a MESSAGE came before */
-    CTRL_STARTED,        /* u32: number of ranks started */
-    CTRL_MESSAGE,        /* text for the user */
-    CTRL_OUT,            /* u32 1 or 2, bytes: whole lines of output */
-    CTRL_TAKEN,          /* u32: bytes of standard input consumed; UINT32_MAX: no more are wanted */
-    CTRL_ENDED,          /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
-    CTRL_NOEXEC,         /* u32 rank, u32 what, u32 error */
-    CTRL_ABORTED,        /* u32 rank, u32 code, text, u32 by PMI */
-    CTRL_DONE,           /* this daemon and those below have finished; the last frame */
-    CTRL_SIGNALED,       /* u32: the daemon received this terminating signal */
-    CTRL_LOST = 60,      /* text. From its parent: the daemon ended without DONE; those below it are lost too */
-    CTRL_NO_CONNECT,     /* text. From its parent: the daemon never connected */
+    CTRL_READY = 32, /* prepared */
+    CTRL_FAILED,     /* u32 exit code: could not be prepared or started; a MESSAGE came before */
+    CTRL_STARTED,    /* u32: number of ranks started */
+    CTRL_MESSAGE,    /* text for the user */
+    CTRL_OUT,        /* u32 1 or 2, bytes: whole lines of output */
+    CTRL_TAKEN,      /* u32: bytes of standard input consumed; UINT32_MAX: no more are wanted */
+    CTRL_ENDED,      /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
+    CTRL_NOEXEC,     /* u32 rank, u32 what, u32 error */
+    CTRL_ABORTED,    /* u32 rank, u32 code, text, u32 by PMI */
+    CTRL_DONE,       /* this daemon and those below have finished; the last frame */
+    CTRL_SIGNALED,   /* u32: the daemon received this terminating signal */
+    CTRL_LOST = 60,  /* text. From its parent: the daemon ended without DONE; those below it are lost too */
+    CTRL_NO_CONNECT, /* text. From its parent: the daemon never connected */
     /* both ways */
     CTRL_MODEX_REQ = 64, /* u32 rank: request its address */
     CTRL_MODEX_DATA,     /* u32 rank, u32 state, bytes */

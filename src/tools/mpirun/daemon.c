@@ -34,7 +34,7 @@
 /* Most bytes of output sent and not credited by the head. It fits the receive buffer of the head's socket (contact.c): otherwise data to
  * a stopped head would stay unacknowledged and TCP_USER_TIMEOUT would end the connection. */
 #define WINDOW ((size_t)128 << 10)
-#define SIGNAL_REPEAT_NS 3000000000u      /* longer than the head's delay between SIGTERM and SIGKILL */
+#define SIGNAL_REPEAT_NS 3000000000u /* longer than the head's delay between SIGTERM and SIGKILL */
 #define LINE_S 60                /* wait for the line with the secret */
 
 typedef struct daemon_state {
@@ -48,9 +48,9 @@ typedef struct daemon_state {
     io *io;
     wait_report *wait_report;    /* wait report of local ranks, if the job has a time limit */
     char host[256];
-    size_t window;   /* this daemon's part of WINDOW */
-    size_t in_flight;     /* bytes of output sent and not credited by the head */
-    size_t input_bytes;      /* bytes of input received and not reported as consumed */
+    size_t window;      /* this daemon's part of WINDOW */
+    size_t in_flight;   /* bytes of output sent and not credited by the head */
+    size_t input_bytes; /* bytes of input received and not reported as consumed */
     bool is_prepared, is_failed, has_sent_closed;
     uint64_t signaled_ns; /* time of the first terminating signal; 0: none */
 } daemon_state;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 typedef struct host_row {
-    char *name;      /* as written by the user */
-    uint32_t slots;  /* 1 if none were given */
-    bool is_counted; /* slots were given */
-    bool is_here;    /* the host is this machine */
+    char *name;       /* as written by the user */
+    uint32_t slots;   /* 1 if none were given */
+    bool is_counted;  /* slots were given */
+    bool is_here;     /* the host is this machine */
     bool is_resolved; /* is_here is valid */
 } host_row;
 

@@ -10,7 +10,7 @@
 
 typedef struct id_table {
     struct id_table_entry {
-        void *pointer;      /* NULL: free */
+        void *pointer;       /* NULL: free */
         uint32_t uses, next; /* uses: of this entry so far; next: 1 + index of the next free entry */
     } *items;
     uint32_t count, capacity, free;

@@ -44,11 +44,11 @@ struct io {
     const options *opts;
     uint32_t ranks;        /* on this machine */
     io_remote remote;
-    bool is_forwarded;       /* a daemon's: output goes to remote.out */
+    bool is_forwarded;                                       /* a daemon's: output goes to remote.out */
     struct { size_t in_flight; bool is_closed; } *remote_in; /* [remote.nodes] bytes of input sent and not consumed; no more is read */
-    bool is_direct[2];     /* stdout, stderr: inherited by ranks */
+    bool is_direct[2];                                       /* stdout, stderr: inherited by ranks */
     bool stdin_is_direct;
-    int null, child[3];    /* descriptors of the rank being started; -1: inherits mpirun's */
+    int null, child[3];                               /* descriptors of the rank being started; -1: inherits mpirun's */
     struct reader { int fd; buffer queue; } *readers; /* [reader_count] pipes to local ranks that read stdin; fd -1: closed */
     uint32_t reader_count;
     bool in_has_ended, in_has_begun;

@@ -35,16 +35,16 @@ typedef struct job {
     char mark[270];                    /* see node.mark */
     uint32_t live;                     /* ranks started and not ended, on all hosts */
     enum job_phase phase;
-    uint64_t deadline_ns;              /* end of the phase (weft_clock_ns); 0: none */
-    uint64_t timeout_ns;               /* time limit of the job (weft_clock_ns); 0: none */
-    uint64_t drain_limit_ns;              /* time at which daemons that have not finished are given up; 0: no limit */
-    int code;                          /* exit code so far */
-    bool has_refused;                  /* an error message about a rank that could not start was printed */
-    int last_sig;                          /* last terminating signal forwarded to the ranks; 0: none */
+    uint64_t deadline_ns;    /* end of the phase (weft_clock_ns); 0: none */
+    uint64_t timeout_ns;     /* time limit of the job (weft_clock_ns); 0: none */
+    uint64_t drain_limit_ns; /* time at which daemons that have not finished are given up; 0: no limit */
+    int code;                /* exit code so far */
+    bool has_refused;        /* an error message about a rank that could not start was printed */
+    int last_sig;            /* last terminating signal forwarded to the ranks; 0: none */
     int sig_count;
     guard guard;
     struct io *io;
-    struct wait_report *wait_report;               /* wait report of this machine's ranks, if the job has a time limit; NULL: none yet */
+    struct wait_report *wait_report;   /* wait report of this machine's ranks, if the job has a time limit; NULL: none yet */
     node node;                         /* this machine's part of the job; count 0: no rank here */
     struct remote_nodes *remote_nodes; /* other hosts; NULL: all ranks are here */
     struct pmix_head *pmix_head;       /* serves the nodes' PMIx and PMI servers */

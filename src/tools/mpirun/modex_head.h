@@ -24,7 +24,7 @@ typedef struct modex_head {
     uint32_t *first;  /* [ranks]: 1 + index into waits of the first requester; 0: none */
     struct modex_head_wait { uint32_t node, next; } *waits;
     uint32_t wait_count, wait_capacity, free; /* free: 1 + index of the first free entry; 0: none */
-    uint64_t *entered;   /* [nodes]: number of fences that each node has entered */
+    uint64_t *entered;                        /* [nodes]: number of fences that each node has entered */
     uint64_t completed;
 } modex_head;
 

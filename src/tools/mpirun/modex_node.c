@@ -38,12 +38,12 @@ int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t
         rc = weft_segment_view(segment, segment->hdr->extra, segment->hdr->extra_bytes, &view);
     if (rc)
         return report(1, "%s", weft_fail_text(rc));
-    self->far = view;
+    self->cache = view;
     self->requested = calloc(node->count, 1);
     if (!self->requested)
         return report(1, "out of memory");
-    weft_modex_cache_make(self->far, map->ranks, map->node_count, index, map->node_of, map->local_of);
-    self->wakeup = weft_wakeup_sock_open(&self->far->wakeup); /* if -1, modex_node_progress is called once a second */
+    weft_modex_cache_make(self->cache, map->ranks, map->node_count, index, map->node_of, map->local_of);
+    self->wakeup = weft_wakeup_sock_open(&self->cache->wakeup); /* if -1, modex_node_progress is called once a second */
     return 0;
 }
 
@@ -66,17 +66,17 @@ static void requests_answer(modex_node *self)
         self->requested[i] = 0;
         self->requested_count--;
     }
-    atomic_store(&self->far->owed, self->requested_count != 0);
+    atomic_store(&self->cache->has_requests, self->requested_count != 0);
 }
 
 void modex_node_progress(modex_node *self)
 {
-    if (!self->far)
+    if (!self->cache)
         return;
     if (self->wakeup >= 0)
         weft_wakeup_sock_drain(self->wakeup);
     for (uint32_t w = 0; w * 64 < self->map->ranks; w++) {
-        _Atomic uint64_t *word = &weft_modex_requested(self->far)[w];
+        _Atomic uint64_t *word = &weft_modex_requested(self->cache)[w];
         uint64_t bits = atomic_load_explicit(word, memory_order_relaxed) ? atomic_exchange(word, 0) : 0;
         for (; bits; bits &= bits - 1) {
             uint32_t rank = w * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -92,48 +92,48 @@ void modex_node_progress(modex_node *self)
 
 void modex_node_request(modex_node *self, uint32_t rank)
 {
-    if (!self->far || rank >= self->map->ranks || self->map->node_of[rank] != self->far->node)
+    if (!self->cache || rank >= self->map->ranks || self->map->node_of[rank] != self->cache->node)
         return;
     uint32_t local = self->map->local_of[rank];
     self->requested_count += !self->requested[local];
     self->requested[local] = 1;
-    atomic_store(&self->far->owed, 1); /* before modex_ready is read; pairs with the commit in launch/boot_mpirun.c */
+    atomic_store(&self->cache->has_requests, 1); /* before modex_ready is read; pairs with the commit in launch/boot_mpirun.c */
     requests_answer(self);
 }
 
 void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void *data, size_t bytes)
 {
-    if (!self->far || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
+    if (!self->cache || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
-    weft_modex_entry *entry = weft_modex_entry_of(self->far, rank);
-    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)entry - (char *)self->far);
+    weft_modex_entry *entry = weft_modex_entry_of(self->cache, rank);
+    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)entry - (char *)self->cache);
     if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*entry)))
         state = WEFT_MODEX_FAILED; /* out of memory here: the requesting rank reports an error */
     if (state == WEFT_MODEX_READY) {
         memcpy(entry->modex, data, bytes);
         entry->bytes = (uint32_t)bytes;
     }
-    atomic_store_explicit(weft_modex_state(self->far, rank),
+    atomic_store_explicit(weft_modex_state(self->cache, rank),
                           state == WEFT_MODEX_READY ? WEFT_MODEX_READY : WEFT_MODEX_FAILED, memory_order_release);
-    futex_wake(weft_modex_state(self->far, rank));
+    futex_wake(weft_modex_state(self->cache, rank));
 }
 
 void modex_node_fenced(modex_node *self, uint64_t number)
 {
-    if (!self->far)
+    if (!self->cache)
         return;
-    atomic_store_explicit(&self->far->fenced, number, memory_order_release);
-    futex_wake(&self->far->fenced);
+    atomic_store_explicit(&self->cache->fenced, number, memory_order_release);
+    futex_wake(&self->cache->fenced);
 }
 
 void modex_node_close(modex_node *self)
 {
     if (self->wakeup >= 0)
-        weft_wakeup_sock_close(&self->far->wakeup, self->wakeup);
+        weft_wakeup_sock_close(&self->cache->wakeup, self->wakeup);
     self->wakeup = -1;
-    if (self->far)
-        weft_segment_drop(self->far, self->node->segment.hdr->extra_bytes);
-    self->far = NULL;
+    if (self->cache)
+        weft_segment_drop(self->cache, self->node->segment.hdr->extra_bytes);
+    self->cache = NULL;
     free(self->requested);
     self->requested = NULL;
 }

@@ -25,9 +25,9 @@ typedef struct modex_node {
     const struct node *node;
     const map *map;
     modex_node_callbacks up;
-    weft_modex_cache *far; /* in the segment, shared with the ranks; NULL: the job has one node */
-    int wakeup;            /* readable when a rank has a request; -1: none, polled once a second */
-    unsigned char *requested;   /* [local ranks]: another node waits for its address */
+    weft_modex_cache *cache;  /* in the segment, shared with the ranks; NULL: the job has one node */
+    int wakeup;               /* readable when a rank has a request; -1: none, polled once a second */
+    unsigned char *requested; /* [local ranks]: another node waits for its address */
     uint32_t requested_count;
     uint64_t fences;       /* fences that all local ranks have entered */
 } modex_node;

@@ -40,8 +40,8 @@ typedef struct exec_error {
 
 static int segment_open(node *self)
 {
-    weft_boot_env_job word = {.magic = WEFT_WORD_JOB_MAGIC,
-                          .version = WEFT_WORD_VERSION,
+    weft_boot_env_job env = {.magic = WEFT_BOOT_ENV_JOB_MAGIC,
+                          .version = WEFT_BOOT_ENV_VERSION,
                           .size = self->opts->ranks,
                           .universe = self->opts->ranks,
                           .is_bound = self->binding.masks && self->binding.is_disjoint};
@@ -54,11 +54,11 @@ static int segment_open(node *self)
         close(self->segment.fd);
         self->segment.fd = fd;
     }
-    word.is_oversubscribed = self->count > (uint32_t)weft_cpu_count() || (self->binding.masks && !self->binding.is_disjoint);
-    snprintf(word.name, sizeof(word.name), "%s", self->name);
-    snprintf(word.host, sizeof(word.host), "%s", self->host);
-    self->segment.hdr->cpus_shared = word.is_oversubscribed;
-    memcpy((char *)self->segment.hdr + WEFT_WORD_JOB_AT, &word, sizeof(word));
+    env.is_oversubscribed = self->count > (uint32_t)weft_cpu_count() || (self->binding.masks && !self->binding.is_disjoint);
+    snprintf(env.name, sizeof(env.name), "%s", self->name);
+    snprintf(env.host, sizeof(env.host), "%s", self->host);
+    self->segment.hdr->cpus_shared = env.is_oversubscribed;
+    memcpy((char *)self->segment.hdr + WEFT_BOOT_ENV_JOB_AT, &env, sizeof(env));
     return modex_node_open(&self->modex_node, self, self->map, self->index, &self->modex_node_callbacks);
 }
 
@@ -140,9 +140,9 @@ int node_open(node *self, options *opts)
 
 static void child_fail(const node *self, uint32_t rank, char what, int error)
 {
-    exec_error word = {rank, error, what};
+    exec_error env = {rank, error, what};
 
-    if (write(self->errors[1], &word, sizeof(word)) < 0) {
+    if (write(self->errors[1], &env, sizeof(env)) < 0) {
     }
     _exit(what == 'x' && error == ENOENT ? 127 : 126);
 }
@@ -207,7 +207,7 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     char text[512];
     pid_t parent = getpid();
 
-    snprintf(text, sizeof(text), "%s=%d:%d:%u:%u:%u:%ld%s", WEFT_WORD_NAME, WEFT_WORD_VERSION, self->segment.fd, rank, index,
+    snprintf(text, sizeof(text), "%s=%d:%d:%u:%u:%u:%ld%s", WEFT_BOOT_ENV_NAME, WEFT_BOOT_ENV_VERSION, self->segment.fd, rank, index,
              (uint32_t)(part - self->opts->apps), (long)parent, self->mark);
     int rc = env_set(env, text);
     snprintf(text, sizeof(text), "WEFT_BOOT_RANK=%u", rank);
@@ -319,13 +319,13 @@ void node_kill(node *self)
 /* Reports children that could not exec. True if there was one. */
 static bool exec_errors_report(node *self)
 {
-    exec_error word;
+    exec_error env;
     bool is_reported = false;
 
-    while (read(self->errors[0], &word, sizeof(word)) == (ssize_t)sizeof(word)) {
-        if (word.rank >= self->opts->ranks)
+    while (read(self->errors[0], &env, sizeof(env)) == (ssize_t)sizeof(env)) {
+        if (env.rank >= self->opts->ranks)
             continue;
-        self->up.refused(self->up.owner, word.rank, word.what, word.error);
+        self->up.refused(self->up.owner, env.rank, env.what, env.error);
         is_reported = true;
     }
     return is_reported;

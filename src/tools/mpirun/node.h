@@ -29,8 +29,8 @@ typedef struct rank_end {
     int32_t raw_status; /* status of waitpid */
     uint32_t state;     /* state in its rank page before the node marked it as ended */
     int64_t pid;
-    bool is_refused;    /* node_callbacks.refused was called for it just before */
-    bool spoke_pmix;    /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
+    bool is_refused; /* node_callbacks.refused was called for it just before */
+    bool spoke_pmix; /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
 } rank_end;
 
 /* Callbacks to the owner. */
@@ -71,7 +71,7 @@ typedef struct node {
     session session;       /* open while ranks are started, if they share a session */
     modex_node modex_node;
     struct pmix_srv *pmix; /* NULL: no PMIx server */
-    pmi_server *pmi;        /* NULL: no program needs it */
+    pmi_server *pmi;       /* NULL: no program needs it */
 } node;
 
 /* Finds the programs, creates the segment and binds ranks. opts, name, host, up, modex_node_callbacks, map, index, guard and io must be

@@ -129,7 +129,7 @@ int pmi_server_environ(pmi_server *self, uint32_t rank, uint32_t app, env_list *
     *one = (client){.fd = ends[0], .rank = rank, .app = app};
     self->count++;
     /* the socket's inode shows Weft, which needs no PMI, that this server is mpirun's and not another launcher's */
-    snprintf(text, sizeof(text), WEFT_WORD_PMI_NAME "=%d:%llu", self->child, (unsigned long long)stat.st_ino);
+    snprintf(text, sizeof(text), WEFT_BOOT_ENV_PMI_NAME "=%d:%llu", self->child, (unsigned long long)stat.st_ino);
     int rc = env_set(env, text);
     snprintf(text, sizeof(text), "PMI_FD=%d", self->child);
     rc |= env_set(env, text);

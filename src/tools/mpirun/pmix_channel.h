@@ -16,9 +16,9 @@
 
 typedef struct pmix_channel {
     struct pmix_channel_item *first, *last; /* send queue */
-    size_t sent;                    /* bytes sent of the first message's body */
+    size_t sent;                            /* bytes sent of the first message's body */
     size_t in_flight, unacked;              /* bytes sent and unacknowledged; bytes received and not acknowledged yet */
-    size_t queued_bytes;                 /* bytes of all queued bodies */
+    size_t queued_bytes;                    /* bytes of all queued bodies */
     pmix_msg incoming;
     size_t received;                    /* bytes received of incoming.body, which is allocated with the first fragment */
     bool is_receiving;

@@ -13,10 +13,10 @@ enum node_state { NODE_NOT_AWAITED, NODE_AWAITED, NODE_CONTRIBUTED, NODE_ANSWERE
 
 typedef struct pmix_coll {
     struct pmix_coll *next;
-    uint32_t kind, count;   /* count 0: all ranks */
-    uint32_t *ranks;        /* as the nodes sent them; rising */
-    unsigned char *state;   /* [nodes] */
-    uint64_t *tickets;      /* [nodes] */
+    uint32_t kind, count; /* count 0: all ranks */
+    uint32_t *ranks;      /* as the nodes sent them; rising */
+    unsigned char *state; /* [nodes] */
+    uint64_t *tickets;    /* [nodes] */
     uint32_t awaited;
     uint64_t deadline_ns;
     int32_t status;         /* not PMIX_MSG_OK: has failed; kept for nodes that have not contributed */

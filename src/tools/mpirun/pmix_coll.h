@@ -15,7 +15,7 @@ typedef struct pmix_colls {
     pmix_head_callbacks up;
     struct pmix_coll *first, **end;
     unsigned char *has_ended; /* [ranks]: the rank has ended */
-    uint64_t deadline_min_ns;    /* lower bound of all deadlines; 0: none */
+    uint64_t deadline_min_ns; /* lower bound of all deadlines; 0: none */
 } pmix_colls;
 
 /* 0 or -1: out of memory. */

@@ -12,16 +12,16 @@
 enum pmix_msg_kind {
     /* server to head; answered by PMIX_MSG_DONE with the same ticket */
     PMIX_MSG_COLL = 1, /* rank: enum pmix_coll_kind; seconds: timeout; body: u32 count, u32 ranks[count] (0: all), data */
-    PMIX_MSG_FETCH,      /* get the data that `rank` has put; seconds: timeout */
-    PMIX_MSG_PUBLISH,    /* bodies of the three: nameserver.h */
+    PMIX_MSG_FETCH,    /* get the data that `rank` has put; seconds: timeout */
+    PMIX_MSG_PUBLISH,  /* bodies of the three: nameserver.h */
     PMIX_MSG_LOOKUP,
     PMIX_MSG_UNPUBLISH,
     /* server to head, not answered */
-    PMIX_MSG_DMODEX_RESP,         /* reply to PMIX_MSG_DMODEX_REQ: ticket, status, data */
-    PMIX_MSG_RANK_ENDED,       /* `rank` has ended */
+    PMIX_MSG_DMODEX_RESP, /* reply to PMIX_MSG_DMODEX_REQ: ticket, status, data */
+    PMIX_MSG_RANK_ENDED,  /* `rank` has ended */
     /* head to server */
     PMIX_MSG_DONE,       /* ticket, status, data */
-    PMIX_MSG_DMODEX_REQ,          /* get the data that `rank` has put; ticket */
+    PMIX_MSG_DMODEX_REQ, /* get the data that `rank` has put; ticket */
     /* both ways */
     PMIX_MSG_EVENT,      /* rank: source; status: event code; body: u32 range, attributes */
 };

@@ -52,8 +52,8 @@ struct pmix_srv {
     char message[256];       /* message for the user, printed by the loop; "": none */
     bool has_reported_spawn;
     struct pmix_out *out, **out_end;
-    size_t out_events;     /* bytes of the events in out */
-    id_table requests;           /* by ticket: pmix_request, requests that wait for the head */
+    size_t out_events; /* bytes of the events in out */
+    id_table requests; /* by ticket: pmix_request, requests that wait for the head */
     struct pmix_dmodex *dmodexes;
     unsigned char *rank_bits;     /* [ranks]: bits of enum pmix_rank_bits */
 };

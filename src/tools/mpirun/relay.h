@@ -18,7 +18,7 @@
 
 typedef struct relay {
     const job_desc *job; /* the owner's; NULL: no daemons below */
-    ctrl_conn *up;               /* the owner's */
+    ctrl_conn *up;       /* the owner's */
     tree tree;
     children children;
 } relay;

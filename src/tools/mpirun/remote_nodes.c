@@ -26,13 +26,13 @@ typedef struct remote_node {
     uint32_t node;
     uint32_t below;             /* number of following remote_nodes below it in the tree (tree.h) */
     child_daemon *child_daemon; /* its own connection, or the child that leads to it */
-    ctrl_conn conn;                  /* sends to it, through child_daemon */
-    pmix_channel channel;                  /* messages of the PMIx and PMI servers */
+    ctrl_conn conn;             /* sends to it, through child_daemon */
+    pmix_channel channel;       /* messages of the PMIx and PMI servers */
     uint32_t live;              /* ranks there that have not been reported as ended */
-    uint64_t uncredited;              /* bytes of output received and not yet credited */
+    uint64_t uncredited;        /* bytes of output received and not yet credited */
     bool is_ready, is_draining, is_over;
-    bool has_reported_signal;               /* it received a terminating signal, which was reported */
-    bool has_sent_closed[2];     /* stdout, stderr: was sent CTRL_CLOSED */
+    bool has_reported_signal; /* it received a terminating signal, which was reported */
+    bool has_sent_closed[2];  /* stdout, stderr: was sent CTRL_CLOSED */
 } remote_node;
 
 struct remote_nodes {

@@ -16,7 +16,7 @@
 #include "mem/segment.h"
 #include "tools/mpirun/options.h"
 
-#define SAMPLES 16                  /* samples in the job's time limit; at least one a second */
+#define SAMPLES 16 /* samples in the job's time limit; at least one a second */
 #define SAMPLE_MIN_NS 50000000u
 #define SAMPLE_MAX_NS 1000000000u
 #define ACTIVE_NS 20000000
