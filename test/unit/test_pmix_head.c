@@ -15,6 +15,7 @@
 #include "test/unit/conn_pair.h"
 #include "tools/mpirun/id_table.h"
 #include "tools/mpirun/nameserver.h"
+#include "tools/mpirun/pmix_channel.h"
 #include "tools/mpirun/pmix_head.h"
 
 #define NODES 3
@@ -49,7 +50,7 @@ static void forget(void)
 
 static pmix_head *open_hub(void)
 {
-    pmix_head_callbacks up = {.send = take};
+    pmix_msg_sender up = {.send = take};
     pmix_head *self = pmix_head_open(&nodes, &up);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(self);

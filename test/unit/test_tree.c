@@ -96,10 +96,10 @@ static void many(void)
 /* Up to the default fan-out the head starts all hosts. */
 static void a_star(void)
 {
-    const map map = {.node_count = TREE_FANOUT + 1};
+    const map map = {.node_count = FANOUT_DEFAULT + 1};
     tree top = tree_of_head(&map, 3, 0);
 
-    CU_ASSERT_EQUAL(tree_children(&top), TREE_FANOUT);
+    CU_ASSERT_EQUAL(tree_children(&top), FANOUT_DEFAULT);
     for (uint32_t i = 0; i < map.node_count; i++) {
         tree below = tree_of_node(&top, i);
         CU_ASSERT_EQUAL(below.count, 0);

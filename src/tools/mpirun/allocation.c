@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/macros.h"
+#include "tools/mpirun/report.h"
 
 static const char *set(const char *name)
 {

@@ -13,6 +13,7 @@
 
 #include "base/cpu_count.h"
 #include "tools/mpirun/cpuslot.h"
+#include "tools/mpirun/report.h"
 
 /* The units (cores, sockets, ...) that ranks are bound to, in the order of assignment. */
 typedef struct unit_list {

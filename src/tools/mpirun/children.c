@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/options.h"
+#include "tools/mpirun/report.h"
 
 #define AGENT_END_LIMIT_NS 3000000000u /* from the end of its daemon */
 

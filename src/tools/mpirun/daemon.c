@@ -27,6 +27,7 @@
 #include "tools/mpirun/pmix_srv.h"
 #include "tools/mpirun/poll_sparse.h"
 #include "tools/mpirun/relay.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/signals.h"
 #include "tools/mpirun/srun_launch.h"
 #include "tools/mpirun/wait_report.h"

@@ -18,7 +18,7 @@
 
 #include "base/macros.h"
 #include "tools/mpirun/hostlist.h"
-#include "tools/mpirun/options.h"
+#include "tools/mpirun/report.h"
 
 /* Source of a text, for messages. */
 typedef struct source {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tools/mpirun/buffer.h"
+#include "tools/mpirun/report.h"
 
 #define SINK_MAX ((size_t)256 << 10) /* bytes waiting above which ranks' pipes are not read */
 #define LINE_LENGTH_MAX ((size_t)1 << 20)   /* a longer line is passed on in fragments */

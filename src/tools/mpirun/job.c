@@ -19,6 +19,7 @@
 #include "tools/mpirun/pmix_head.h"
 #include "tools/mpirun/pmix_srv.h"
 #include "tools/mpirun/remote_nodes.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/wait_report.h"
 
 #define DRAIN_LIMIT_NS 15000000000u /* longer than the detection of a lost host (CTRL_SILENCE_MS), which has its own message */
@@ -158,7 +159,7 @@ int job_open(job *self, options *opts)
     while (!rc && here < self->map.node_count && !self->map.nodes[here].is_here)
         here++;
     bool is_alone = here == 0 && self->map.node_count == 1;
-    pmix_head_callbacks up = {.send = pmix_msg_send, .owner = self};
+    pmix_msg_sender up = {.send = pmix_msg_send, .owner = self};
     if (!rc && !(self->pmix_head = pmix_head_open(&self->map, &up)))
         rc = report(1, "out of memory");
     if (!rc)

@@ -23,6 +23,7 @@
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/pmix_srv.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/show_map.h"
 #include "tools/mpirun/poll_sparse.h"
 #include "tools/mpirun/signals.h"

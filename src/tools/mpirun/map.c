@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/mpirun/cpuslot.h"
+#include "tools/mpirun/report.h"
 
 /* Sets the host row of each rank, filling hosts in order. */
 static void by_slot(const host_list *hosts, uint32_t ranks, uint32_t *row_of)

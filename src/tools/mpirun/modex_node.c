@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "mem/wakeup_sock.h"
-#include "tools/mpirun/node.h"
+#include "tools/mpirun/report.h"
 
 static void futex_wake(void *word)
 {
@@ -25,12 +25,12 @@ uint64_t modex_node_bytes(const map *map)
     return map && map->node_count > 1 ? weft_modex_cache_bytes(map->ranks) : 0;
 }
 
-int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t index, const modex_node_callbacks *up)
+int modex_node_open(modex_node *self, const weft_segment *segment, const node_rank *ranks, const map *map, uint32_t index,
+                    const modex_node_callbacks *up)
 {
-    const weft_segment *segment = &node->segment;
     void *view;
 
-    *self = (modex_node){.node = node, .map = map, .up = *up, .wakeup = -1};
+    *self = (modex_node){.segment = segment, .ranks = ranks, .count = map->nodes[index].count, .map = map, .up = *up, .wakeup = -1};
     if (!segment->hdr->extra_bytes)
         return 0;
     int rc = weft_segment_claim(segment, segment->hdr->extra, weft_modex_cache_front_bytes(map->ranks));
@@ -39,7 +39,7 @@ int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t
     if (rc)
         return report(1, "%s", weft_fail_text(rc));
     self->cache = view;
-    self->requested = calloc(node->count, 1);
+    self->requested = calloc(self->count, 1);
     if (!self->requested)
         return report(1, "out of memory");
     weft_modex_cache_make(self->cache, map->ranks, map->node_count, index, map->node_of, map->local_of);
@@ -50,16 +50,15 @@ int modex_node_open(modex_node *self, const node *node, const map *map, uint32_t
 /* Replies to requests for local ranks whose address is published, or which ended or finalized without one. */
 static void requests_answer(modex_node *self)
 {
-    for (uint32_t i = 0; i < self->node->count && self->requested_count; i++) {
-        weft_rank_page *page = weft_segment_rank(&self->node->segment, i);
-        bool is_gone = i < self->node->started && self->node->ranks[i].is_gone;
+    for (uint32_t i = 0; i < self->count && self->requested_count; i++) {
+        weft_rank_page *page = weft_segment_rank(self->segment, i);
         if (!self->requested[i])
             continue;
         if (atomic_load(&page->modex_ready)) {
             uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
-            self->up.data(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
-        } else if (is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
-            self->up.data(self->up.owner, self->node->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
+            self->up.data(self->up.owner, self->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
+        } else if (self->ranks[i].is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
+            self->up.data(self->up.owner, self->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
         } else {
             continue;
         }
@@ -86,7 +85,7 @@ void modex_node_progress(modex_node *self)
     }
     if (self->requested_count)
         requests_answer(self);
-    while (atomic_load(&self->node->segment.hdr->fences[0]) >= (self->fences + 1) * self->node->count)
+    while (atomic_load(&self->segment->hdr->fences[0]) >= (self->fences + 1) * self->count)
         self->up.fence(self->up.owner, ++self->fences);
 }
 
@@ -106,8 +105,8 @@ void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void
     if (!self->cache || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
     weft_modex_entry *entry = weft_modex_entry_of(self->cache, rank);
-    uint64_t at = self->node->segment.hdr->extra + (uint64_t)((char *)entry - (char *)self->cache);
-    if (state == WEFT_MODEX_READY && weft_segment_claim(&self->node->segment, at, sizeof(*entry)))
+    uint64_t at = self->segment->hdr->extra + (uint64_t)((char *)entry - (char *)self->cache);
+    if (state == WEFT_MODEX_READY && weft_segment_claim(self->segment, at, sizeof(*entry)))
         state = WEFT_MODEX_FAILED; /* out of memory here: the requesting rank reports an error */
     if (state == WEFT_MODEX_READY) {
         memcpy(entry->modex, data, bytes);
@@ -132,7 +131,7 @@ void modex_node_close(modex_node *self)
         weft_wakeup_sock_close(&self->cache->wakeup, self->wakeup);
     self->wakeup = -1;
     if (self->cache)
-        weft_segment_drop(self->cache, self->node->segment.hdr->extra_bytes);
+        weft_segment_drop(self->cache, self->segment->hdr->extra_bytes);
     self->cache = NULL;
     free(self->requested);
     self->requested = NULL;

@@ -9,8 +9,7 @@
 
 #include "launch/modex_cache.h"
 #include "tools/mpirun/map.h"
-
-struct node;
+#include "tools/mpirun/node_rank.h"
 
 /* Requests and data for the head. */
 typedef struct modex_node_callbacks {
@@ -22,7 +21,9 @@ typedef struct modex_node_callbacks {
 } modex_node_callbacks;
 
 typedef struct modex_node {
-    const struct node *node;
+    const weft_segment *segment; /* the node's, which owns it and `ranks` */
+    const node_rank *ranks;      /* [count]: the local ranks */
+    uint32_t count;
     const map *map;
     modex_node_callbacks up;
     weft_modex_cache *cache;  /* in the segment, shared with the ranks; NULL: the job has one node */
@@ -34,8 +35,9 @@ typedef struct modex_node {
 
 /* Bytes of the segment's extra part that a job with this map needs. */
 uint64_t modex_node_bytes(const map *map);
-/* Initializes the extra part of node->segment, which must exist. 0, or an exit code after a message. */
-int modex_node_open(modex_node *self, const struct node *node, const map *map, uint32_t index, const modex_node_callbacks *up);
+/* Initializes the extra part of the node's segment; `index`: of the node in the map. 0, or an exit code after a message. */
+int modex_node_open(modex_node *self, const weft_segment *segment, const node_rank *ranks, const map *map, uint32_t index,
+                    const modex_node_callbacks *up);
 /* Handles requests and data of the ranks. To call when the wakeup is readable, when a rank has ended, and once a second. Calls back. */
 void modex_node_progress(modex_node *self);
 /* Another node requests the address of a local rank. May call back `data`. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/ctrl_pack.h"
 
 typedef struct nameserver_item {
     struct nameserver_item *next;
@@ -24,7 +25,7 @@ typedef struct nameserver_wait {
     refbuf *request;
 } nameserver_wait;
 
-void nameserver_open(nameserver *self, const map *map, const pmix_head_callbacks *up)
+void nameserver_open(nameserver *self, const map *map, const pmix_msg_sender *up)
 {
     *self = (nameserver){.map = map, .up = *up};
 }

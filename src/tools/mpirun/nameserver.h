@@ -8,7 +8,8 @@
 #ifndef WEFT_MPIRUN_NAMESERVER_H
 #define WEFT_MPIRUN_NAMESERVER_H
 
-#include "tools/mpirun/pmix_head.h"
+#include "tools/mpirun/map.h"
+#include "tools/mpirun/pmix_msg.h"
 
 #define NAMESERVER_MAX ((size_t)64 << 20) /* bytes of all keys and values */
 
@@ -17,13 +18,13 @@ enum nameserver_persist { NAMESERVER_PERSIST_JOB, NAMESERVER_PERSIST_FIRST_READ,
 
 typedef struct nameserver {
     const map *map;
-    pmix_head_callbacks up;
+    pmix_msg_sender up;
     struct nameserver_item *items;
     struct nameserver_wait *waits;
     size_t bytes;
 } nameserver;
 
-void nameserver_open(nameserver *self, const map *map, const pmix_head_callbacks *up);
+void nameserver_open(nameserver *self, const map *map, const pmix_msg_sender *up);
 /* Handles a publish, lookup or unpublish message of a node; the body stays the caller's. Replies by up.send, possibly later. */
 void nameserver_handle(nameserver *self, uint32_t node, const pmix_msg *what);
 void nameserver_rank_ended(nameserver *self, uint32_t rank);

@@ -27,6 +27,7 @@
 #include "tools/mpirun/pmix_srv.h"
 #include "tools/mpirun/preload.h"
 #include "tools/mpirun/program.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/signals.h"
 
 #define INHERITED_FD 100 /* high: scripts use low numbers explicitly */
@@ -59,7 +60,7 @@ static int segment_open(node *self)
     snprintf(env.host, sizeof(env.host), "%s", self->host);
     self->segment.hdr->cpus_shared = env.is_oversubscribed;
     memcpy((char *)self->segment.hdr + WEFT_BOOT_ENV_JOB_AT, &env, sizeof(env));
-    return modex_node_open(&self->modex_node, self, self->map, self->index, &self->modex_node_callbacks);
+    return modex_node_open(&self->modex_node, &self->segment, self->ranks, self->map, self->index, &self->modex_node_callbacks);
 }
 
 /* Looks up only programs that ranks of this node run. */

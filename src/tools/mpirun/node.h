@@ -16,6 +16,7 @@
 #include "tools/mpirun/environ.h"
 #include "tools/mpirun/guard.h"
 #include "tools/mpirun/modex_node.h"
+#include "tools/mpirun/node_rank.h"
 #include "tools/mpirun/options.h"
 #include "tools/mpirun/pmi_server.h"
 #include "tools/mpirun/session.h"
@@ -40,14 +41,6 @@ typedef struct node_callbacks {
     void (*refused)(void *owner, uint32_t rank, char what, int error);
     void *owner;
 } node_callbacks;
-
-typedef struct node_rank {
-    uint32_t rank; /* in the job */
-    pid_t pid;
-    pid_t group;   /* process group, led by the rank; 0: known to be empty */
-    bool is_gone;
-    int raw_status;
-} node_rank;
 
 typedef struct node {
     const options *opts;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "tools/mpirun/tree.h"
+#include "tools/mpirun/report.h"
 
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
@@ -44,29 +44,6 @@ static const struct opt_row {
     {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
-
-bool (*report_to)(const char *text);
-
-int report(int code, const char *format, ...)
-{
-    char text[1200] = "mpirun: ";
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text + 8, sizeof(text) - 9, format, args);
-    va_end(args);
-    if (report_to && report_to(text + 8))
-        return code;
-    size_t length = strlen(text);
-    text[length++] = '\n';
-    for (size_t done = 0; done < length;) {
-        ssize_t n = write(STDERR_FILENO, text + done, length - done);
-        if (n < 0 && errno != EINTR)
-            break;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return code;
-}
 
 /* Edit distance (change, delete, insert) of the first 64 letters. */
 static int word_distance(const char *a, const char *b)
@@ -505,6 +482,6 @@ uint32_t fanout_read(void)
     count = strtol(text, &end, 10);
     if (!*end && count > 0 && count <= 1024)
         return (uint32_t)count;
-    report(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, TREE_FANOUT);
+    report(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, FANOUT_DEFAULT);
     return 0;
 }

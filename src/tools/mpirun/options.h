@@ -60,7 +60,7 @@ typedef struct options {
     bool has_hosts;
     bool is_by_node;       /* ranks are placed on the hosts round-robin */
     const char *rankfile, *agent; /* rankfile NULL: none; agent NULL: ssh */
-    uint32_t fanout;              /* most daemons that one process starts; 0: TREE_FANOUT */
+    uint32_t fanout;              /* most daemons that one process starts; 0: FANOUT_DEFAULT */
     char **slots;          /* [ranks] CPUs from a rankfile (cpuslot.h), NULL entry: none; NULL: no rank has any */
     char *allocation;      /* "Slurm's allocation 17", the source of the hosts; NULL: no allocation */
     bool is_by_srun;       /* one srun starts all daemons */
@@ -70,13 +70,7 @@ typedef struct options {
 int options_parse(int argc, char **argv, options *opts);
 void options_free(options *opts);
 
-/* Prints one line "mpirun: ..." by one write to stderr, or passes it to report_to. Returns `code`. */
-int report(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Receives the messages if not NULL; returns false to have them printed. A daemon sends them to the head; the head queues them behind
- * waiting output. */
-extern bool (*report_to)(const char *text);
-
+#define FANOUT_DEFAULT 64 /* default of WEFT_LAUNCH_FANOUT */
 #define RANKS_MAX 65536 /* most ranks of a job */
 
 extern const char help_text[];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launch/boot_env.h"
+#include "tools/mpirun/report.h"
 
 #define INHERITED_FD 101          /* high: scripts use low numbers explicitly */
 #define LINE_MAX_BYTES 65536      /* a client that sends a longer line is disconnected */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tools/mpirun/ctrl_pack.h"
+#include "tools/mpirun/report.h"
 
 enum node_state { NODE_NOT_AWAITED, NODE_AWAITED, NODE_CONTRIBUTED, NODE_ANSWERED };
 
@@ -23,7 +25,7 @@ typedef struct pmix_coll {
     buffer data;
 } pmix_coll;
 
-int pmix_colls_open(pmix_colls *self, const map *map, const pmix_head_callbacks *up)
+int pmix_colls_open(pmix_colls *self, const map *map, const pmix_msg_sender *up)
 {
     *self = (pmix_colls){.map = map, .up = *up};
     self->end = &self->first;

@@ -8,18 +8,19 @@
 #ifndef WEFT_MPIRUN_PMIX_COLL_H
 #define WEFT_MPIRUN_PMIX_COLL_H
 
-#include "tools/mpirun/pmix_head.h"
+#include "tools/mpirun/map.h"
+#include "tools/mpirun/pmix_msg.h"
 
 typedef struct pmix_colls {
     const map *map;
-    pmix_head_callbacks up;
+    pmix_msg_sender up;
     struct pmix_coll *first, **end;
     unsigned char *has_ended; /* [ranks]: the rank has ended */
     uint64_t deadline_min_ns; /* lower bound of all deadlines; 0: none */
 } pmix_colls;
 
 /* 0 or -1: out of memory. */
-int pmix_colls_open(pmix_colls *self, const map *map, const pmix_head_callbacks *up);
+int pmix_colls_open(pmix_colls *self, const map *map, const pmix_msg_sender *up);
 /* A node's contribution (PMIX_MSG_COLL); the body stays the caller's. */
 void pmix_colls_contribute(pmix_colls *self, uint32_t node, const pmix_msg *what);
 /* A rank has ended: nodes without a living member are not awaited. */

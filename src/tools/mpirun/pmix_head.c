@@ -19,14 +19,14 @@ typedef struct fetch {
 
 struct pmix_head {
     const map *map;
-    pmix_head_callbacks up;
+    pmix_msg_sender up;
     pmix_colls pmix_colls;
     nameserver nameserver;
     id_table fetches;
     uint64_t deadline_min_ns; /* lower bound of the fetches' deadlines; 0: none */
 };
 
-pmix_head *pmix_head_open(const map *map, const pmix_head_callbacks *up)
+pmix_head *pmix_head_open(const map *map, const pmix_msg_sender *up)
 {
     pmix_head *self = calloc(1, sizeof(*self));
 

@@ -2,23 +2,18 @@
  *
  * pmix_head: serves requests of the nodes' PMIx servers at the head: collectives (pmix_coll), data of a rank (modex), names (nameserver),
  * events.
- * It handles pmix_msg (pmix_channel.h); data are opaque, and it does not call libpmix. One thread.
+ * It handles pmix_msg (pmix_msg.h); data are opaque, and it does not call libpmix. One thread.
  */
 #ifndef WEFT_MPIRUN_PMIX_HEAD_H
 #define WEFT_MPIRUN_PMIX_HEAD_H
 
 #include "tools/mpirun/map.h"
-#include "tools/mpirun/pmix_channel.h"
+#include "tools/mpirun/pmix_msg.h"
 
 typedef struct pmix_head pmix_head;
 
-typedef struct pmix_head_callbacks {
-    void (*send)(void *owner, uint32_t node, const pmix_msg *what); /* sends a message to a node's server; takes over the body */
-    void *owner;
-} pmix_head_callbacks;
-
 /* NULL: out of memory. */
-pmix_head *pmix_head_open(const map *map, const pmix_head_callbacks *up);
+pmix_head *pmix_head_open(const map *map, const pmix_msg_sender *up);
 /* Handles a message of a node's server; takes over its body. May call back `send`. */
 void pmix_head_handle(pmix_head *self, uint32_t node, const pmix_msg *what);
 /* Handles expired deadlines. Returns the next one (weft_clock_ns), or 0. */

@@ -38,4 +38,10 @@ typedef struct pmix_msg {
     refbuf *body;           /* NULL: empty. The message's owner releases it */
 } pmix_msg;
 
+/* Where pmix_head and its parts send messages for the nodes' servers. */
+typedef struct pmix_msg_sender {
+    void (*send)(void *owner, uint32_t node, const pmix_msg *what); /* sends a message to a node's server; takes over the body */
+    void *owner;
+} pmix_msg_sender;
+
 #endif

@@ -17,6 +17,7 @@
 
 #include "base/macros.h"
 #include "tools/mpirun/pmix_srv_internal.h"
+#include "tools/mpirun/report.h"
 
 #define STEP_LIMIT_S 60 /* limit of one asynchronous call of libpmix */
 #define END_LIMIT_S 5   /* limit of PMIx_server_finalize */

@@ -3,6 +3,7 @@
  * pmix_stub: replaces the PMIx server in an mpirun configured without PMIx.
  */
 #include "tools/mpirun/pmix_srv.h"
+#include "tools/mpirun/report.h"
 
 #include <stddef.h>
 

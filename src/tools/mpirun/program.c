@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/mpirun/report.h"
+
 static char *path_join(const char *dir, size_t length, const char *name)
 {
     char *path = NULL;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/mpirun/report.h"
+
 static child_daemon *child_towards(relay *self, uint32_t node)
 {
     uint32_t towards = self->job ? tree_child_towards(&self->tree, node) : UINT32_MAX;

@@ -19,6 +19,7 @@
 #include "tools/mpirun/job_desc.h"
 #include "tools/mpirun/modex_head.h"
 #include "tools/mpirun/pmix_head.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/srun_launch.h"
 #include "tools/mpirun/tree.h"
 

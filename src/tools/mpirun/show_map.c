@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/mpirun/agent.h"
+#include "tools/mpirun/report.h"
 #include "tools/mpirun/tree.h"
 
 #define RUN_BYTES 24 /* ",65535-65536" and the ellipsis */

@@ -32,7 +32,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/contact.c src/tools/mpirun/contact.h \
 	src/tools/mpirun/map.c src/tools/mpirun/map.h \
 	src/tools/mpirun/hostlist.c src/tools/mpirun/hostlist.h \
-	src/tools/mpirun/node.c src/tools/mpirun/node.h \
+	src/tools/mpirun/node.c src/tools/mpirun/node.h src/tools/mpirun/node_rank.h \
 	src/tools/mpirun/options.c src/tools/mpirun/options.h \
 	src/tools/mpirun/show_map.c src/tools/mpirun/show_map.h \
 	src/tools/mpirun/pmi_server.c src/tools/mpirun/pmi_server.h \
@@ -42,6 +42,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/poll_sparse.c src/tools/mpirun/poll_sparse.h \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
+	src/tools/mpirun/report.c src/tools/mpirun/report.h \
 	src/tools/mpirun/head_connect.c src/tools/mpirun/head_connect.h \
 	src/tools/mpirun/signals.c src/tools/mpirun/signals.h \
 	src/tools/mpirun/session.c src/tools/mpirun/session.h \

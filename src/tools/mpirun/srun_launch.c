@@ -19,6 +19,7 @@
 #include "tools/mpirun/buffer.h"
 #include "tools/mpirun/contact.h"
 #include "tools/mpirun/job.h"
+#include "tools/mpirun/report.h"
 
 #define SRUN_END_LIMIT_NS 5000000000u /* for srun to end its step */
 

@@ -29,7 +29,7 @@ static uint32_t part_begin(const tree *self, uint32_t part)
 
 tree tree_of_head(const map *map, uint32_t head, uint32_t fanout)
 {
-    return (tree){.fanout = fanout ? fanout : TREE_FANOUT, .head = head, .count = map->node_count - (head < map->node_count)};
+    return (tree){.fanout = fanout ? fanout : FANOUT_DEFAULT, .head = head, .count = map->node_count - (head < map->node_count)};
 }
 
 uint32_t tree_child(const tree *self, uint32_t index)

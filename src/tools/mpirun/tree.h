@@ -12,8 +12,6 @@
 
 #include "tools/mpirun/map.h"
 
-#define TREE_FANOUT 64 /* default of WEFT_LAUNCH_FANOUT */
-
 typedef struct tree {
     uint32_t fanout;
     uint32_t head;        /* node of the head; map->node_count: the head runs no rank */
@@ -22,7 +20,7 @@ typedef struct tree {
 
 /* Returns a node's place in the row. The nodes below it have the next places. */
 uint32_t tree_position(const tree *self, uint32_t node);
-/* The head's view; fanout 0: TREE_FANOUT. */
+/* The head's view; fanout 0: FANOUT_DEFAULT. */
 tree tree_of_head(const map *map, uint32_t head, uint32_t fanout);
 /* The view of a node below `above`; count 0: it starts no daemon. */
 tree tree_of_node(const tree *above, uint32_t node);

@@ -15,6 +15,7 @@
 #include "base/macros.h"
 #include "mem/segment.h"
 #include "tools/mpirun/options.h"
+#include "tools/mpirun/report.h"
 
 #define SAMPLES 16 /* samples in the job's time limit; at least one a second */
 #define SAMPLE_MIN_NS 50000000u
