@@ -198,11 +198,10 @@ static int mpirun_rank_fence(weft_boot *boot)
         count = &self->cache->fenced;
         arrivals = self->fences;
     } else {
-        syscall(SYS_futex, count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+        syscall(SYS_futex, weft_modex_futex(count), FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     }
     while ((now = atomic_load_explicit(count, memory_order_acquire)) < arrivals) {
-        /* a futex on the low half, which changes with every arrival and comes first on little-endian machines only */
-        syscall(SYS_futex, count, FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
+        syscall(SYS_futex, weft_modex_futex(count), FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
         if (missing_list(self, missing, sizeof(missing)))
             return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot end: %s", missing);
         if (weft_clock_ns() > deadline)

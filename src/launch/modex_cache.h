@@ -58,6 +58,12 @@ static inline _Atomic uint32_t *weft_modex_state(const weft_modex_cache *cache, 
     return (_Atomic uint32_t *)weft_modex_cache_at(cache, cache->states) + rank;
 }
 
+/* The half of a 64-bit count of fences that each increment changes: the word of its futex. */
+static inline void *weft_modex_futex(_Atomic uint64_t *count)
+{
+    return (char *)count + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(uint32_t) : 0);
+}
+
 /* Bitmap of requested ranks: bit r % 64 of word r / 64. */
 static inline _Atomic uint64_t *weft_modex_requested(const weft_modex_cache *cache)
 {

@@ -122,7 +122,7 @@ void modex_node_fenced(modex_node *self, uint64_t number)
     if (!self->cache)
         return;
     atomic_store_explicit(&self->cache->fenced, number, memory_order_release);
-    futex_wake(&self->cache->fenced);
+    futex_wake(weft_modex_futex(&self->cache->fenced));
 }
 
 void modex_node_close(modex_node *self)
