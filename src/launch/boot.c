@@ -69,7 +69,7 @@ static bool pmi_is_ours(void)
 static int task_without_server(const char *seen, const char *instead)
 {
     return weft_fail(WEFT_E_OTHER,
-                     "this process is one of several (%s), but it was given no server to ask (none of PMIX_NAMESPACE, PMI_FD and PMI_PORT "
+                     "this process is one of several (%s), but has no launcher's server (none of PMIX_NAMESPACE, PMI_FD and PMI_PORT "
                      "is set). Start it by %s%sWeft's own mpirun. To run it alone, unset those variables",
                      seen, instead ? instead : "", instead ? ", or by " : "");
 }
@@ -106,7 +106,7 @@ int weft_boot_start(weft_boot **boot)
     if (has_env) {
         if (!weft_boot_env_parse(text, &env))
             return weft_fail(WEFT_E_OTHER,
-                             "%s=%s is not a word of this version's mpirun: use mpirun and library of one version, or unset it",
+                             "%s=%s is not of the format of this version: use mpirun and library of one version, or unset it",
                              WEFT_BOOT_ENV_NAME, text);
         if (!pmix_is_in_env(env.name) && (weft_pmi_env_read() == WEFT_PMI_ENV_NONE || pmi_is_ours())) {
             int rc = weft_boot_by_mpirun(&env, boot);

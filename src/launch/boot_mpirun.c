@@ -47,9 +47,9 @@ static int mpirun_rank_put(weft_boot *boot, const char *key, const void *value, 
     uint16_t length = (uint16_t)bytes;
 
     if (atomic_load_explicit(&page->modex_ready, memory_order_relaxed))
-        return weft_fail(WEFT_E_INTERN, "key %s: this rank has told all it had to tell", key);
+        return weft_fail(WEFT_E_INTERN, "key %s: put after commit", key);
     if (page->modex_bytes + key_bytes + sizeof(length) + bytes > WEFT_MODEX_CAPACITY)
-        return weft_fail(WEFT_E_NOSPACE, "key %s: no room for %zu bytes more beside the %u that this rank tells", key, bytes,
+        return weft_fail(WEFT_E_NOSPACE, "key %s: %zu more bytes exceed the space for a rank's keys (%u bytes are used)", key, bytes,
                          page->modex_bytes);
     memcpy(page->modex + page->modex_bytes, key, key_bytes);
     memcpy(page->modex + page->modex_bytes + key_bytes, &length, sizeof(length));
@@ -79,9 +79,10 @@ static int wait_committed(weft_rank_page *page, uint32_t rank)
     while (!atomic_load_explicit(&page->modex_ready, memory_order_acquire)) {
         uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed);
         if (state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT || state == WEFT_RANK_FINAL)
-            return weft_fail(WEFT_E_PEER, "rank %u is gone and left no address", rank);
+            return weft_fail(WEFT_E_PEER, "rank %u has ended without publishing its address", rank);
         if (weft_clock_ns() > deadline)
-            return weft_fail(WEFT_E_TIMEOUT, "rank %u has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
+            return weft_fail(WEFT_E_TIMEOUT,
+                             "rank %u has not published its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
                              rank, weft_knob.start_timeout_s);
         syscall(SYS_futex, &page->modex_ready, FUTEX_WAIT, 0, &nap, NULL, 0);
     }
@@ -102,10 +103,11 @@ static int wait_fetched(mpirun_rank *self, uint32_t rank)
     }
     while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_MODEX_READY) {
         if (seen == WEFT_MODEX_FAILED)
-            return weft_fail(WEFT_E_PEER, "rank %u, on another host, is gone and left no address", rank);
+            return weft_fail(WEFT_E_PEER, "rank %u, on another host, has ended without publishing its address", rank);
         if (weft_clock_ns() > deadline)
             return weft_fail(WEFT_E_TIMEOUT,
-                         "rank %u, on another host, has not told its address after %d s (WEFT_START_TIMEOUT_S): has it called MPI_Init?",
+                         "rank %u, on another host, has not published its address after %d s (WEFT_START_TIMEOUT_S): has it "
+                             "called MPI_Init?",
                              rank, weft_knob.start_timeout_s);
         syscall(SYS_futex, state, FUTEX_WAIT, seen, &nap, NULL, 0);
     }
@@ -138,14 +140,14 @@ static int mpirun_rank_get(weft_boot *boot, uint32_t rank, const char *key, void
         memcpy(&length, modex + at + key_bytes, sizeof(length));
         if (strcmp(modex + at, key) == 0) {
             if (*bytes < length)
-                return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, there is room for %zu", key, rank, length, *bytes);
+                return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, more than the caller's %zu", key, rank, length, *bytes);
             memcpy(value, modex + at + key_bytes + sizeof(length), length);
             *bytes = length;
             return WEFT_OK;
         }
         at += (uint32_t)(key_bytes + sizeof(length) + length);
     }
-    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has told no %s", rank, key);
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has not put the key %s", rank, key);
 }
 
 /* The rank with this node-local rank on this node, by the launcher's numbers. */
@@ -203,13 +205,13 @@ static int mpirun_rank_fence(weft_boot *boot)
     while ((now = atomic_load_explicit(count, memory_order_acquire)) < arrivals) {
         syscall(SYS_futex, weft_modex_futex(count), FUTEX_WAIT, (uint32_t)now, &nap, NULL, 0);
         if (missing_list(self, missing, sizeof(missing)))
-            return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot end: %s", missing);
+            return weft_fail(WEFT_E_PEER, "a fence of all ranks cannot complete: %s", missing);
         if (weft_clock_ns() > deadline)
-            return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks still waits after %d s (WEFT_START_TIMEOUT_S): %s",
+            return weft_fail(WEFT_E_TIMEOUT, "a fence of all ranks is incomplete after %d s (WEFT_START_TIMEOUT_S): %s",
                              weft_knob.start_timeout_s,
                              *missing    ? missing
-                             : self->cache ? "all of this host have called MPI_Init, not all of the job have come to the fence"
-                                         : "all have called MPI_Init, not all have come to the fence");
+                             : self->cache ? "all ranks of this host have called MPI_Init; not all ranks of the job have entered the fence"
+                                         : "all ranks have called MPI_Init; not all have entered the fence");
     }
     return WEFT_OK;
 }
@@ -287,7 +289,7 @@ static int rank_claim(mpirun_rank *self, const weft_boot_env *env, bool is_inher
     if (!is_inherited)
         return WEFT_AGAIN;
     return weft_fail(WEFT_E_OTHER,
-                     "process %u already is, or was, rank %u of this job, and process %ld wants to be it too: under one mpirun "
+                     "process %u is or was rank %u of this job, and process %ld has called MPI_Init as the same rank: under one mpirun "
                      "each rank can be one MPI program; to run this one alone, unset %s",
                      pid, env->rank, (long)getpid(), WEFT_BOOT_ENV_NAME);
 }
@@ -316,8 +318,9 @@ static int cache_open(mpirun_rank *self, const weft_boot_env *env, uint32_t size
     void *view;
 
     if (!hdr->extra_bytes)
-        return hdr->ranks == size && env->local == env->rank ? WEFT_OK
-                                                               : weft_fail(WEFT_E_OTHER, "the launcher tells nothing of other hosts");
+        return hdr->ranks == size && env->local == env->rank
+                   ? WEFT_OK
+                   : weft_fail(WEFT_E_OTHER, "the launcher has given no map of the other hosts");
     int rc = weft_segment_view(&self->own, hdr->extra, hdr->extra_bytes, &view);
     if (rc)
         return rc;
@@ -326,7 +329,7 @@ static int cache_open(mpirun_rank *self, const weft_boot_env *env, uint32_t size
     self->cache = cache;
     self->cache_bytes = hdr->extra_bytes;
     if (!weft_modex_cache_is_sound(cache, self->cache_bytes, size))
-        return weft_fail(WEFT_E_OTHER, "the launcher's description of other hosts is not of this library's version");
+        return weft_fail(WEFT_E_OTHER, "the launcher's map of the other hosts is not of this library's version");
     b->node_of = weft_modex_cache_at(cache, cache->node_of);
     b->local_of = weft_modex_cache_at(cache, cache->local_of);
     b->node = cache->node;

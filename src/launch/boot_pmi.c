@@ -146,7 +146,7 @@ static int node_ids_read(pmi_client *self, uint64_t *node_ids)
 
     if (!rc && !weft_pmi_map_parse(map, self->boot.size, node_ids)) {
         if (self->boot.rank == 0)
-            weft_log_warn("the launcher's PMI_process_mapping \"%.100s\" is not understood: neighbours are found by their hosts' names",
+            weft_log_warn("the launcher's PMI_process_mapping \"%.100s\" is not understood: ranks of one node are found by host name",
                           map);
         rc = WEFT_E_UNSUPPORTED;
     }

@@ -70,7 +70,7 @@ static int step_failed(const weft_pmix_client *self, const char *step, const cha
         return weft_fail(WEFT_E_TIMEOUT,
                          "start-up: %s still waits for %s after %d s (WEFT_START_TIMEOUT_S): has a process or its node ended?",
                          step, peer, weft_knob.start_timeout_s);
-    return weft_fail(WEFT_E_OTHER, "start-up: %s (asking %s) failed: %s", step, peer, self->pmix.error_string(status));
+    return weft_fail(WEFT_E_OTHER, "start-up: %s (of %s) failed: %s", step, peer, self->pmix.error_string(status));
 }
 
 /* Watchdog for PMIx_Init, which has no timeout: prints an error and ends the process if the server is gone or hangs. */
@@ -93,8 +93,8 @@ static void *watch_main(void *argument)
         rc = pthread_cond_timedwait(&self->ended, &self->lock, &until);
     if (!self->is_done) {
         const char *server = getenv("PMIX_SERVER_URI41"), *rank = getenv("PMIX_RANK");
-        weft_log_error("rank %s: start-up: PMIx_Init still waits for the launcher's PMIx server (%s) after %d s "
-                       "(WEFT_START_TIMEOUT_S): is it alive, and in this process's network namespace?",
+        weft_log_error("rank %s: start-up: PMIx_Init has had no answer from the launcher's PMIx server (%s) after %d s "
+                       "(WEFT_START_TIMEOUT_S): does it run, and in this process's network namespace?",
                        rank ? rank : "?", server ? server : "no address in PMIX_SERVER_URI41", weft_knob.start_timeout_s);
         _exit(1);
     }
@@ -236,7 +236,7 @@ static int client_open(weft_pmix_client *self)
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
     return weft_fail(WEFT_E_OTHER,
                      "this process was started as rank %s of job %s (PMIX_RANK, PMIX_NAMESPACE), but the PMIx server does not "
-                     "answer: %s. Is the launcher alive, and is its libpmix compatible? To run the program alone, unset "
+                     "answer: %s. Does the launcher run, and is its libpmix compatible? To run the program alone, unset "
                      "PMIX_NAMESPACE",
                      rank, name, self->pmix.error_string(status));
 }

@@ -71,9 +71,9 @@ static int locals_parse(weft_pmix_client *self, const char *text, uint32_t *plac
         char *end;
         unsigned long rank = strtoul(at, &end, 10);
         if (end == at || (*end && *end != ','))
-            return weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node is \"%.100s\": that is no list of numbers", text);
+            return weft_fail(WEFT_E_OTHER, "the launcher's list of ranks on this node is \"%.100s\": this is not a list of numbers", text);
         if (rank >= b->size || b->local_size == b->size)
-            return weft_fail(WEFT_E_OTHER, "the launcher names rank %lu on this node, in a job of %u", rank, b->size);
+            return weft_fail(WEFT_E_OTHER, "the launcher lists rank %lu on this node, in a job of %u ranks", rank, b->size);
         if (rank == b->rank)
             *place = b->local_size;
         self->locals[b->local_size++] = (uint32_t)rank;
@@ -91,16 +91,16 @@ static int locals_check(weft_pmix_client *self, uint32_t place, const char *list
 
     for (uint32_t i = 1; i < b->local_size; i++)
         if (self->locals[i] == self->locals[i - 1])
-            return weft_fail(WEFT_E_OTHER, "the launcher names rank %u twice on this node (PMIX_LOCAL_PEERS \"%.100s\")", self->locals[i],
+            return weft_fail(WEFT_E_OTHER, "the launcher lists rank %u twice on this node (PMIX_LOCAL_PEERS \"%.100s\")", self->locals[i],
                              list);
     if (number_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, &listed) && listed != b->local_size)
         return weft_fail(WEFT_E_OTHER,
-                         "the launcher contradicts itself: it says that %u ranks are on the node of rank %u (PMIX_LOCAL_SIZE), "
-                         "and lists \"%.100s\" (PMIX_LOCAL_PEERS)", listed, b->rank, list);
+                         "the launcher's data are contradictory: %u ranks are on the node of rank %u (PMIX_LOCAL_SIZE), "
+                         "and the list is \"%.100s\" (PMIX_LOCAL_PEERS)", listed, b->rank, list);
     if (number_get(self, b->rank, PMIX_LOCAL_RANK, &listed) && listed != b->local_rank && listed != place)
         return weft_fail(WEFT_E_OTHER,
-                         "the launcher contradicts itself: it says that rank %u is number %u on its node (PMIX_LOCAL_RANK), and "
-                         "lists \"%.100s\" (PMIX_LOCAL_PEERS)", b->rank, listed, list);
+                         "the launcher's data are contradictory: rank %u is number %u on its node (PMIX_LOCAL_RANK), and "
+                         "the list is \"%.100s\" (PMIX_LOCAL_PEERS)", b->rank, listed, list);
     return WEFT_OK;
 }
 
@@ -187,7 +187,7 @@ static int node_ids_by_host(weft_pmix_client *self, uint64_t *node_ids)
 
     for (uint32_t r = 0; r < self->boot.size; r++) {
         if (!weft_pmix_text_get(self, r, PMIX_HOSTNAME, host, sizeof(host)))
-            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell on which node rank %u is", r);
+            return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server has no node of rank %u", r);
         node_ids[r] = weft_boot_env_hash(host);
     }
     return WEFT_OK;
@@ -204,7 +204,7 @@ static int local_ranks_check(const weft_pmix_client *self)
         next += is_listed;
         if (is_listed != (b->node_of[r] == b->node))
             return weft_fail(WEFT_E_OTHER,
-                             "the launcher contradicts itself: rank %u is %s on rank %u's node (PMIX_LOCAL_PEERS), and by its own "
+                             "the launcher's data are contradictory: rank %u is %s on rank %u's node (PMIX_LOCAL_PEERS), and by its own "
                              "node (PMIX_NODEID, PMIX_HOSTNAME) it is %s", r, is_listed ? "listed" : "not listed", b->rank,
                              is_listed ? "elsewhere" : "there");
     }
@@ -248,7 +248,7 @@ int weft_pmix_job_read(weft_pmix_client *self)
     b->job = weft_boot_env_hash(b->job_name);
     b->rank = self->me.rank;
     if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &b->size) || b->rank >= b->size)
-        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server does not tell how many ranks job %s has",
+        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMIx server has no size of job %s",
                          b->job_name);
     if (!number_get(self, PMIX_RANK_WILDCARD, PMIX_UNIV_SIZE, &b->universe))
         b->universe = 0;

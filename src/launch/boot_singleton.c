@@ -50,17 +50,17 @@ static int singleton_commit(weft_boot *boot)
 static int singleton_get(weft_boot *boot, uint32_t rank, const char *key, void *value, size_t *bytes)
 {
     if (rank != 0)
-        return weft_fail(WEFT_E_RANK, "key %s of rank %u was asked for in a job of one", key, rank);
+        return weft_fail(WEFT_E_RANK, "get of key %s of rank %u in a job of one rank", key, rank);
     for (pair *item = ((singleton *)boot)->pairs; item; item = item->next) {
         if (strcmp(item->key, key))
             continue;
         if (item->bytes > *bytes)
-            return weft_fail(WEFT_E_TOOLARGE, "key %s has %zu bytes, the caller's room is %zu", key, item->bytes, *bytes);
+            return weft_fail(WEFT_E_TOOLARGE, "key %s has %zu bytes, more than the caller's %zu", key, item->bytes, *bytes);
         memcpy(value, item->value, item->bytes);
         *bytes = item->bytes;
         return WEFT_OK;
     }
-    return weft_fail(WEFT_E_ARG, "nobody has put the key %s", key);
+    return weft_fail(WEFT_E_ARG, "the key %s was not put", key);
 }
 
 static void __attribute__((noreturn)) singleton_abort(weft_boot *boot, int code, const char *text)

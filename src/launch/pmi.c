@@ -23,7 +23,7 @@
 #define KEY_MAX_2 63  /* PMI-2 has no command to query these */
 #define VALUE_MAX_2 1023
 #define FIELDS(...) ((const weft_pmi_field[]){__VA_ARGS__, {NULL, NULL}})
-#define RANKS_HINT "have all ranks called MPI_Init, and is none dead?"
+#define RANKS_HINT "have all ranks called MPI_Init, and has none ended?"
 
 static const weft_pmi_field no_fields[] = {{NULL, NULL}};
 
@@ -89,8 +89,8 @@ static int fd_read(weft_pmi *self)
     snprintf(self->wire.where, sizeof(self->wire.where), "PMI_FD=%.40s", getenv("PMI_FD"));
     if (weft_pmi_env_read() != WEFT_PMI_ENV_OPEN)
         return weft_fail(WEFT_E_OTHER,
-                         "this process is rank %ld of %ld (PMI_RANK, PMI_SIZE), but PMI_FD=%s is no connection to the launcher: was it "
-                         "closed on the way (by sudo, ssh, Python's subprocess), or is this a child of a rank? To run it alone, "
+                         "this process is rank %ld of %ld (PMI_RANK, PMI_SIZE), but PMI_FD=%s is not a connection to the launcher: was it "
+                         "closed by a wrapper (sudo, ssh, Python's subprocess), or is this a child of a rank? To run it alone, "
                          "unset PMI_FD, PMI_RANK and PMI_SIZE",
                          rank, size, getenv("PMI_FD"));
     number_of("PMI_FD", 0, INT32_MAX, &fd);
@@ -109,11 +109,12 @@ static int port_connect(weft_pmi *self)
 
     snprintf(self->wire.where, sizeof(self->wire.where), "PMI_PORT=%.80s", getenv("PMI_PORT"));
     if (!colon || colon - getenv("PMI_PORT") >= (long)sizeof(host))
-        return weft_fail(WEFT_E_OTHER, "start-up: %s is no HOST:PORT of a launcher", self->wire.where);
+        return weft_fail(WEFT_E_OTHER, "start-up: %s is not HOST:PORT of a launcher", self->wire.where);
     snprintf(host, sizeof(host), "%.*s", (int)(colon - getenv("PMI_PORT")), getenv("PMI_PORT"));
     int rc = getaddrinfo(host, colon + 1, &hints, &found);
     if (rc)
-        return weft_fail(WEFT_E_OTHER, "start-up: the launcher's PMI server (%s) cannot be found: %s", self->wire.where, gai_strerror(rc));
+        return weft_fail(WEFT_E_OTHER, "start-up: the address of the launcher's PMI server (%s) cannot be resolved: %s",
+                         self->wire.where, gai_strerror(rc));
     for (struct addrinfo *one = found; one && self->wire.fd < 0; one = one->ai_next) {
         int fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
         if (fd >= 0)
@@ -183,7 +184,7 @@ static int job_read_1(weft_pmi *self)
         return rc;
     if (!weft_pmi_find_number(wire, "keylen_max", 2, INT32_MAX, &key_room) ||
         !weft_pmi_find_number(wire, "vallen_max", VALUE_MIN, INT32_MAX, &value_room))
-        return weft_pmi_unexpected(wire, "start-up: PMI get_maxes", "the room for a key and a value (16 at least)");
+        return weft_pmi_unexpected(wire, "start-up: PMI get_maxes", "the maximum lengths of key and value (16 at least)");
     self->key_max = (size_t)key_room - 1;
     self->value_max = (size_t)value_room - 1;
     rc = request(self, "get_appnum", no_fields, "appnum", "start-up: PMI get_appnum", NULL);
@@ -255,7 +256,8 @@ int weft_pmi_open(weft_pmi *self)
 int weft_pmi_put(weft_pmi *self, const char *key, const char *value)
 {
     if (strlen(key) > self->key_max || strlen(value) > self->value_max)
-        return weft_fail(WEFT_E_TOOLARGE, "PMI put: key %s has %zu characters (the launcher takes %zu), its value %zu (%zu)", key,
+        return weft_fail(WEFT_E_TOOLARGE,
+                         "PMI put: key %s has %zu characters (limit of the launcher: %zu), its value %zu (limit: %zu)", key,
                          strlen(key), self->key_max, strlen(value), self->value_max);
     if (self->wire.version == 2)
         return request(self, "kvs-put", FIELDS({"key", key}, {"value", value}), "kvs-put-response", "PMI kvs-put", NULL);
@@ -277,7 +279,7 @@ static int get_1(weft_pmi *self, const char *key, char *value, size_t room)
     if (rc)
         return rc;
     if (!weft_pmi_find_number(&self->wire, "rc", INT32_MIN, INT32_MAX, &code))
-        return weft_pmi_unexpected(&self->wire, "PMI get", "rc=0 or what is wrong");
+        return weft_pmi_unexpected(&self->wire, "PMI get", "rc=0 or an error");
     return code ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key) : value_copy(self, "PMI get", value, room);
 }
 

@@ -56,7 +56,7 @@ static int fragment_name(const weft_pmi *pmi, uint32_t rank, const char *key, ui
 
     if (length < room && length <= pmi->key_max)
         return WEFT_OK;
-    return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server, which takes %zu characters", rank, key,
+    return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server (limit: %zu characters)", rank, key,
                      fragment, pmi->key_max);
 }
 
@@ -67,7 +67,7 @@ int weft_pmi_value_put(weft_pmi *pmi, const char *key, const void *bytes, size_t
     int rc = WEFT_OK;
 
     if (count > WEFT_PMI_VALUE_MAX)
-        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes are more than a PMI server is given (%d)", key, count, WEFT_PMI_VALUE_MAX);
+        return weft_fail(WEFT_E_TOOLARGE, "key %s: %zu bytes exceed the limit for PMI (%d)", key, count, WEFT_PMI_VALUE_MAX);
     text = malloc(text_length(count) + 32);
     if (!text)
         return weft_fail(WEFT_E_NOMEM, "no memory for the %zu bytes of key %s", count, key);
@@ -91,7 +91,8 @@ int weft_pmi_value_put(weft_pmi *pmi, const char *key, const void *bytes, size_t
 
 static int value_damaged(uint32_t rank, const char *key, const char *fragment)
 {
-    return weft_fail(WEFT_E_OTHER, "the launcher's PMI server tells of rank %u's key %s what that rank has not put: \"%.60s\"", rank, key,
+    return weft_fail(WEFT_E_OTHER,
+                     "the launcher's PMI server returns for rank %u's key %s a value that the rank has not put: \"%.60s\"", rank, key,
                      fragment);
 }
 
@@ -106,7 +107,7 @@ static int fragments_get(weft_pmi *pmi, uint32_t rank, const char *key, char *te
         if (!rc)
             rc = weft_pmi_get(pmi, name, fragment, sizeof(fragment));
         if (rc == WEFT_E_UNSUPPORTED)
-            return weft_fail(WEFT_E_OTHER, "the launcher's PMI server has lost a part of rank %u's key %s (%s)", rank, key, name);
+            return weft_fail(WEFT_E_OTHER, "the launcher's PMI server lacks a part of rank %u's key %s (%s)", rank, key, name);
         if (rc)
             return rc;
         if (!*fragment || used + strlen(fragment) > length)
@@ -124,7 +125,7 @@ int weft_pmi_value_get(weft_pmi *pmi, uint32_t rank, const char *key, void *byte
     if (!rc)
         rc = weft_pmi_get(pmi, name, fragment, sizeof(fragment));
     if (rc == WEFT_E_UNSUPPORTED)
-        return weft_fail(rc, "rank %u has told no %s", rank, key);
+        return weft_fail(rc, "rank %u has not put the key %s", rank, key);
     if (rc)
         return rc;
     unsigned long size = strtoul(fragment, &end, 10);
@@ -132,7 +133,7 @@ int weft_pmi_value_get(weft_pmi *pmi, uint32_t rank, const char *key, void *byte
     if (end == fragment || *end != '.' || size > WEFT_PMI_VALUE_MAX || strlen(end + 1) > length)
         return value_damaged(rank, key, fragment);
     if (size > *count)
-        return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, there is room for %zu", key, rank, size, *count);
+        return weft_fail(WEFT_E_TOOLARGE, "key %s of rank %u has %lu bytes, more than the caller's %zu", key, rank, size, *count);
     char *text = malloc(length + 1);
     if (!text)
         return weft_fail(WEFT_E_NOMEM, "no memory for the %lu bytes of key %s", size, key);

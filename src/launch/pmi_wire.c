@@ -56,7 +56,7 @@ static int connection_lost(weft_pmi_wire *wire, const char *what, int error)
     wire->is_broken = true;
     return weft_fail(WEFT_E_OTHER,
                      "%s: the launcher's PMI server has closed the connection (%s%s%s). Has the launcher ended, or was another MPI "
-                     "program in this process's place before? Each rank can be one",
+                     "program run as this rank before? Each rank can be one MPI program",
                      what, wire->where, error ? ": " : "", error ? strerror(error) : "");
 }
 
@@ -103,12 +103,12 @@ int weft_pmi_send(weft_pmi_wire *wire, const char *cmd, const weft_pmi_field *fi
     size_t front = wire->version == 2 ? LENGTH_BYTES : 0;
 
     if (wire->is_broken)
-        return weft_fail(WEFT_E_OTHER, "%s: the connection to the launcher's PMI server (%s) has failed before", cmd, wire->where);
+        return weft_fail(WEFT_E_OTHER, "%s: the connection to the launcher's PMI server (%s) has failed earlier", cmd, wire->where);
     size_t used = front + (size_t)snprintf(text + front, sizeof(text) - front, "cmd=%s%c", cmd, wire->version == 2 ? ';' : ' ');
     for (; fields->name && used < sizeof(text); fields++)
         used = field_write(text, used, sizeof(text), fields, wire->version);
     if (used >= sizeof(text))
-        return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server of more than %d bytes", cmd, WEFT_PMI_SEND_MAX);
+        return weft_fail(WEFT_E_TOOLARGE, "%s: a message to the launcher's PMI server exceeds %d bytes", cmd, WEFT_PMI_SEND_MAX);
     if (wire->version == 2) {
         snprintf(length, sizeof(length), "%-*zu", LENGTH_BYTES, used - front);
         memcpy(text, length, LENGTH_BYTES);
@@ -125,7 +125,7 @@ static int bytes_receive(weft_pmi_wire *wire, uint64_t deadline, const char *wha
         size_t room = wire->input_room ? wire->input_room * 2 : 4096;
         char *more = realloc(wire->input, room);
         if (!more)
-            return wire_failed(wire, what, "no memory for what the launcher's PMI server says");
+            return wire_failed(wire, what, "no memory for a message of the launcher's PMI server");
         wire->input = more;
         wire->input_room = room;
     }
@@ -178,7 +178,7 @@ static int message_dequeue(weft_pmi_wire *wire, size_t before, size_t bytes, siz
     if (wire->answer_room < bytes + 1) {
         char *more = realloc(wire->answer, bytes + 1);
         if (!more)
-            return wire_failed(wire, what, "no memory for what the launcher's PMI server says");
+            return wire_failed(wire, what, "no memory for a message of the launcher's PMI server");
         wire->answer = more;
         wire->answer_room = bytes + 1;
     }
@@ -202,8 +202,8 @@ int weft_pmi_recv(weft_pmi_wire *wire, const char *answer, const char *what, con
             return rc;
     }
     if (seen < 0)
-        return wire_failed(wire, what, wire->version == 2 ? "the launcher's PMI server sends something without the length that PMI-2 has"
-                                                          : "the launcher's PMI server sends a line that does not end");
+        return wire_failed(wire, what, wire->version == 2 ? "the launcher's PMI server has sent a message without PMI-2's length"
+                                                          : "the launcher's PMI server has sent a line without an end");
     int rc = message_dequeue(wire, before, bytes, after, what);
     if (rc)
         return rc;
@@ -273,7 +273,7 @@ int weft_pmi_unexpected(const weft_pmi_wire *wire, const char *what, const char 
     for (; wire->answer[i] && i < SHOWN_MAX; i++)
         shown[i] = wire->answer[i] >= ' ' && wire->answer[i] <= '~' ? wire->answer[i] : '?';
     shown[i] = '\0';
-    return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) says \"%s\"%s, where %s was expected", what, wire->where, shown,
+    return weft_fail(WEFT_E_OTHER, "%s: the launcher's PMI server (%s) has sent \"%s\"%s, expected: %s", what, wire->where, shown,
                      wire->answer[i] ? " ..." : "", why);
 }
 

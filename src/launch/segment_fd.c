@@ -64,7 +64,7 @@ int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *off
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return weft_fail(WEFT_E_SYSTEM, "no Unix socket for handing out the node's shared memory: %s", strerror(errno));
+        return weft_fail(WEFT_E_SYSTEM, "no Unix socket for passing on the node's shared memory: %s", strerror(errno));
     if (bind(fd, (struct sockaddr *)&name, sizeof(name)) || chmod(offer->path, 0600) || listen(fd, 1024)) {
         int rc = weft_fail(WEFT_E_SYSTEM, "cannot listen at %s for the other ranks of this node: %s", offer->path,
                            strerror(errno));
@@ -109,7 +109,7 @@ static int serve_timed_out(const uint32_t *ranks, const unsigned char *is_served
         if (!is_served[i] && ++shown <= 16 && used < sizeof(text))
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u", shown > 1 ? ", " : "", ranks[i]);
     return weft_fail(WEFT_E_TIMEOUT,
-                     "start-up: handing out the node's shared memory still waits for %s %s%s after %d s (WEFT_START_TIMEOUT_S): "
+                     "start-up: the node's shared memory was not fetched by %s %s%s after %d s (WEFT_START_TIMEOUT_S): "
                      "have they called MPI_Init?",
                      shown > 1 ? "ranks" : "rank", text, shown > 16 ? ", ..." : "", weft_knob.start_timeout_s);
 }
@@ -123,8 +123,8 @@ static int accept_failed(int error, uint64_t deadline)
         nanosleep(&(struct timespec){.tv_nsec = ACCEPT_NAP_NS}, NULL);
         return WEFT_OK;
     }
-    return weft_fail(WEFT_E_SYSTEM, "start-up: cannot accept the ranks that want the node's shared memory: %s%s", strerror(error),
-                     error == EMFILE ? " (ulimit -n)" : "");
+    return weft_fail(WEFT_E_SYSTEM, "start-up: cannot accept connections of ranks that fetch the node's shared memory: %s%s",
+                     strerror(error), error == EMFILE ? " (ulimit -n)" : "");
 }
 
 int weft_segment_fd_serve(int fd, const weft_segment_fd *offer, const weft_segment *segment, const uint32_t *ranks, uint32_t count)
@@ -192,7 +192,7 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
         return weft_fail(WEFT_E_OTHER, "start-up: %s runs another version of this library", peer);
     if (offer->members != members)
         return weft_fail(WEFT_E_OTHER,
-                         "start-up: the launcher contradicts itself: %s was told of other neighbours on this node than this process",
+                         "start-up: the launcher's data are contradictory: %s and this process have different lists of the node's ranks",
                          peer);
     memcpy(name.sun_path, offer->path, sizeof(name.sun_path));
     memcpy(asked.nonce, offer->nonce, sizeof(asked.nonce));
@@ -200,15 +200,15 @@ int weft_segment_fd_fetch(const weft_segment_fd *offer, size_t bytes, uint64_t m
     if (to < 0 || connect(to, (struct sockaddr *)&name, sizeof(name)) ||
         send(to, &asked, sizeof(asked), MSG_NOSIGNAL) != (ssize_t)sizeof(asked))
         rc = weft_fail(WEFT_E_SYSTEM,
-                       "start-up: %s hands out the node's shared memory at %s, which this process cannot reach: %s. Do the ranks "
+                       "start-up: this process cannot connect to %s, which passes on the node's shared memory at %s: %s. Do the ranks "
                        "of this node share that directory?",
                        peer, offer->path, strerror(errno));
     else if (!input_wait(to, deadline_ns()))
         rc = weft_fail(WEFT_E_TIMEOUT,
-                       "start-up: the node's shared memory has not come from %s after %d s (WEFT_START_TIMEOUT_S)", peer,
+                       "start-up: the node's shared memory was not received from %s after %d s (WEFT_START_TIMEOUT_S)", peer,
                        weft_knob.start_timeout_s);
     else if ((fd = descriptor_receive(to)) < 0)
-        rc = weft_fail(WEFT_E_OTHER, "start-up: %s has refused to hand out the node's shared memory, or has ended", peer);
+        rc = weft_fail(WEFT_E_OTHER, "start-up: %s has not passed on the node's shared memory, or has ended", peer);
     if (to >= 0)
         close(to);
     return rc ? rc : weft_segment_open(fd, segment);

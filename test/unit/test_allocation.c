@@ -225,9 +225,9 @@ static void files(void)
     environment_is("PBS_JOBID=1.srv", file_of("PBS_NODEFILE", "h1.dom\r\n\n  h2.dom\n"), NULL);
     gives("h1.dom:1 h2.dom:1");
     environment_is("PBS_JOBID=1.srv", file_of("PBS_NODEFILE", "\n"), NULL);
-    is_refused("names no host");
+    is_refused("lists no host");
     environment_is("PBS_JOBID=1.srv", file_of("PBS_NODEFILE", "h1\nh;2\n"), NULL);
-    is_refused(":2: this is no host's name: 'h;2'");
+    is_refused(":2: not a host name: 'h;2'");
     environment_is("PBS_JOBID=1.srv", "PBS_NODEFILE=/nosuch", NULL);
     is_refused("cannot read /nosuch");
     environment_is("PBS_NODEFILE=/nosuch", NULL); /* no job: a stale variable */
@@ -236,9 +236,9 @@ static void files(void)
                    file_of("PE_HOSTFILE", "h1.dom 4 all.q@h1.dom UNDEFINED\nh2.dom 2 all.q@h2.dom 0,1:0,2\nh1.dom 1 b.q@h1 <NULL>\n"), NULL);
     gives("h1.dom:5 h2.dom:2");
     environment_is("JOB_ID=9", file_of("PE_HOSTFILE", "h1 four all.q x\n"), NULL);
-    is_refused("a number of slots is wanted behind the host's name: 'four'");
+    is_refused("the host's name must be followed by a number of slots, not 'four'");
     environment_is("JOB_ID=9", file_of("PE_HOSTFILE", "h1 0 all.q x\n"), NULL);
-    is_refused("a number of slots");
+    is_refused("number of slots");
     environment_is("LSB_JOBID=3", "LSB_MCPU_HOSTS=x 9", file_of("LSB_DJOB_HOSTFILE", "h1\nh2\nh2\n"), NULL);
     gives("h1:1 h2:2");
 }
@@ -250,9 +250,9 @@ static void words(void)
     environment_is("LSB_JOBID=3", "LSB_HOSTS=h1 h1 h2", NULL);
     gives("h1:2 h2:1");
     environment_is("LSB_JOBID=3", "LSB_MCPU_HOSTS=h1 2 h2", NULL);
-    is_refused("a number of slots is wanted behind 'h2'");
+    is_refused("no number of slots follows 'h2'");
     environment_is("LSB_JOBID=3", "LSB_MCPU_HOSTS=h1 -2", NULL);
-    is_refused("a number of slots is wanted behind 'h1'");
+    is_refused("no number of slots follows 'h1'");
     environment_is("FLUX_JOB_ID=f12", "FLUX_JOB_NNODES=1", "FLUX_JOB_SIZE=3", NULL);
     gives("*localhost:3");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a", "SLURM_TASKS_PER_NODE=1", "LSB_JOBID=3", "LSB_HOSTS=x", NULL);
@@ -262,7 +262,7 @@ static void words(void)
     environment_is("LSB_JOBID=3", "LSB_HOSTS=h1", "WEFT_ALLOCATION=auto", NULL);
     gives("h1:1");
     environment_is("LSB_JOBID=3", "LSB_HOSTS=h1", "WEFT_ALLOCATION=slum", NULL);
-    is_refused("knows auto and none, not 'slum'");
+    is_refused("must be auto or none, not 'slum'");
 }
 
 /* --host as given yields these rows, or (code 2) an error with this text. */
@@ -303,7 +303,7 @@ static void options_beat_it(void)
     narrows("h2", 0, "h2.dom:1");
     narrows("h2.other", 2, "not in LSF's allocation 3");
     environment_is("FLUX_JOB_ID=f1", "FLUX_JOB_NNODES=2", NULL);
-    narrows(NULL, 2, "is of 2 nodes whose names the environment does not tell");
+    narrows(NULL, 2, "has 2 nodes, and the environment does not hold their names");
     narrows("h1:2", 0, "h1:2");
     environment_is(NULL, NULL);
     narrows("h1:2,localhost", 0, "h1:2 *localhost:1");

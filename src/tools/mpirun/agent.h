@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * agent: the process that starts a daemon on a host (ssh, the --launch-agent command, or srun), and its captured output.
- * It leads a process group of its own, which the guard knows. The owner reaps it and calls agent_ended.
+ * It leads a process group of its own, which is registered with the guard. The owner reaps it and calls agent_ended.
  */
 #ifndef WEFT_MPIRUN_AGENT_H
 #define WEFT_MPIRUN_AGENT_H

@@ -92,7 +92,7 @@ static int slurm_read(allocation *self)
         return rc;
     if (!slurm_slots(&self->hosts, "SLURM_TASKS_PER_NODE", 1) &&
         !slurm_slots(&self->hosts, "SLURM_JOB_CPUS_PER_NODE", per_task ? per_task : 1))
-        return report(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' fits the %u hosts of '%s'", self->what,
+        return report(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' matches the %u hosts of '%s'", self->what,
                         shown("SLURM_TASKS_PER_NODE"), shown("SLURM_JOB_CPUS_PER_NODE"), self->hosts.count, list);
     for (uint32_t i = 0; i < self->hosts.count; i++) {
         host_row *row = &self->hosts.rows[i];
@@ -118,14 +118,14 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
         uint32_t slots = has_slots && count ? count_of(count) : 1;
         snprintf(from, sizeof(from), "%s: %s:%u", variable, path, number);
         if (name && !slots)
-            rc = report(2, "%s: a number of slots is wanted behind the host's name: '%s'", from, count);
+            rc = report(2, "%s: the host's name must be followed by a number of slots, not '%s'", from, count);
         else if (name)
             rc = hosts_add_expanded(hosts, from, name, slots);
     }
     if (!rc && ferror(file))
         rc = report(2, "%s: cannot read %s: %s", variable, path, strerror(errno));
     else if (!rc && !hosts->count)
-        rc = report(2, "%s: %s names no host", variable, path);
+        rc = report(2, "%s: %s lists no host", variable, path);
     free(line);
     fclose(file);
     return rc;
@@ -141,7 +141,7 @@ static int words_read(host_list *hosts, const char *variable, bool has_slots)
         char *count = has_slots ? strtok_r(NULL, " ", &save) : NULL;
         uint32_t slots = !has_slots ? 1 : count ? count_of(count) : 0;
         rc = slots ? hosts_add_expanded(hosts, variable, name, slots)
-                   : report(2, "%s: a number of slots is wanted behind '%s'", variable, name);
+                   : report(2, "%s: no number of slots follows '%s'", variable, name);
     }
     free(copy);
     return rc;
@@ -197,7 +197,7 @@ int allocation_read(allocation *self)
     if (mode && !strcmp(mode, "none"))
         return 0;
     if (mode && strcmp(mode, "auto"))
-        return report(2, "WEFT_ALLOCATION knows auto and none, not '%s'", mode);
+        return report(2, "WEFT_ALLOCATION must be auto or none, not '%s'", mode);
     for (size_t m = 0; m < weft_count(managers); m++) {
         const struct manager_row *row = &managers[m];
         const char *job = either(row->job, row->older_job);
@@ -226,11 +226,11 @@ int allocation_apply(options *opts)
     int rc = allocation_read(&given);
 
     if (!rc && given.is_nameless && !opts->has_hosts)
-        rc = report(2, "%s is of %s nodes whose names the environment does not tell: name them by --host (or WEFT_ALLOCATION=none)",
+        rc = report(2, "%s has %s nodes, and the environment does not hold their names: give them by --host (or WEFT_ALLOCATION=none)",
                       given.what, shown("FLUX_JOB_NNODES"));
     if (!rc && given.manager && !given.is_nameless) {
         if (opts->has_hosts) {
-            rc = hosts_intersect(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores that there is one");
+            rc = hosts_intersect(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores the allocation");
         } else {
             opts->hosts = given.hosts;
             given.hosts = (host_list){0};

@@ -213,7 +213,7 @@ int bind_make(const options *opts, uint32_t count, const uint32_t *ranks, bindin
     if (is_free && !is_by_file)
         return 0;
     if (topology_load(&topology))
-        return report(1, "hwloc cannot tell which CPUs there are: use --bind-to none");
+        return report(1, "hwloc cannot determine the CPUs: use --bind-to none");
     if (chosen.per_rank && chosen.bind != BIND_HWTHREAD) /* --map-by socket:PE=2: two cores of a socket */
         chosen.bind = chosen.bind == BIND_AUTO && chosen.map == BIND_HWTHREAD ? BIND_HWTHREAD : BIND_CORE;
     else if (chosen.bind == BIND_AUTO && chosen.map != BIND_AUTO)

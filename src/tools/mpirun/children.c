@@ -101,20 +101,20 @@ child_daemon *children_add(children *self, uint32_t node, const char *host)
     return one;
 }
 
-int children_start(children *self, const char *words)
+int children_start(children *self, const char *agent_command)
 {
     char line[4096], command[4200];
     int rc = 0;
 
     if (daemon_command(command, sizeof(command)))
-        return report(1, "cannot find out where this program stands: %s", strerror(errno));
-    self->is_ssh = !words || !*words;
+        return report(1, "cannot determine the path of mpirun: %s", strerror(errno));
+    self->is_ssh = !agent_command || !*agent_command;
     for (uint32_t i = 0; i < self->count && !rc; i++) {
         child_daemon *one = &self->items[i];
         rc = contact_write(self->acceptor.listener, self->secret, one->node, line, sizeof(line));
         if (rc)
             rc = report(1, "this machine has no network address: %s", strerror(errno));
-        else if (agent_start(&one->agent, words && *words ? words : AGENT_DEFAULT, one->host, command, line, self->guard))
+        else if (agent_start(&one->agent, self->is_ssh ? AGENT_DEFAULT : agent_command, one->host, command, line, self->guard))
             rc = report(1, "cannot start the agent for host %s: %s", one->host, strerror(errno));
     }
     explicit_bzero(line, sizeof(line));
@@ -177,7 +177,7 @@ bool children_reaped(children *self, pid_t pid, int status)
             continue;
         agent_ended(&one->agent, self->guard);
         if (WIFSIGNALED(status))
-            snprintf(why, sizeof(why), "its agent was killed by signal %d before it was there", WTERMSIG(status));
+            snprintf(why, sizeof(why), "its agent was killed by signal %d before the daemon connected", WTERMSIG(status));
         else
             snprintf(why, sizeof(why), "its agent ended with exit code %d", WEXITSTATUS(status));
         if (self->is_ssh && WIFEXITED(status) && WEXITSTATUS(status) == 255) /* 255: ssh itself failed */
@@ -197,10 +197,10 @@ static uint64_t no_connect_deadline(const children *self, child_daemon *one, uin
     if (one->is_connected || one->is_over || !self->up.warns)
         one->warn_ns = 0;
     if (one->warn_ns && now >= one->warn_ns) {
-        const char *words = agent_output(&one->agent);
+        const char *agent_command = agent_output(&one->agent);
         report(0,
-            "host %s: its agent ended with exit code 0, and no daemon has come from there yet; it is waited for (WEFT_START_TIMEOUT_S)%s%s",
-            one->host, *words ? ": " : "", words);
+            "host %s: its agent ended with exit code 0, and its daemon has not connected; mpirun waits for it (WEFT_START_TIMEOUT_S)%s%s",
+            one->host, *agent_command ? ": " : "", agent_command);
         one->warn_ns = 0;
     }
     return one->warn_ns;

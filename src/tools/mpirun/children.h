@@ -32,7 +32,7 @@ typedef struct children_callbacks {
     void (*connected)(void *owner, child_daemon *one); /* connected and authenticated: send it its job */
     void (*frame)(void *owner, child_daemon *one, const ctrl_frame *frame);
     void (*lost)(void *owner, child_daemon *one, const char *why);   /* the connection ended without a DONE frame */
-    void (*failed)(void *owner, child_daemon *one, const char *why); /* no usable connection came; the agent's output may give the reason */
+    void (*failed)(void *owner, child_daemon *one, const char *why); /* no usable connection; the agent's output may hold the reason */
     bool warns; /* warn the user when an agent exited with 0 and its daemon has not connected (it still may) */
     void *owner;
 } children_callbacks;
@@ -50,8 +50,8 @@ typedef struct children {
 /* Opens the listener; children_add may be called `room` times. 0 or -1 with errno. */
 int children_open(children *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up);
 child_daemon *children_add(children *self, uint32_t node, const char *host);
-/* Starts an agent for each child: `words`, or ssh if NULL or empty. 0, or an exit code after an error message. */
-int children_start(children *self, const char *words);
+/* Starts an agent for each child: `agent_command`, or ssh if NULL or empty. 0, or an exit code after an error message. */
+int children_start(children *self, const char *agent_command);
 /* Fills set, which has children_max entries. Returns the number of entries. */
 uint32_t children_max(const children *self);
 uint32_t children_pollfds(const children *self, struct pollfd *set);

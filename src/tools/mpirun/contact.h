@@ -11,7 +11,7 @@
 
 #include "tools/mpirun/ctrl_conn.h"
 
-#define DAEMON_OPTION "--weft-daemon" /* command-line word of mpirun's internal daemon mode */
+#define DAEMON_OPTION "--weft-daemon" /* internal: mpirun runs as a daemon */
 
 /* Returns a non-blocking listening TCP socket at a port chosen by the kernel, or -1 with errno. */
 int contact_listen(void);

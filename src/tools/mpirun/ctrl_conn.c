@@ -192,7 +192,7 @@ void ctrl_conn_read(ctrl_conn *self)
     else if (n == 0)
         self->error = "the connection was closed";
     else if (n < 0 && errno != EAGAIN && errno != EINTR)
-        self->error = errno == ETIMEDOUT ? "it has not answered for 10 s" : strerror(errno);
+        self->error = errno == ETIMEDOUT ? "no data were acknowledged for 10 s" : strerror(errno);
 }
 
 bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
@@ -207,7 +207,7 @@ bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
     size_t bytes = le32toh(words[0]);
     if (bytes > CTRL_BODY_MAX) {
         self->in.used = 0;
-        self->error = "a frame of impossible length has come";
+        self->error = "a frame with an invalid length was received";
         return false;
     }
     if (self->in.used < HDR_BYTES + bytes + MAC_BYTES)
@@ -215,7 +215,7 @@ bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
     frame_sign(self, !self->is_head, self->received++, at, at + HDR_BYTES, bytes, mac);
     if (!weft_bytes_equal(mac, at + HDR_BYTES + bytes, MAC_BYTES)) {
         self->in.used = 0;
-        self->error = "a frame has come that the other side did not make";
+        self->error = "a frame with a wrong signature was received";
         return false;
     }
     *frame = (ctrl_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};

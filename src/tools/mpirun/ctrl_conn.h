@@ -40,7 +40,7 @@ enum ctrl_kind {
     CTRL_MESSAGE,    /* text for the user */
     CTRL_OUT,        /* u32 1 or 2, bytes: whole lines of output */
     CTRL_TAKEN,      /* u32: bytes of standard input consumed; UINT32_MAX: no more are wanted */
-    CTRL_ENDED,      /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 spoke PMIx */
+    CTRL_ENDED,      /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 was in PMIx */
     CTRL_NOEXEC,     /* u32 rank, u32 what, u32 error */
     CTRL_ABORTED,    /* u32 rank, u32 code, text, u32 by PMI */
     CTRL_DONE,       /* this daemon and those below have finished; the last frame */
@@ -110,14 +110,14 @@ void ctrl_proof_make(const unsigned char *secret, const ctrl_hello *hello, const
 /* Opens the connection on an authenticated socket, which becomes non-blocking, with keepalive and TCP_USER_TIMEOUT. */
 void ctrl_conn_open(ctrl_conn *self, int fd, bool is_head, const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer);
 void ctrl_conn_close(ctrl_conn *self);
-/* Queues a frame and writes what the socket takes. No effect after trouble. */
+/* Queues a frame and writes what the socket takes. No effect after an error. */
 void ctrl_conn_send(ctrl_conn *self, uint32_t kind, const void *body, size_t bytes);
 /* Forwards a frame of another connection; keeps its node. */
 void ctrl_conn_forward(ctrl_conn *self, const ctrl_frame *frame);
 void ctrl_conn_flush(ctrl_conn *self);
 /* Reads once from the socket; does not block. */
 void ctrl_conn_read(ctrl_conn *self);
-/* Returns the next complete frame; false: none. Frames received before the peer closed are returned although trouble is set. */
+/* Returns the next complete frame; false: none. Frames received before the peer closed are returned although `error` is set. */
 bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame);
 
 /* Sends the bytes as the body of a frame and frees the buffer; a failure of packing ends the connection. */

@@ -105,7 +105,7 @@ static void rank_ended(void *owner, const rank_end *end)
     pack_u32(&body, end->state);
     pack_u64(&body, (uint64_t)end->pid);
     pack_u32(&body, end->is_refused);
-    pack_u32(&body, end->spoke_pmix);
+    pack_u32(&body, end->was_in_pmix);
     pack_send(&body, &self->conn, CTRL_ENDED);
 }
 
@@ -191,7 +191,7 @@ static int prepare(daemon_state *self, const ctrl_frame *frame)
     io_remote remote = {.out = output_send, .owner = self};
 
     if (job_desc_unpack(frame, self->conn.node, &self->job))
-        return report(1, "the description of the job is not understood");
+        return report(1, "the description of the job is malformed");
     const char *keys = getenv("SSH_AUTH_SOCK"), *slurm = getenv("SLURMD_NODENAME"); /* kept: for this daemon's agents (ssh -A); its node */
     environ = self->job.environment;
     if (keys)
@@ -347,7 +347,7 @@ static void on_frame(daemon_state *self, const ctrl_frame *frame)
         pmix_channel_flush(&self->channel, &self->conn);
         break;
     default:
-        self->conn.error = "not understood";
+        self->conn.error = "a frame of unknown kind was received";
     }
 }
 
@@ -523,9 +523,9 @@ static int connect_head(daemon_state *self)
     const char *why;
 
     if (line_read(line, sizeof(line)) || contact_read(line, &order))
-        return report(2, "the hidden mode " DAEMON_OPTION " is for mpirun's own use");
+        return report(2, DAEMON_OPTION " is an internal option of mpirun");
     if (order.node == SRUN_NODE && node_find(&order.node))
-        return report(1, "the head knows no node of the name that Slurm gave this one (SLURMD_NODENAME)");
+        return report(1, "SLURMD_NODENAME of this host is not in the head's list of nodes");
     ctrl_hello_make(order.node, &hello);
     int fd = head_connect(&order, &hello, &answer, &why);
     if (fd < 0)

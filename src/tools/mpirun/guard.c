@@ -157,25 +157,25 @@ static void group_remove(guard *self, pid_t group)
 static void guardian_main(int fd, guard *known)
 {
     char dir[sizeof(((message *)0)->path)] = "";
-    message word;
+    message msg;
     ssize_t n;
 
     if (known->dir)
         snprintf(dir, sizeof(dir), "%s", known->dir);
 
-    while ((n = read(fd, &word, sizeof(word))) != 0) {
+    while ((n = read(fd, &msg, sizeof(msg))) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
-        if (n != (ssize_t)sizeof(word) || word.kind == 'q')
+        if (n != (ssize_t)sizeof(msg) || msg.kind == 'q')
             _exit(0);
-        if (word.kind == 'd') {
-            memcpy(dir, word.path, sizeof(dir));
+        if (msg.kind == 'd') {
+            memcpy(dir, msg.path, sizeof(dir));
             continue;
         }
-        if (word.kind == 'e')
-            group_remove(known, word.group);
+        if (msg.kind == 'e')
+            group_remove(known, msg.group);
         else
-            group_add(known, word.group);
+            group_add(known, msg.group);
     }
     job_clear(known->mark, known->groups, known->group_count, dir);
     _exit(0);
@@ -232,37 +232,37 @@ int guard_start(guard *self)
     return 0;
 }
 
-static void guard_send(guard *self, const message *word)
+static void guard_send(guard *self, const message *msg)
 {
     /* EPIPE: the guardian is gone; its SIGCHLD leads to guard_restart */
-    while (self->pid && write(self->fd, word, sizeof(*word)) < 0 && errno == EINTR)
+    while (self->pid && write(self->fd, msg, sizeof(*msg)) < 0 && errno == EINTR)
         ;
 }
 
 void guard_add_group(guard *self, pid_t group)
 {
-    message word = {.kind = 'g', .group = group};
+    message msg = {.kind = 'g', .group = group};
 
     group_add(self, group);
-    guard_send(self, &word);
+    guard_send(self, &msg);
 }
 
 void guard_remove_group(guard *self, pid_t group)
 {
-    message word = {.kind = 'e', .group = group};
+    message msg = {.kind = 'e', .group = group};
 
     group_remove(self, group);
-    guard_send(self, &word);
+    guard_send(self, &msg);
 }
 
 void guard_add_dir(guard *self)
 {
-    message word = {.kind = 'd'};
+    message msg = {.kind = 'd'};
 
     if (!self->dir)
         return;
-    snprintf(word.path, sizeof(word.path), "%s", self->dir);
-    guard_send(self, &word);
+    snprintf(msg.path, sizeof(msg.path), "%s", self->dir);
+    guard_send(self, &msg);
 }
 
 int guard_restart(guard *self)
@@ -274,14 +274,14 @@ int guard_restart(guard *self)
 
 void guard_stop(guard *self)
 {
-    message word = {.kind = 'q'};
+    message msg = {.kind = 'q'};
 
     free(self->groups);
     self->groups = NULL;
     self->group_count = self->group_capacity = 0;
     if (!self->pid)
         return;
-    guard_send(self, &word);
+    guard_send(self, &msg);
     close(self->fd);
     while (waitpid(self->pid, NULL, 0) < 0 && errno == EINTR)
         ;

@@ -92,8 +92,8 @@ static bool path_recv_answer(head_path *one, const contact *order, const ctrl_he
     if (n > 0 && !one->answer.is_other && ctrl_answer_is_valid(order->secret, hello, &one->answer))
         return true;
     if (n > 0)
-        *why = one->answer.is_other ? "the head is of another version"
-                                    : "what answers at the head's address does not know the job's secret";
+        *why = one->answer.is_other ? "the head runs another version of Weft"
+                                    : "the listener at the head's address does not know the job's secret";
     path_close(one);
     return false;
 }
@@ -105,7 +105,7 @@ int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *ans
     head_path all[ADDRESSES_MAX];
     int count = paths_begin(order, all), result = -1;
 
-    *why = "no address of the head can be reached from here";
+    *why = "no address of the head can be reached from this host";
     for (int open = count; open && result < 0 && now < deadline; now = weft_clock_ns()) {
         for (int i = 0; i < count; i++)
             set[i] = (struct pollfd){.fd = all[i].fd, .events = all[i].has_sent_hello ? POLLIN : POLLOUT};

@@ -11,14 +11,14 @@
 
 #define DIGITS_MAX 9 /* most digits of a number in brackets */
 
-typedef struct names {
+typedef struct expansion {
     int (*take)(void *owner, const char *name);
     void *owner;
     const char *end;       /* of the word being expanded */
     char name[HOSTLIST_NAME_MAX];
-} names;
+} expansion;
 
-static int rest_write(names *self, size_t used, const char *rest);
+static int rest_write(expansion *self, size_t used, const char *rest);
 
 /* Reads a number; its digits with leading zeros set the width of the range. False: there is none. */
 static bool number_read(const char **at, unsigned *value, int *width)
@@ -30,7 +30,7 @@ static bool number_read(const char **at, unsigned *value, int *width)
 }
 
 /* Emits "7" or "01-03" at *item, each number followed by the expansion of `rest`. */
-static int item_write(names *self, size_t used, const char **item, const char *rest)
+static int item_write(expansion *self, size_t used, const char **item, const char *rest)
 {
     unsigned from, to;
     int width, width_to, rc = 0;
@@ -51,7 +51,7 @@ static int item_write(names *self, size_t used, const char **item, const char *r
 }
 
 /* Expands `rest` behind the first `used` letters of the name. */
-static int rest_write(names *self, size_t used, const char *rest)
+static int rest_write(expansion *self, size_t used, const char *rest)
 {
     size_t plain = 0;
 
@@ -80,7 +80,7 @@ static int rest_write(names *self, size_t used, const char *rest)
 
 int hostlist_each(const char *text, int (*take)(void *owner, const char *name), void *owner)
 {
-    names self = {.take = take, .owner = owner};
+    expansion self = {.take = take, .owner = owner};
 
     for (const char *word = text;; word = self.end + 1) { /* commas inside brackets do not separate */
         self.end = word;

@@ -126,28 +126,28 @@ static int slots_read(const source *at, const char *text, const char *whole, uin
     unsigned long value = strtoul(text, &end, 10);
 
     if (end == text || *end || *text == '-' || value < 1 || value > HOST_RANKS_MAX)
-        return refuse(at, "a number of ranks from 1 to 4096 is wanted", whole);
+        return refuse(at, "not a number of ranks from 1 to 4096", whole);
     *slots = (uint32_t)value;
     return 0;
 }
 
 /* Destination of the names of one word. */
-typedef struct word {
+typedef struct expansion {
     host_list *hosts;
     const source *at;
     uint32_t slots;
-} word;
+} expansion;
 
 static int name_add(void *owner, const char *name)
 {
-    word *self = owner;
+    expansion *self = owner;
 
-    return is_name(name) ? row_add(self->hosts, self->at, name, self->slots) : refuse(self->at, "this is no host's name", name);
+    return is_name(name) ? row_add(self->hosts, self->at, name, self->slots) : refuse(self->at, "not a host name", name);
 }
 
 static int names_expand(host_list *self, const source *at, const char *text, uint32_t slots)
 {
-    word one = {self, at, slots};
+    expansion one = {self, at, slots};
     int rc = hostlist_each(text, name_add, &one);
 
     return rc == HOSTLIST_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
@@ -206,7 +206,7 @@ static int line_read(host_list *self, const source *at, char *line)
         else if (value && (!strncmp(word, "max_slots", length) || !strncmp(word, "max-slots", length)) && length == 9)
             rc = slots_read(at, value + 1, word, &max); /* checked but not used: more ranks than slots are allowed */
         else
-            rc = refuse(at, "after a host's name come slots=N or max_slots=N only", word);
+            rc = refuse(at, "only slots=N and max_slots=N may follow a host name", word);
     }
     return rc ? rc : entry_add(self, at, name, slots);
 }
@@ -221,7 +221,8 @@ int hosts_read(host_list *self, const char *option, const char *path)
     FILE *file = strcmp(path, "-") ? fopen(path, "re") : NULL;
 
     if (!file)
-        return report(2, "%s: cannot read %s: %s", option, path, strcmp(path, "-") ? strerror(errno) : "standard input is the ranks'");
+        return report(2, "%s: cannot read %s: %s", option, path,
+                      strcmp(path, "-") ? strerror(errno) : "standard input is reserved for the ranks");
     while (!rc && getline(&line, &room, file) >= 0) {
         at.line++;
         rc = line_read(self, &at, line);
@@ -229,7 +230,7 @@ int hosts_read(host_list *self, const char *option, const char *path)
     if (!rc && ferror(file))
         rc = report(2, "%s: cannot read %s: %s", option, path, strerror(errno));
     if (!rc && self->count == before)
-        rc = report(2, "%s: %s names no host", option, path);
+        rc = report(2, "%s: %s lists no host", option, path);
     free(line);
     fclose(file);
     return rc;

@@ -38,7 +38,7 @@ bool hosts_are_alike(const char *a, const char *b);
 /* Returns the row of that name, or of this machine under another of its names; NULL: not listed. */
 host_row *hosts_find(const host_list *self, const char *name);
 /* Reduces `wanted` to hosts of `given`, with the names and slots of `given` unless a row has a count of its own. A host that is not in
- * `given` is an error; `what` and `help` are for its message. Both lists are settled afterwards. 0, or an exit code after a message. */
+ * `given` is an error; `what` and `help` are for its message. Both lists are resolved afterwards. 0, or an exit code after a message. */
 int hosts_intersect(const host_list *given, host_list *wanted, const char *what, const char *help);
 void hosts_free(host_list *self);
 

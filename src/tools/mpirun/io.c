@@ -94,7 +94,7 @@ static int descriptors_raise(io *self, bool is_tagged)
     if (is_tagged && need - spare + min <= want.rlim_cur)
         return 0; /* a shortage is reported where it occurs */
     if (is_tagged)
-        return report(1, "the lines of %u ranks need %lu descriptors, and %lu are allowed: raise ulimit -n", ranks,
+        return report(1, "the output of %u ranks needs %lu descriptors, the limit is %lu: raise ulimit -n", ranks,
                         (unsigned long)(need - spare + min), (unsigned long)want.rlim_cur);
     self->is_direct[0] = true;
     return 0;

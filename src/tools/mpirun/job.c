@@ -296,17 +296,18 @@ static void failure_report(const job *self, const rank_end *end, int code, bool 
     if (WIFSIGNALED(end->raw_status)) {
         int sig = WTERMSIG(end->raw_status);
         if (sig == self->last_sig) /* the user sent it */
-            snprintf(how, sizeof(how), "was ended by SIG%s%s", sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
-                     self->opts->allocation ? ", which mpirun was sent" : " as you asked");
+            snprintf(how, sizeof(how), "was ended by SIG%s, which mpirun received",
+                     sigabbrev_np(sig) ? sigabbrev_np(sig) : "?");
         else
             snprintf(how, sizeof(how), "was killed by signal %d (SIG%s: %s%s)%s", sig, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
-                     strsignal(sig), sig == SIGTERM && self->opts->allocation ? "; was the job cancelled, or is its time over?" : "",
-                     WCOREDUMP(end->raw_status) ? " and left a core" : "");
+                     strsignal(sig),
+                     sig == SIGTERM && self->opts->allocation ? "; was the job cancelled, or has it exceeded its time limit?" : "",
+                     WCOREDUMP(end->raw_status) ? " and dumped core" : "");
     } else if (end->state == WEFT_RANK_ABORT) {
         snprintf(how, sizeof(how), "ended the job with exit code %d (MPI_Abort, or an MPI error that is fatal)", code);
     } else if (end->state == WEFT_RANK_INIT) {
         snprintf(how, sizeof(how), "ended with exit code %d without MPI_Finalize%s", WEXITSTATUS(end->raw_status),
-                 end->spoke_pmix ? " (or PMIx_Finalize)" : "");
+                 end->was_in_pmix ? " (or PMIx_Finalize)" : "");
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
@@ -340,8 +341,8 @@ void job_rank_ended(job *self, const rank_end *end)
 void job_daemon_signaled(job *self, const char *host, int sig)
 {
     if (self->phase == JOB_RUNS || self->phase == JOB_LAUNCHES)
-        report(0, "the daemon on host %s was sent SIG%s%s; the job is ended", host, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
-                 self->opts->allocation ? " (the job was cancelled, or its time is over)" : "");
+        report(0, "the daemon on host %s received SIG%s%s; the job is ended", host, sigabbrev_np(sig) ? sigabbrev_np(sig) : "?",
+                 self->opts->allocation ? " (was the job cancelled, or has it exceeded its time limit?)" : "");
     job_end(self, 128 + (sig & 127));
 }
 

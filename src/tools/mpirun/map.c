@@ -50,7 +50,7 @@ static int slot_read(options *opts, const char *path, uint32_t line, uint32_t ra
     const char *cpus = strchr(text, '=');
 
     if (!cpus++ || (strncmp(text, "slot=", 5) && strncmp(text, "slots=", 6)))
-        return report(2, "%s:%u: rank %u: behind the host's name comes slot=CPUS only, not '%s'", path, line, rank, text);
+        return report(2, "%s:%u: rank %u: only slot=CPUS may follow the host name, not '%s'", path, line, rank, text);
     if (!cpuslot_is_sound(cpus))
         return report(2, "%s:%u: rank %u: CPUs are written as 0-3 (cores), 1:0-2 (cores of socket 1), 1:* or *, not '%s'", path, line,
                         rank, cpus);
@@ -75,13 +75,13 @@ static int rankfile_line(options *opts, const char *path, uint32_t line, char *t
     if (found < 2)
         return report(2, "%s:%u: a line is 'rank N=HOST' or 'rank N=HOST slot=CPUS', not '%s'", path, line, text);
     if (rank >= opts->ranks)
-        return report(2, "%s:%u: there are ranks 0 to %u only", path, line, opts->ranks - 1);
+        return report(2, "%s:%u: the ranks are 0 to %u", path, line, opts->ranks - 1);
     if (row_of[rank] != UINT32_MAX)
-        return report(2, "%s:%u: rank %u stands here twice", path, line, rank);
+        return report(2, "%s:%u: rank %u is listed twice", path, line, rank);
     host_row *row = hosts_find(&opts->hosts, name);
     if (!row && sscanf(name, "+n%5u%n", &number, &end) == 1 && !name[end]) { /* "+nK": the K-th host of the list */
         if (number >= opts->hosts.count)
-            return report(2, "%s:%u: rank %u: %u hosts are there, and no %s", path, line, rank, opts->hosts.count, name);
+            return report(2, "%s:%u: rank %u: there are %u hosts and no %s", path, line, rank, opts->hosts.count, name);
         row = &opts->hosts.rows[number];
     }
     if (!row && opts->allocation)
@@ -135,7 +135,7 @@ static int by_file(options *opts, uint32_t *row_of)
         rc = rankfile_line(opts, opts->rankfile, ++line, text, row_of);
     for (uint32_t r = 0; r < opts->ranks && !rc; r++)
         if (row_of[r] == UINT32_MAX)
-            rc = report(2, "--rankfile: %s says nothing of rank %u", opts->rankfile, r);
+            rc = report(2, "--rankfile: %s does not list rank %u", opts->rankfile, r);
     free(text);
     fclose(file);
     return rc;
@@ -173,7 +173,7 @@ static int nodes_make(const options *opts, const uint32_t *row_of, map *self)
         if (!node->name)
             rc = report(1, "out of memory");
         else if (node->count == HOST_RANKS_MAX + 1)
-            rc = report(2, "more than %d ranks would stand on host %s", HOST_RANKS_MAX, node->name);
+            rc = report(2, "more than %d ranks on host %s", HOST_RANKS_MAX, node->name);
         if (rc)
             break;
     }
@@ -216,7 +216,7 @@ int map_make(options *opts, map *self)
     if (opts->ranks > RANKS_MAX || (opts->hosts.count == 1 && opts->ranks > HOST_RANKS_MAX && !opts->rankfile))
         return report(2, "%u ranks: at most %d run on one machine and %d in a job", opts->ranks, HOST_RANKS_MAX, RANKS_MAX);
     if (opts->stdin_to >= (int)opts->ranks)
-        return report(2, "--stdin %d: there are ranks 0 to %u only", opts->stdin_to, opts->ranks - 1);
+        return report(2, "--stdin %d: the ranks are 0 to %u", opts->stdin_to, opts->ranks - 1);
     uint32_t *row_of = calloc(opts->ranks, sizeof(*row_of));
     self->ranks = opts->ranks;
     self->node_of = calloc(self->ranks, sizeof(*self->node_of));

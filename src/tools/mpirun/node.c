@@ -110,7 +110,7 @@ int node_serve(node *self)
     if (!rc || self->opts->pmix == PMIX_MODE_ALWAYS)
         return rc;
     if (foreign && self->map->node_count > 1)
-        return report(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would believe to be alone",
+        return report(2, "%s is linked with another MPI or with PMIx: without a PMIx server each of its ranks would be a job of one",
                         foreign->path);
     return 0; /* was reported; most programs need no PMIx */
 }
@@ -141,9 +141,9 @@ int node_open(node *self, options *opts)
 
 static void child_fail(const node *self, uint32_t rank, char what, int error)
 {
-    exec_error env = {rank, error, what};
+    exec_error failure = {rank, error, what};
 
-    if (write(self->errors[1], &env, sizeof(env)) < 0) {
+    if (write(self->errors[1], &failure, sizeof(failure)) < 0) {
     }
     _exit(what == 'x' && error == ENOENT ? 127 : 126);
 }
@@ -320,13 +320,13 @@ void node_kill(node *self)
 /* Reports children that could not exec. True if there was one. */
 static bool exec_errors_report(node *self)
 {
-    exec_error env;
+    exec_error failure;
     bool is_reported = false;
 
-    while (read(self->errors[0], &env, sizeof(env)) == (ssize_t)sizeof(env)) {
-        if (env.rank >= self->opts->ranks)
+    while (read(self->errors[0], &failure, sizeof(failure)) == (ssize_t)sizeof(failure)) {
+        if (failure.rank >= self->opts->ranks)
             continue;
-        self->up.refused(self->up.owner, env.rank, env.what, env.error);
+        self->up.refused(self->up.owner, failure.rank, failure.what, failure.error);
         is_reported = true;
     }
     return is_reported;
@@ -353,7 +353,7 @@ static void rank_ended(node *self, uint32_t index)
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
     if (self->pmix && pmix_srv_rank_ended(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
         end.state = WEFT_RANK_INIT;
-        end.spoke_pmix = true;
+        end.was_in_pmix = true;
     }
     enum pmi_state pmi = pmi_server_rank_ended(self->pmi, one->rank);
     if (pmi == PMI_BEGUN && state == WEFT_RANK_NONE && !self->is_ending)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * node: runs one machine's part of a job: segment, ranks from fork to reaping, remaining processes, output, PMIx and PMI servers.
- * It makes no decision about the job: it reports how ranks end, and the owner (job or daemon) tells it when to signal, end or drain. Only
+ * It makes no decision about the job: it reports how ranks end, and the owner (job or daemon) decides when to signal, end or drain. Only
  * this file forks ranks. One thread.
  */
 #ifndef WEFT_MPIRUN_NODE_H
@@ -31,7 +31,7 @@ typedef struct rank_end {
     uint32_t state;     /* state in its rank page before the node marked it as ended */
     int64_t pid;
     bool is_refused; /* node_callbacks.refused was called for it just before */
-    bool spoke_pmix; /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
+    bool was_in_pmix; /* it ended between PMIx_Init and PMIx_Finalize; `state` is that of a rank that has not finalized */
 } rank_end;
 
 /* Callbacks to the owner. */

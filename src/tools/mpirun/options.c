@@ -69,21 +69,22 @@ static int word_distance(const char *a, const char *b)
 static const struct other_launcher {
     const char *name, *instead;
 } other_launchers[] = {
-    {"mca", "Weft's knobs are variables, as WEFT_TRANSPORTS, WEFT_OFI_PROVIDER, WEFT_OFI_IFACE; weft-info lists them"},
-    {"gmca", "Weft's knobs are variables; weft-info lists them"}, {"prtemca", "Weft's knobs are variables; weft-info lists them"},
+    {"mca", "Weft's knobs are environment variables such as WEFT_TRANSPORTS; weft-info lists them"},
+    {"gmca", "Weft's knobs are environment variables; weft-info lists them"},
+    {"prtemca", "Weft's knobs are environment variables; weft-info lists them"},
     {"iface", "WEFT_OFI_IFACE=NAME chooses the interface"},
     {"launcher", "--launch-agent COMMAND replaces ssh"}, {"bootstrap", "--launch-agent COMMAND replaces ssh"},
-    {"rmk", "an allocation is found by itself; WEFT_ALLOCATION=none ignores it"},
-    {"prefix", "Weft must stand at the same path on each host"},
-    {"rank-by", "--map-by slot or node numbers the ranks, or a rankfile"},
+    {"rmk", "allocations are detected automatically; WEFT_ALLOCATION=none ignores them"},
+    {"prefix", "Weft must be installed at the same path on each host"},
+    {"rank-by", "use --map-by slot or node, or a rankfile"},
     {"bynode", "--map-by node"}, {"byslot", "--map-by slot"}, {"bycore", "--map-by core"}, {"npersocket", "--map-by socket with -n"},
     {"cpus-per-proc", "--map-by core:PE=CORES"}, {"cpus-per-rank", "--map-by core:PE=CORES"},
-    {"nolocal", "--host or a host file names the hosts that take ranks"},
-    {"nooversubscribe", "more ranks than slots or CPUs are fine here"},
-    {"display-map", "--report-bindings says where each rank is"}, {"print-rank-map", "--report-bindings says where each rank is"},
+    {"nolocal", "use --host or a host file"},
+    {"nooversubscribe", "more ranks than slots or CPUs are always allowed"},
+    {"display-map", "use --report-bindings"}, {"print-rank-map", "use --report-bindings"},
     {"outfile-pattern", "--output-filename NAME"}, {"errfile-pattern", "--output-filename NAME"},
-    {"app", "programs stand on the command line, with ':' between them"},
-    {"configfile", "programs stand on the command line, with ':' between them"},
+    {"app", "give the programs on the command line, separated by ':'"},
+    {"configfile", "give the programs on the command line, separated by ':'"},
 };
 
 static int option_unknown(const char *arg, const char *name, size_t length)
@@ -95,7 +96,7 @@ static int option_unknown(const char *arg, const char *name, size_t length)
     snprintf(word, sizeof(word), "%.*s", (int)length, name);
     for (size_t i = 0; i < weft_count(other_launchers); i++)
         if (!strcmp(other_launchers[i].name, word))
-            return report(2, "option '%s' is not there: %s", arg, other_launchers[i].instead);
+            return report(2, "option '%s' is not supported: %s", arg, other_launchers[i].instead);
     for (size_t i = 0; i < weft_count(rows); i++) {
         int distance = word_distance(word, rows[i].name);
         if (distance < best && distance * 2 < (int)strlen(rows[i].name) + 1) {
@@ -125,8 +126,8 @@ static int word_choose(const char *option, const char *value, const char *const 
         used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "", words[i]);
     }
     if (word_distance(value, nearest) * 2 > (int)strlen(nearest))
-        return report(2, "%s knows no '%s', only %s", option, value, all);
-    return report(2, "%s knows no '%s': did you mean '%s'?", option, value, nearest);
+        return report(2, "%s: '%s' is not one of %s", option, value, all);
+    return report(2, "%s: unknown value '%s': did you mean '%s'?", option, value, nearest);
 }
 
 static int edit_add(env_edit **edits, uint32_t *count, const char *name, const char *value)
@@ -150,11 +151,11 @@ static int count_read(const char *option, const char *text, uint32_t *count)
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end)
-        return report(2, "%s wants a number of ranks, not '%s'", option, text);
+        return report(2, "%s needs a number of ranks, not '%s'", option, text);
     if (value < 1)
         return report(2, "%s %ld: at least one rank must be started", option, value);
     if (value > RANKS_MAX)
-        return report(2, "%s %ld: at most %d ranks are one job", option, value, RANKS_MAX);
+        return report(2, "%s %ld: a job has at most %d ranks", option, value, RANKS_MAX);
     *count = (uint32_t)value;
     return 0;
 }
@@ -165,7 +166,7 @@ static int seconds_read(const char *option, const char *text, double *seconds)
     double value = strtod(text, &end);
 
     if (end == text || *end || !(value > 0) || value > 1e9)
-        return report(2, "%s wants a time in seconds above 0, not '%s'", option, text);
+        return report(2, "%s needs a time in seconds above 0, not '%s'", option, text);
     *seconds = value;
     return 0;
 }
@@ -180,7 +181,7 @@ static int stdin_read(const char *text, int *to)
     }
     long rank = strtol(text, &end, 10);
     if (end == text || *end || rank < 0 || rank >= RANKS_MAX)
-        return report(2, "--stdin wants a rank, 'all' or 'none', not '%s'", text);
+        return report(2, "--stdin needs a rank, 'all' or 'none', not '%s'", text);
     *to = (int)rank;
     return 0;
 }
@@ -202,7 +203,7 @@ static int modifiers_read(const char *arg, const char *value, const char *at, op
         char *count = strncasecmp(word, "pe=", 3) ? word : word + 3, *end;
         long units = strtol(count, &end, 10);
         if (end == count || *end || units < 1 || units > 4096)
-            return report(2, "%s %s: behind the unit come PE=CORES (so many for each rank) or OVERSUBSCRIBE only, not '%s'", arg, value,
+            return report(2, "%s %s: only PE=CORES (cores of each rank) and OVERSUBSCRIBE may follow the unit, not '%s'", arg, value,
                             word);
         opts->per_rank = (uint32_t)units;
     }
@@ -241,7 +242,7 @@ static int ppr_read(const char *arg, const char *value, options *opts, app *part
     int end = 0;
 
     if (sscanf(value + 4, "%15[^:]:%15[^:]%n", count, unit, &end) != 2 || strcasecmp(unit, "node"))
-        return report(2, "%s %s: this is written as ppr:RANKS:node", arg, value);
+        return report(2, "%s %s: the format is ppr:RANKS:node", arg, value);
     int rc = count_read(arg, count, &part->per_node);
     return rc ? rc : modifiers_read(arg, value, value + 4 + end, opts);
 }
@@ -254,7 +255,7 @@ static int environment_read(enum opt_id id, char **values, options *opts, app *p
     case OPT_X:
         equal = strchr(values[0], '=');
         if (!equal && !getenv(values[0]))
-            return report(2, "-x %s: no such variable is set here, and no value is given (-x %s=VALUE)", values[0], values[0]);
+            return report(2, "-x %s: the variable is not set, and no value is given (-x %s=VALUE)", values[0], values[0]);
         return edit_add(&part->edits, &part->edit_count, values[0], equal ? NULL : getenv(values[0]));
     case OPT_ENV:
         return edit_add(&part->edits, &part->edit_count, values[0], values[1]);
@@ -373,7 +374,7 @@ static int option_read(int argc, char **argv, int *at, options *opts, app *part)
         else if (*at < argc)
             values[v] = argv[(*at)++];
         else
-            return report(2, "option '%s' wants %s after it", arg, row->values == 2 ? "a name and a value" : "a value");
+            return report(2, "option '%s' needs %s after it", arg, row->values == 2 ? "a name and a value" : "a value");
     }
     return option_apply(row->id, arg, values, opts, part);
 }
@@ -399,7 +400,7 @@ static int app_read(int argc, char **argv, int *at, options *opts)
             return rc;
     }
     if (*at == argc || !strcmp(argv[*at], ":"))
-        return report(2, "no program to start is named%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
+        return report(2, "no program is given%s (usage: mpirun -n RANKS PROGRAM [ARGUMENTS])",
                         opts->app_count > 1 || *at < argc ? " in one of the parts between ':'" : "");
     part->argv = argv + *at;
     while (*at < argc && strcmp(argv[*at], ":"))
@@ -414,7 +415,7 @@ static int hosts_join(options *opts)
 
     if (opts->hosts.count && opts->file_hosts.count) {
         hosts_resolve(&opts->file_hosts, false);
-        rc = hosts_intersect(&opts->file_hosts, &opts->hosts, "the host file", "beside --hostfile, --host chooses among the file's hosts");
+        rc = hosts_intersect(&opts->file_hosts, &opts->hosts, "the host file", "with --hostfile, --host selects among the file's hosts");
     } else if (opts->file_hosts.count) {
         opts->hosts = opts->file_hosts;
         opts->file_hosts = (host_list){0};
@@ -482,6 +483,6 @@ uint32_t fanout_read(void)
     count = strtol(text, &end, 10);
     if (!*end && count > 0 && count <= 1024)
         return (uint32_t)count;
-    report(0, "WEFT_LAUNCH_FANOUT=%s is not used: it is a number from 1 to 1024, and %d unless it is set", text, FANOUT_DEFAULT);
+    report(0, "WEFT_LAUNCH_FANOUT=%s is ignored: it must be a number from 1 to 1024 (default %d)", text, FANOUT_DEFAULT);
     return 0;
 }

@@ -290,7 +290,7 @@ static void barrier_try(pmi_server *self)
     buffer_free(&body.bytes);
     buffer_free(&self->new_pairs.bytes);
     if (!what.body) {
-        report(1, "out of memory for what ranks put by PMI");
+        report(1, "out of memory for keys that ranks have put by PMI");
         self->up.aborted(self->up.owner, self->clients[0].rank, 1);
         return;
     }
@@ -314,7 +314,7 @@ bool pmi_server_handle(pmi_server *self, const pmix_msg *what)
     if (is_sound) {
         barrier_end(self);
     } else {
-        report(1, "a barrier of PMI has failed: what ranks put cannot be brought to all hosts");
+        report(1, "a PMI barrier has failed: the ranks' keys cannot be sent to all hosts");
         self->up.aborted(self->up.owner, self->clients[0].rank, 1);
     }
     return true;
@@ -323,7 +323,7 @@ bool pmi_server_handle(pmi_server *self, const pmix_msg *what)
 static void on_spawn(pmi_server *self, client *one)
 {
     if (!self->has_reported_spawn)
-        report(0, "rank %u asks PMI for more processes (MPI_Comm_spawn): this mpirun cannot start any in a running job", one->rank);
+        report(0, "rank %u has called MPI_Comm_spawn (PMI): this mpirun cannot start processes in a running job", one->rank);
     self->has_reported_spawn = true;
     reply(one, "cmd=spawn_result rc=-1 msg=not_supported\n");
 }
@@ -334,7 +334,7 @@ static void on_init(client *one, const char *line)
 
     if (!field(line, "pmi_version", version, sizeof(version)) || strcmp(version, "1") || one->state != PMI_NONE) {
         if (one->state != PMI_NONE)
-            report(0, "rank %u starts a second MPI program: each rank can be one", one->rank);
+            report(0, "rank %u starts a second MPI program: each rank can be one MPI program", one->rank);
         reply(one, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
         return;
     }

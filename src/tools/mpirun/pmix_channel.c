@@ -112,7 +112,7 @@ int pmix_channel_recv(pmix_channel *self, ctrl_conn *from, const ctrl_frame *fra
     if ((!self->is_receiving && pmix_msg_begin(self, &fragment)) || fragment.left > body_bytes(&self->incoming) - self->received) {
         refbuf_release(self->incoming.body);
         self->incoming.body = NULL;
-        ctrl_conn_carrier(from)->error = "what PMIx servers exchange does not fit this machine's memory, or is not understood";
+        ctrl_conn_carrier(from)->error = "a message between PMIx servers is malformed, or out of memory";
         return -1;
     }
     self->is_receiving = true;

@@ -152,7 +152,7 @@ static int members_read(const pmix_colls *self, unpack *from, uint32_t *count, u
 
 static void coll_reject(pmix_colls *self, pmix_coll *coll)
 {
-    report(0, "a fence of PMIx is refused: what its ranks put is more than %zu MiB, or than this machine has memory for",
+    report(0, "a PMIx fence has failed: the data of its ranks exceed %zu MiB or the memory of this machine",
              REFBUF_MAX >> 20);
     coll_complete(self, coll, PMIX_MSG_NO_MEMORY);
 }

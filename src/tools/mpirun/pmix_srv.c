@@ -147,11 +147,11 @@ static int library_load(pmix_srv *self)
     if (!self->library)
         self->library = dlopen(WEFT_PMIX_LIBDIR "/libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!self->library)
-        return report(1, "no PMIx server is offered to the ranks: %s", dlerror());
+        return report(1, "the ranks have no PMIx server: %s", dlerror());
     for (size_t i = 0; i < weft_count(names); i++) {
         void *call = dlsym(self->library, names[i].name);
         if (!call)
-            return report(1, "no PMIx server is offered to the ranks: libpmix lacks %s", names[i].name);
+            return report(1, "the ranks have no PMIx server: libpmix lacks %s", names[i].name);
         memcpy((char *)&self->pmix + names[i].at, &call, sizeof(call));
     }
     return 0;
@@ -159,7 +159,7 @@ static int library_load(pmix_srv *self)
 
 int pmix_srv_failed(const pmix_srv *self, const char *step, pmix_status_t status)
 {
-    return report(1, "no PMIx server is offered to the ranks: %s failed: %s", step, self->pmix.error_string(status));
+    return report(1, "the ranks have no PMIx server: %s failed: %s", step, self->pmix.error_string(status));
 }
 
 static pmix_info_t text_info(const char *key, const char *text)
@@ -239,7 +239,7 @@ int pmix_srv_open(const options *opts, const char *job, const map *map, uint32_t
     pmix_srv_current = self;
     rc = library_load(self);
     if (!rc && mkdir(self->dir, 0700))
-        rc = report(1, "no PMIx server is offered to the ranks: cannot make %s: %s", self->dir, strerror(errno));
+        rc = report(1, "the ranks have no PMIx server: cannot make %s: %s", self->dir, strerror(errno));
     if (!rc)
         rc = server_start(self);
     if (!rc)

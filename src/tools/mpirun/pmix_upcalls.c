@@ -116,7 +116,7 @@ static pmix_status_t coll_start(enum pmix_coll_kind kind, const pmix_proc_t *pro
     if (size > REFBUF_MAX - body.bytes.used) {
         buffer_free(&body.bytes);
         pmix_srv_message(pmix_srv_current,
-                         "a fence of PMIx is refused: its ranks on one host put %zu bytes, and %zu are the most for a whole job",
+                         "a PMIx fence has failed: its ranks on one host have put %zu bytes, the limit of a job is %zu",
                          size, REFBUF_MAX);
         return PMIX_ERR_OUT_OF_RESOURCE;
     }
@@ -369,7 +369,7 @@ static pmix_status_t upcall_spawn(const pmix_proc_t *proc, const pmix_info_t inf
     (void)info, (void)info_count, (void)ended, (void)data;
     if (!pmix_srv_current->has_reported_spawn)
         pmix_srv_message(pmix_srv_current,
-                         "rank %u asks PMIx for more processes (%s): this mpirun cannot start any in a running job yet", proc->rank,
+                         "rank %u has called PMIx_Spawn (%s): this mpirun cannot start processes in a running job", proc->rank,
                          count && apps[0].cmd ? apps[0].cmd : "?");
     pmix_srv_current->has_reported_spawn = true;
     return PMIX_ERR_NOT_SUPPORTED;

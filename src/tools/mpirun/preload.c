@@ -31,10 +31,10 @@ static const char *value_of(const env_list *env, const char *name)
 static bool is_excluded(const env_list *env)
 {
     static const char *const others[] = {"userfaultfd", "none", "odp"};
-    const char *word = value_of(env, "WEFT_REGCACHE_MONITOR");
+    const char *monitor = value_of(env, "WEFT_REGCACHE_MONITOR");
 
     for (size_t i = 0; i < weft_count(others); i++)
-        if (!strcasecmp(word, others[i]))
+        if (!strcasecmp(monitor, others[i]))
             return true;
     return false;
 }

@@ -189,7 +189,8 @@ int program_check(const app *part, enum pmix_mode mode)
     if (!part->is_foreign || part->is_mpich)
         return 0;
     if (mode == PMIX_MODE_NEVER)
-        return report(2, "--pmix never: %s is linked with another MPI or with PMIx, and each of its ranks would believe to be alone",
-                        part->path);
+        return report(2,
+                      "--pmix never: %s is linked with another MPI or with PMIx, and without a PMIx server each of its ranks would be a "
+                      "job of one", part->path);
     return 0;
 }

@@ -39,7 +39,7 @@ static void child_frame(void *owner, child_daemon *one, const ctrl_frame *frame)
     relay *self = owner;
 
     if (child_towards(self, frame->node) != one) {
-        one->conn.error = "it speaks for a host that is not behind it";
+        one->conn.error = "it has sent a frame of a host that is not below it";
         return;
     }
     ctrl_conn_forward(self->up, frame);

@@ -90,7 +90,7 @@ static void remote_node_lost(remote_nodes *self, remote_node *one, const char *w
         child_kill(one->child_daemon);
     remote_node_over(self, one);
     if (below)
-        snprintf(with, sizeof(with), " and on the %u host%s that it connected", below, below == 1 ? "" : "s");
+        snprintf(with, sizeof(with), " and on the %u host%s below it", below, below == 1 ? "" : "s");
     if (self->srun_launch.is_used && job->phase == JOB_LAUNCHES)
         return; /* srun reports why: the end of one daemon often follows from another's */
     if (job->phase == JOB_RUNS || (!self->has_lost && !one->has_reported_signal))
@@ -189,7 +189,7 @@ static void on_ended(remote_nodes *self, remote_node *one, unpack *from)
     end.state = unpack_u32(from);
     end.pid = (int64_t)unpack_u64(from);
     end.is_refused = unpack_u32(from);
-    end.spoke_pmix = unpack_u32(from);
+    end.was_in_pmix = unpack_u32(from);
     if (from->has_failed || end.rank >= self->job->map.ranks || self->job->map.node_of[end.rank] != one->node || !one->live)
         return;
     one->live--;
@@ -336,7 +336,7 @@ static void on_frame(remote_nodes *self, remote_node *one, const ctrl_frame *fra
         on_fragment(self, one, frame);
         break;
     default:
-        one->child_daemon->conn.error = "it says what this head does not understand";
+        one->child_daemon->conn.error = "it has sent a frame of unknown kind";
     }
 }
 
@@ -346,7 +346,7 @@ static void on_child_frame(void *owner, child_daemon *child_daemon, const ctrl_f
     uint32_t towards = tree_child_towards(&self->tree, frame->node);
 
     if (towards >= self->children.count || &self->children.items[towards] != child_daemon) {
-        child_daemon->conn.error = "it speaks for a host that is not behind it";
+        child_daemon->conn.error = "it has sent a frame of a host that is not below it";
         return;
     }
     remote_node *one = remote_node_of(self, frame->node);
@@ -459,7 +459,7 @@ static void remote_node_timed_out(remote_nodes *self, remote_node *one)
         pack_u32(&body, one->node);
         pack_send(&body, &remote_node_of(self, tree_parent(&self->tree, one->node))->conn, CTRL_GIVE_UP);
     }
-    remote_node_failed(self, one, "no word has come from there in time (WEFT_START_TIMEOUT_S)",
+    remote_node_failed(self, one, "its daemon has not connected in time (WEFT_START_TIMEOUT_S)",
                        is_ours ? agent_output(&one->child_daemon->agent) : "");
 }
 
@@ -476,7 +476,7 @@ uint64_t remote_nodes_deadlines(remote_nodes *self)
     uint64_t now = weft_clock_ns(), next = self->job->phase == JOB_LAUNCHES ? self->deadline_ns : 0;
 
     if (next && now >= next && self->srun_launch.is_used)
-        srun_launch_fail(&self->srun_launch, "not all daemons have come in time (WEFT_START_TIMEOUT_S). ");
+        srun_launch_fail(&self->srun_launch, "not all daemons have connected in time (WEFT_START_TIMEOUT_S). ");
     for (uint32_t i = 0; next && now >= next && i < self->count; i++)
         if (!self->items[i].is_ready && !self->items[i].is_over)
             remote_node_timed_out(self, &self->items[i]);
@@ -508,9 +508,9 @@ void remote_nodes_go(remote_nodes *self)
 
 void remote_nodes_signal(remote_nodes *self, int sig)
 {
-    uint32_t word = htole32((uint32_t)sig);
+    uint32_t value = htole32((uint32_t)sig);
 
-    send_all(self, CTRL_SIGNAL, &word, sizeof(word));
+    send_all(self, CTRL_SIGNAL, &value, sizeof(value));
 }
 
 void remote_nodes_send(remote_nodes *self, uint32_t kind)

@@ -32,7 +32,7 @@ bool remote_nodes_are_ready(const remote_nodes *self);
 void remote_nodes_go(remote_nodes *self);
 void remote_nodes_signal(remote_nodes *self, int sig);
 void remote_nodes_send(remote_nodes *self, uint32_t kind);
-/* No rank lives: tells the daemons to finish, and cancels those that have not connected. */
+/* No rank lives: the daemons are to finish; those that have not connected are cancelled. */
 void remote_nodes_drain(remote_nodes *self, bool was_ended, bool has_failed);
 /* Gives up all daemons that have not finished. */
 void remote_nodes_give_up(remote_nodes *self);

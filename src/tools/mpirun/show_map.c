@@ -59,7 +59,8 @@ void show_map_print(const options *opts, const map *map, const char *host)
     report(0, "%u rank%s on %u host%s%s%s", map->ranks, map->ranks == 1 ? "" : "s", map->node_count, map->node_count == 1 ? "" : "s",
              opts->allocation ? " of " : "", opts->allocation ? opts->allocation : "");
     for (uint32_t a = 0; a < opts->app_count; a++)
-        report(0, "program %s: %u of them, from rank %u on", opts->apps[a].argv[0], opts->apps[a].count, opts->apps[a].first);
+        report(0, "program %s: %u rank%s from rank %u on", opts->apps[a].argv[0], opts->apps[a].count, opts->apps[a].count == 1 ? "" : "s",
+               opts->apps[a].first);
     for (uint32_t i = 0; i < map->node_count; i++)
         node_print(opts, map, &tree, i, host);
 }

@@ -115,7 +115,7 @@ int srun_launch_start(srun_launch *self, job *job, int listener, const unsigned 
 
     *self = (srun_launch){.job = job, .agent.out = -1, .is_used = true};
     if (daemon_program(program, sizeof(program)))
-        return report(1, "cannot find out where this program stands: %s", strerror(errno));
+        return report(1, "cannot determine the path of mpirun: %s", strerror(errno));
     if (contact_write(listener, secret, SRUN_NODE, line, sizeof(line)))
         rc = report(1, "this machine has no network address: %s", strerror(errno));
     else if (srun_start(&self->agent, &job->map, program, line, &job->guard))
@@ -172,7 +172,7 @@ bool srun_launch_reaped(srun_launch *self, pid_t pid, int status, bool is_ready,
     if (self->job->phase == JOB_LAUNCHES && !is_ready)
         srun_launch_fail(self, why);
     else if (has_lost && *srun_output(self))
-        report(0, "srun says: %s", srun_output(self));
+        report(0, "output of srun: %s", srun_output(self));
     return true;
 }
 

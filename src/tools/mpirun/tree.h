@@ -18,7 +18,7 @@ typedef struct tree {
     uint32_t first, count; /* range of the row below this process */
 } tree;
 
-/* Returns a node's place in the row. The nodes below it have the next places. */
+/* Returns a node's position in the row. The nodes below it have the next positions. */
 uint32_t tree_position(const tree *self, uint32_t node);
 /* The head's view; fanout 0: FANOUT_DEFAULT. */
 tree tree_of_head(const map *map, uint32_t head, uint32_t fanout);

@@ -147,13 +147,13 @@ static const char *thread_state(uint32_t thread)
     end = strrchr(text, ')');
     switch (end ? end[2] : 0) {
     case 'R':
-        return " (it computes)";
+        return " (running)";
     case 'S':
     case 'D':
-        return " (it sleeps)";
+        return " (sleeping)";
     case 'T':
     case 't':
-        return " (it is stopped)";
+        return " (stopped)";
     default:
         return "";
     }
@@ -205,9 +205,9 @@ static void lock_text(const wait_report *self, uint32_t count, char *text, size_
     while (t < count && (self->records[t].lock != WEFT_CALL_HOLDS || !self->records[t].thread))
         t++;
     if (t == count)
-        snprintf(text, capacity, ", wants the lock of MPI's threads");
+        snprintf(text, capacity, ", waits for the library's lock");
     else
-        snprintf(text, capacity, ", wants the lock that thread %u holds%s%s", t, is_inside(&self->records[t]) ? " in " : "",
+        snprintf(text, capacity, ", waits for the lock that thread %u holds%s%s", t, is_inside(&self->records[t]) ? " in " : "",
                  is_inside(&self->records[t]) ? call_name(&self->records[t]) : "");
 }
 
@@ -220,7 +220,7 @@ static void thread_text(const wait_report *self, const weft_page_status *status,
 
     if (self->ranks[i].threads[t].since_ns == now &&
         !(is_inside(record) && atomic_load_explicit(&status->since_ns, memory_order_relaxed))) {
-        snprintf(to->what, sizeof(to->what), "in and out of MPI, last call %s", call_name(record));
+        snprintf(to->what, sizeof(to->what), "entering and leaving MPI, last call %s", call_name(record));
         return;
     }
     if (!is_inside(record)) {
@@ -285,7 +285,7 @@ static void rank_add(wait_report *self, const node *node, uint32_t i, uint64_t n
     if (!live) {
         snprintf(one.what, sizeof(one.what), "%s",
                  state == WEFT_RANK_NONE ? "not in MPI, has not called MPI_Init" : state == WEFT_RANK_INIT ?
-                 "in MPI_Init, or calls MPI no more" : "not in MPI, has called MPI_Finalize");
+                 "in MPI_Init, or makes no more MPI calls" : "not in MPI, has called MPI_Finalize");
         line_add(all, &one);
     }
     for (uint32_t t = 0; t < count; t++) {
@@ -339,6 +339,6 @@ void wait_report_print(wait_report **self, const node *node)
     for (uint32_t i = 0; i < all.count && i < LINES_MAX; i++)
         line_print(&all.at[i]);
     if (all.count > LINES_MAX)
-        report(0, "  and %u lines more", all.count - LINES_MAX);
+        report(0, "  and %u more lines", all.count - LINES_MAX);
     free(all.at);
 }
