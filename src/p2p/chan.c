@@ -11,14 +11,6 @@
 #include "base/status.h"
 #include "core/hdr_csum.h"
 #include "core/world.h"
-#include "p2p/dispatch.h"
-#include "p2p/sendq.h"
-#include "p2p/stall.h"
-
-/* An id is generation << 20 | index. A reused index has a new generation: a late frame reaches a wrong channel only after 4,096 reuses. */
-#define INDEX_BITS 20
-#define INDEX_MASK ((1u << INDEX_BITS) - 1)
-#define FIRST_FREE 8 /* lower indices belong to the predefined communicators */
 
 static int grow(weft_worker *worker, uint32_t index)
 {
@@ -26,7 +18,7 @@ static int grow(weft_worker *worker, uint32_t index)
     weft_chan_slot *slots;
     while (room <= index)
         room *= 2;
-    if (room > INDEX_MASK || !(slots = realloc(worker->chans, room * sizeof *slots)))
+    if (room > WEFT_CHAN_INDEX_MASK || !(slots = realloc(worker->chans, room * sizeof *slots)))
         return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_capacity / 2);
     memset(slots + worker->chan_capacity, 0, (room - worker->chan_capacity) * sizeof *slots);
     worker->chans = slots;
@@ -36,7 +28,7 @@ static int grow(weft_worker *worker, uint32_t index)
 
 static int take_index(weft_worker *worker, int fixed_id, uint32_t *out)
 {
-    uint32_t index = fixed_id >= 0 ? (uint32_t)fixed_id : FIRST_FREE;
+    uint32_t index = fixed_id >= 0 ? (uint32_t)fixed_id : WEFT_CHAN_FIRST_FREE;
     if (fixed_id < 0) {
         if (worker->chan_lowest > index)
             index = worker->chan_lowest;
@@ -67,7 +59,7 @@ int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint
     chan->size = size;
     chan->rank = rank;
     chan->world_rank = world_rank;
-    chan->id = worker->chans[index].generation << INDEX_BITS | index;
+    chan->id = worker->chans[index].generation << WEFT_CHAN_INDEX_BITS | index;
     weft_match_open(&chan->match);
     worker->chans[index].chan = chan;
     *out = chan;
@@ -90,33 +82,6 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     memcpy(copy, ids, chan->size * sizeof *copy);
     chan->ids_out = copy;
     return 0;
-}
-
-static void drop_one(weft_chan *chan, weft_unexpected *unexpected, int rc)
-{
-    weft_unexpected_remove(&chan->match, chan->worker, unexpected);
-    weft_dispatch_drop(unexpected->peer, &unexpected->hdr, unexpected->body, rc);
-    weft_unexpected_free(chan->worker, unexpected);
-}
-
-static void drop_unexpected(weft_chan *chan)
-{
-    weft_list_link *link;
-    while ((link = weft_list_first(&chan->match.unexpected_all)))
-        drop_one(chan, weft_container(link, weft_unexpected, all), WEFT_E_COMM);
-}
-
-void weft_chan_drop_refused(weft_chan *chan)
-{
-    weft_list_link *next;
-    weft_stall_ask_all(chan);
-    for (weft_list_link *link = chan->match.unexpected_all.next; link != &chan->match.unexpected_all; link = next) {
-        weft_unexpected *unexpected = weft_container(link, weft_unexpected, all);
-        int rc = chan->refuses(chan, unexpected->hdr.tag);
-        next = link->next;
-        if (rc)
-            drop_one(chan, unexpected, rc);
-    }
 }
 
 /* A NOTIFY that is queued because the iface is full. Freed by its completion. */
@@ -177,23 +142,6 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     if (parcel && (rc || is_sent))
         parcel_free(&parcel->completion);
     return rc;
-}
-
-void weft_chan_close(weft_chan *chan)
-{
-    weft_worker *worker = chan->worker;
-    uint32_t index = chan->id & INDEX_MASK;
-    weft_sendq_close(chan);
-    weft_stall_close(chan);
-    drop_unexpected(chan);
-    weft_match_close(&chan->match);
-    worker->chans[index].chan = NULL;
-    worker->chans[index].generation = (worker->chans[index].generation + 1) & 0xfff;
-    if (index < worker->chan_lowest && index >= FIRST_FREE)
-        worker->chan_lowest = index;
-    free((void *)chan->ids_out);
-    free(chan->peers);
-    free(chan);
 }
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)

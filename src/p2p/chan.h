@@ -46,10 +46,15 @@ typedef struct weft_chan_slot {
     uint32_t generation;
 } weft_chan_slot;
 
+/* An id is generation << 20 | index. A reused index has a new generation: a late frame reaches a wrong channel only after 4,096 reuses. */
+#define WEFT_CHAN_INDEX_BITS 20
+#define WEFT_CHAN_INDEX_MASK ((1u << WEFT_CHAN_INDEX_BITS) - 1)
+#define WEFT_CHAN_FIRST_FREE 8 /* lower indices belong to the predefined communicators */
+
 /* Open channel with this id in this worker, or NULL. */
 static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 {
-    uint32_t index = id & ((1u << 20) - 1);
+    uint32_t index = id & WEFT_CHAN_INDEX_MASK;
     weft_chan *chan = weft_likely(index < worker->chan_capacity) ? worker->chans[index].chan : NULL;
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
@@ -74,6 +79,11 @@ int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /*
 static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
 {
     return rank >= 0 && chan->world_rank ? (int)chan->world_rank[rank] : rank;
+}
+/* The channel's id at a member. */
+static inline uint32_t weft_chan_id_at(const weft_chan *chan, int dst)
+{
+    return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
 }
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/copy.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/hdr_csum.h"
 #include "p2p/chan.h"
+#include "p2p/deliver.h"
 #include "p2p/eager_frags.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
@@ -21,97 +21,6 @@
 #include "p2p/rndv_select.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
-#include "type/pack.h"
-#include "type/type.h"
-
-static void end_truncated(weft_req *req, const weft_hdr *hdr)
-{
-    req->recv_info.bytes = req->bytes;
-    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src, hdr->tag,
-                                hdr->bytes, (unsigned long long)req->bytes));
-}
-
-static inline void end_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
-{
-    uint64_t bytes = hdr->bytes;
-    req->recv_info.source = hdr->src;
-    req->recv_info.tag = hdr->tag;
-    req->recv_info.bytes = bytes;
-    req->recv_info.cancelled = false;
-    if (weft_unlikely(bytes > req->bytes))
-        bytes = req->bytes;
-    if (weft_likely(req->is_dense) && bytes <= 32) {
-        weft_copy_short(req->buf, body, (uint32_t)bytes);
-    } else {
-        if (req->is_dense)
-            memcpy(req->buf, body, bytes);
-        else
-            weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
-        peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-    }
-    weft_peer_add_credits_due(peer, hdr->bytes);
-    if (weft_unlikely(bytes < hdr->bytes))
-        end_truncated(req, hdr);
-    else
-        weft_req_end(req, 0);
-}
-
-void weft_dispatch_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) { end_eager(peer, req, hdr, body); }
-
-void weft_dispatch_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
-{
-    int rc;
-    if (hdr->kind == WEFT_FRAME_RTS) {
-        weft_peer_add_credits_due(peer, hdr->bytes);
-        weft_rndv_recv_rts(peer, req, hdr, body);
-        return;
-    }
-    rc = weft_msg_csum_copy_out(peer, req, hdr, body);
-    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += req->recv_info.bytes;
-    weft_peer_add_credits_due(peer, hdr->bytes);
-    weft_req_end(req, rc);
-}
-
-void weft_dispatch_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
-{
-    uint64_t bytes = hdr->bytes < req->bytes ? hdr->bytes : req->bytes;
-    req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
-    peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
-    weft_peer_add_credits_due(peer, hdr->bytes);
-    if (weft_unlikely(bytes < hdr->bytes))
-        end_truncated(req, hdr);
-    else
-        weft_req_end(req, 0);
-}
-
-weft_unexpected *weft_dispatch_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body)
-{
-    weft_worker *worker = peer->worker;
-    weft_unexpected *unexpected = weft_unexpected_new(worker, peer, hdr, body);
-    if (weft_unlikely(!unexpected)) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
-                 "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
-                 hdr->bytes, peer->proc_id.rank, weft_knob.credit_kib);
-        worker->world->boot->ops->abort(worker->world->boot, 1, text);
-    }
-    return unexpected;
-}
-
-void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
-{
-    weft_worker *worker = peer->worker;
-    const weft_hdr *hdr = &unexpected->hdr;
-    if (chan->on_unexpected)
-        chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
-    weft_unexpected_add(&chan->match, worker, unexpected);
-    worker->counters[WEFT_COUNT_UNEXPECTED]++;
-    worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
-    worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;
-    if (weft_unlikely(worker->is_asleep)) /* a sleeping thread may probe for it */
-        worker->world->sleep_ops->wake(worker);
-}
 
 static __attribute__((noinline)) void keep_unexpected(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
 {
@@ -120,14 +29,6 @@ static __attribute__((noinline)) void keep_unexpected(weft_peer *peer, weft_chan
         weft_dispatch_drop(peer, hdr, body, rc);
     else
         weft_dispatch_keep(peer, chan, weft_dispatch_unexpected(peer, hdr, body));
-}
-
-void weft_dispatch_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
-{
-    weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
-    if (hdr->kind == WEFT_FRAME_RTS)
-        weft_rndv_reject_rts(peer, body, rc);
-    weft_peer_add_credits_due(peer, hdr->bytes);
 }
 
 static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
@@ -142,7 +43,7 @@ static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const 
     if (weft_unlikely(!req))
         keep_unexpected(peer, chan, hdr, body);
     else if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
-        end_eager(peer, req, hdr, body);
+        weft_dispatch_eager_inline(peer, req, hdr, body);
     else
         weft_dispatch_other(peer, req, hdr, body);
 }

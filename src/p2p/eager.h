@@ -13,11 +13,6 @@
 #include "core/req.h"
 #include "p2p/chan.h"
 
-static inline uint32_t weft_chan_id_at(const weft_chan *chan, int dst)
-{
-    return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
-}
-
 static inline weft_hdr weft_eager_hdr(const weft_chan *chan, int dst, int tag, uint64_t bytes)
 {
     return (weft_hdr){.kind = WEFT_FRAME_EAGER, .chan = weft_chan_id_at(chan, dst),

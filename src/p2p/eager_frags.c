@@ -12,7 +12,7 @@
 #include "core/worker.h"
 #include "mem/pool.h"
 #include "p2p/chan.h"
-#include "p2p/dispatch.h"
+#include "p2p/deliver.h"
 #include "p2p/match.h"
 #include "type/pack.h"
 #include "type/type.h"

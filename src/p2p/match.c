@@ -9,7 +9,7 @@
 #include "core/peer.h"
 #include "core/worker.h"
 #include "mem/pool.h"
-#include "p2p/rndv.h"
+#include "p2p/rndv_wire.h"
 
 struct unexpected_wild {
     weft_fifo_entry by_source, by_tag; /* keys (source, any tag) and (any source, tag) */

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
-#include "p2p/dispatch.h"
+#include "p2p/deliver.h"
 #include "p2p/msg_csum.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv.h"

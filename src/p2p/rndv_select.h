@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "core/peer.h"
-#include "p2p/rndv.h"
+#include "p2p/rndv_wire.h"
 
 #define WEFT_RNDV_SIZE_CLASSES 24 /* by power of two from 4 KiB */
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * chan_close: the end of a channel: drops what waits in its queues, in both directions. See chan.h.
+ */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "p2p/chan.h"
+#include "p2p/deliver.h"
+#include "p2p/sendq.h"
+#include "p2p/stall.h"
+
+static void drop_one(weft_chan *chan, weft_unexpected *unexpected, int rc)
+{
+    weft_unexpected_remove(&chan->match, chan->worker, unexpected);
+    weft_dispatch_drop(unexpected->peer, &unexpected->hdr, unexpected->body, rc);
+    weft_unexpected_free(chan->worker, unexpected);
+}
+
+static void drop_unexpected(weft_chan *chan)
+{
+    weft_list_link *link;
+    while ((link = weft_list_first(&chan->match.unexpected_all)))
+        drop_one(chan, weft_container(link, weft_unexpected, all), WEFT_E_COMM);
+}
+
+void weft_chan_drop_refused(weft_chan *chan)
+{
+    weft_list_link *next;
+    weft_stall_ask_all(chan);
+    for (weft_list_link *link = chan->match.unexpected_all.next; link != &chan->match.unexpected_all; link = next) {
+        weft_unexpected *unexpected = weft_container(link, weft_unexpected, all);
+        int rc = chan->refuses(chan, unexpected->hdr.tag);
+        next = link->next;
+        if (rc)
+            drop_one(chan, unexpected, rc);
+    }
+}
+
+void weft_chan_close(weft_chan *chan)
+{
+    weft_worker *worker = chan->worker;
+    uint32_t index = chan->id & WEFT_CHAN_INDEX_MASK;
+    weft_sendq_close(chan);
+    weft_stall_close(chan);
+    drop_unexpected(chan);
+    weft_match_close(&chan->match);
+    worker->chans[index].chan = NULL;
+    worker->chans[index].generation = (worker->chans[index].generation + 1) & 0xfff;
+    if (index < worker->chan_lowest && index >= WEFT_CHAN_FIRST_FREE)
+        worker->chan_lowest = index;
+    free((void *)chan->ids_out);
+    free(chan->peers);
+    free(chan);
+}
