@@ -13,7 +13,7 @@
 static void drop_one(weft_chan *chan, weft_unexpected *unexpected, int rc)
 {
     weft_unexpected_remove(&chan->match, chan->worker, unexpected);
-    weft_dispatch_drop(unexpected->peer, &unexpected->hdr, unexpected->body, rc);
+    weft_deliver_drop(unexpected->peer, &unexpected->hdr, unexpected->body, rc);
     weft_unexpected_free(chan->worker, unexpected);
 }
 

@@ -13,18 +13,18 @@
 #include "p2p/msg_csum.h"
 #include "p2p/rndv.h"
 
-void weft_dispatch_end_truncated(weft_req *req, const weft_hdr *hdr)
+void weft_deliver_end_truncated(weft_req *req, const weft_hdr *hdr)
 {
     req->recv_info.bytes = req->bytes;
     weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src, hdr->tag,
                                 hdr->bytes, (unsigned long long)req->bytes));
 }
 
-void weft_dispatch_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) {
-    weft_dispatch_eager_inline(peer, req, hdr, body);
+void weft_deliver_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) {
+    weft_deliver_eager_inline(peer, req, hdr, body);
 }
 
-void weft_dispatch_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
+void weft_deliver_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     int rc;
     if (hdr->kind == WEFT_FRAME_RTS) {
@@ -38,19 +38,19 @@ void weft_dispatch_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, co
     weft_req_end(req, rc);
 }
 
-void weft_dispatch_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
+void weft_deliver_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr)
 {
     uint64_t bytes = hdr->bytes < req->bytes ? hdr->bytes : req->bytes;
     req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = hdr->bytes};
     peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     weft_peer_add_credits_due(peer, hdr->bytes);
     if (weft_unlikely(bytes < hdr->bytes))
-        weft_dispatch_end_truncated(req, hdr);
+        weft_deliver_end_truncated(req, hdr);
     else
         weft_req_end(req, 0);
 }
 
-weft_unexpected *weft_dispatch_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body)
+weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_worker *worker = peer->worker;
     weft_unexpected *unexpected = weft_unexpected_new(worker, peer, hdr, body);
@@ -65,7 +65,7 @@ weft_unexpected *weft_dispatch_unexpected(weft_peer *peer, const weft_hdr *hdr, 
     return unexpected;
 }
 
-void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
+void weft_deliver_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;
     const weft_hdr *hdr = &unexpected->hdr;
@@ -79,7 +79,7 @@ void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexp
         worker->world->sleep_ops->wake(worker);
 }
 
-void weft_dispatch_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
+void weft_deliver_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
 {
     weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
     if (hdr->kind == WEFT_FRAME_RTS)

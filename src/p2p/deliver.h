@@ -17,26 +17,26 @@
 #include "type/type.h"
 
 /* Copies an eager message into its matched receive, ends the receive and returns the credits to the sender. */
-void weft_dispatch_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
+void weft_deliver_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* The same for RTS (starts the rendezvous) and EAGER_CSUM frames. */
-void weft_dispatch_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
+void weft_deliver_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* Steps of a message in fragments (p2p/eager_frags). */
 /* Allocates an unexpected message and copies body unless NULL. Never returns NULL: aborts the job if out of memory. */
-weft_unexpected *weft_dispatch_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body);
+weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body);
 /* Queues a complete unexpected message for a later receive and wakes a sleeping thread, which may probe for it. */
-void weft_dispatch_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected);
+void weft_deliver_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected);
 /* Ends a receive whose buffer holds the complete message; returns the credits. */
-void weft_dispatch_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr);
+void weft_deliver_end(weft_peer *peer, weft_req *req, const weft_hdr *hdr);
 
 /* Drops a message that no receive can match (communicator freed or stopped). Returns its credits; an RTS is rejected with rc. */
-void weft_dispatch_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc);
+void weft_deliver_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc);
 /* Ends a receive that is shorter than its message, with WEFT_E_TRUNCATE. */
-void weft_dispatch_end_truncated(weft_req *req, const weft_hdr *hdr);
+void weft_deliver_end_truncated(weft_req *req, const weft_hdr *hdr);
 
-/* weft_dispatch_eager for the fast path of dispatch. */
-static inline void weft_dispatch_eager_inline(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
+/* weft_deliver_eager for the fast path of dispatch. */
+static inline void weft_deliver_eager_inline(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     uint64_t bytes = hdr->bytes;
     req->recv_info.source = hdr->src;
@@ -56,7 +56,7 @@ static inline void weft_dispatch_eager_inline(weft_peer *peer, weft_req *req, co
     }
     weft_peer_add_credits_due(peer, hdr->bytes);
     if (weft_unlikely(bytes < hdr->bytes))
-        weft_dispatch_end_truncated(req, hdr);
+        weft_deliver_end_truncated(req, hdr);
     else
         weft_req_end(req, 0);
 }

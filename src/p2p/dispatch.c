@@ -26,9 +26,9 @@ static __attribute__((noinline)) void keep_unexpected(weft_peer *peer, weft_chan
 {
     int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, hdr->tag) : 0;
     if (rc)
-        weft_dispatch_drop(peer, hdr, body, rc);
+        weft_deliver_drop(peer, hdr, body, rc);
     else
-        weft_dispatch_keep(peer, chan, weft_dispatch_unexpected(peer, hdr, body));
+        weft_deliver_keep(peer, chan, weft_deliver_unexpected(peer, hdr, body));
 }
 
 static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
@@ -36,16 +36,16 @@ static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const 
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     weft_req *req;
     if (weft_unlikely(!chan)) {
-        weft_dispatch_drop(peer, hdr, body, WEFT_E_COMM);
+        weft_deliver_drop(peer, hdr, body, WEFT_E_COMM);
         return;
     }
     req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
     if (weft_unlikely(!req))
         keep_unexpected(peer, chan, hdr, body);
     else if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
-        weft_dispatch_eager_inline(peer, req, hdr, body);
+        weft_deliver_eager_inline(peer, req, hdr, body);
     else
-        weft_dispatch_other(peer, req, hdr, body);
+        weft_deliver_other(peer, req, hdr, body);
 }
 
 static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *body)

@@ -99,7 +99,7 @@ void weft_eager_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void 
         return;
     frags->req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
     if (!frags->req)
-        frags->unexpected = weft_dispatch_unexpected(peer, &frags->hdr, NULL);
+        frags->unexpected = weft_deliver_unexpected(peer, &frags->hdr, NULL);
 }
 
 static void put(const weft_eager_frags *frags, const void *body, uint64_t bytes)
@@ -124,13 +124,13 @@ static void end_unexpected(weft_peer *peer, weft_unexpected *unexpected)
     weft_req *req = chan ? weft_match_posted(&chan->match, unexpected->hdr.src, unexpected->hdr.tag) : NULL;
     int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, unexpected->hdr.tag) : 0;
     if (!req && !rc) {
-        weft_dispatch_keep(peer, chan, unexpected);
+        weft_deliver_keep(peer, chan, unexpected);
         return;
     }
     if (req)
-        weft_dispatch_eager(peer, req, &unexpected->hdr, unexpected->body);
+        weft_deliver_eager(peer, req, &unexpected->hdr, unexpected->body);
     else
-        weft_dispatch_drop(peer, &unexpected->hdr, unexpected->body, rc);
+        weft_deliver_drop(peer, &unexpected->hdr, unexpected->body, rc);
     weft_unexpected_free(worker, unexpected);
 }
 
@@ -146,9 +146,9 @@ void weft_eager_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *
     frags->req = NULL;
     frags->unexpected = NULL;
     if (req)
-        weft_dispatch_end(peer, req, &frags->hdr);
+        weft_deliver_end(peer, req, &frags->hdr);
     else if (unexpected)
         end_unexpected(peer, unexpected);
     else
-        weft_dispatch_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
+        weft_deliver_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
 }

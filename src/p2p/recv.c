@@ -36,9 +36,9 @@ static void take_unexpected(weft_req *req, weft_unexpected *unexpected)
     worker->unpolled++;
     weft_unexpected_remove(&req->chan->match, worker, unexpected);
     if (weft_likely(unexpected->hdr.kind == WEFT_FRAME_EAGER))
-        weft_dispatch_eager(unexpected->peer, req, &unexpected->hdr, unexpected->body);
+        weft_deliver_eager(unexpected->peer, req, &unexpected->hdr, unexpected->body);
     else
-        weft_dispatch_other(unexpected->peer, req, &unexpected->hdr, unexpected->body);
+        weft_deliver_other(unexpected->peer, req, &unexpected->hdr, unexpected->body);
     weft_unexpected_free(worker, unexpected);
 }
 
