@@ -79,7 +79,8 @@ static bool replace(void *at, size_t bytes, size_t used, int fd, uint64_t offset
     static char kept[WEFT_CALL_BYTES];
 
     memcpy(kept, at, used);
-    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, (off_t)offset) == MAP_FAILED)
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd,
+             (off_t)offset) == MAP_FAILED)
         return false;
     memcpy(at, kept, used);
     return true;

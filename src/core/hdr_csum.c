@@ -72,8 +72,8 @@ static bool say_where(char *text, size_t room, uint32_t difference, uint32_t bod
 
 static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_hdr *hdr, const char *where)
 {
-    static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_SUMMED", "SUM", "NOTIFY", "EAGER_FRAGS", "FRAG",
-                                        "STALLED", "DRAINED", "ASK", "CANCEL"};
+    static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_CSUM", "CSUM", "NOTIFY",
+                                        "EAGER_FRAGS", "FRAG", "STALLED", "DRAINED", "ASK", "CANCEL"};
     weft_boot *boot = peer->worker->world->boot;
     char text[500];
     snprintf(text, sizeof text,

@@ -19,7 +19,8 @@
 typedef struct network {
     const char *name, *hint, *word;
 } network;
-static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"}, {"ofi", "/sys/class/net/*/operstate", "up"}};
+static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"},
+                                   {"ofi", "/sys/class/net/*/operstate", "up"}};
 
 /* Is `name` an element of the list? */
 static bool is_listed(const char *list, const char *name)
@@ -146,8 +147,8 @@ static void try_networks(weft_worker *worker)
             continue;
         if (opened < weft_count(networks))
             snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
-        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although an active port is there%s: %s", networks[i].name, instead,
-                 texts[i]);
+        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although an active port is there%s: %s",
+                 networks[i].name, instead, texts[i]);
     }
 }
 
@@ -267,7 +268,8 @@ int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
         weft_iface *iface = worker->ifaces[i];
         char addr[WEFT_ADDR_MAX];
         size_t bytes = addr_of(worker, i, peer->proc_id.rank, addr);
-        int rc = bytes || !worker->has_addr[i] ? iface->ops->ep_open(iface, &peer->proc_id, addr, bytes, peer, &peer->ep) : WEFT_E_UNSUPPORTED;
+        int rc = bytes || !worker->has_addr[i] ? iface->ops->ep_open(iface, &peer->proc_id, addr, bytes, peer, &peer->ep)
+                                               : WEFT_E_UNSUPPORTED;
         if (rc != WEFT_E_UNSUPPORTED)
             return rc;
         if (bytes && worker->has_addr[i])
@@ -276,8 +278,8 @@ int weft_iface_select_reach(weft_worker *worker, weft_peer *peer)
     if (!*why && *worker->no_network)
         snprintf(why, sizeof why, "; %s", worker->no_network);
     if (is_chosen_by_user() && !next_named(weft_knob.transports, name, sizeof name))
-        return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, and the two do not share "
-                         "memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",
+        return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: WEFT_TRANSPORTS=%s names no network, "
+                         "and the two do not share memory (without that knob Weft chooses; WEFT_TRANSPORTS=shm,ofi is for Ethernet)",
                          peer->proc_id.rank, boot->rank, boot->host, weft_knob.transports);
     return weft_fail(WEFT_E_PEER, "no transport reaches rank %u from rank %u on %s: neither shared memory nor a network is usable "
                      "between them (weft-info lists the transports and why each is not; where hosts have different devices, "

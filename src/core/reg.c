@@ -40,7 +40,8 @@ static weft_regcache *cache_of(weft_iface *iface)
                                    .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
                                    .port_bytes = iface->caps.pin_bytes, .port_regions = iface->caps.pin_regions,
                                    .pages_on_demand = iface->caps.pages_on_demand,
-                                   .needs_no_watch = (is_simulated(iface) || is_free(iface)) && weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
+                                   .needs_no_watch = (is_simulated(iface) || is_free(iface)) &&
+                                                      weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
     if (!iface->regcache && weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
         iface->regcache = NULL;
     return iface->regcache;
@@ -49,13 +50,13 @@ static weft_regcache *cache_of(weft_iface *iface)
 /* Rights to register with: with memory windows, peers get none to the region itself. */
 static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
 
-bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *reg, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
                     weft_mw **mw)
 {
     *mw = NULL;
     if (iface->caps.has_mw)
-        return ep->iface == iface && iface->ops->mw_bind(iface, ep, weft_reg_mr(pin), addr, bytes, rights, rkey, mw) == 0;
-    *rkey = weft_reg_mr(pin)->rkey;
+        return ep->iface == iface && iface->ops->mw_bind(iface, ep, weft_reg_mr(reg), addr, bytes, rights, rkey, mw) == 0;
+    *rkey = weft_reg_mr(reg)->rkey;
     return true;
 }
 
@@ -66,8 +67,8 @@ bool weft_reg_allowed(weft_iface *iface)
 
 static weft_reg *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_reg *pin = NULL;
-    return weft_reg_acquire(iface, addr, bytes, rights, &pin) ? NULL : pin;
+    weft_reg *reg = NULL;
+    return weft_reg_acquire(iface, addr, bytes, rights, &reg) ? NULL : reg;
 }
 
 weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
@@ -83,32 +84,32 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
     bool was_asked = order < worker->asked_order, is_asked = was_asked;
-    weft_reg *pin = is_free(iface) ? hold(iface, addr, bytes, rights)
+    weft_reg *reg = is_free(iface) ? hold(iface, addr, bytes, rights)
                     : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_asked)
                                   : NULL;
     if (is_asked && !was_asked)
         worker->asked_order = worker->post_order; /* the answer covers all receives posted until now */
-    return pin;
+    return reg;
 }
 
-int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
+int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg)
 {
     weft_regcache *cache = cache_of(iface);
-    return cache ? weft_regcache_acquire(cache, addr, bytes, rights_of(iface, rights), pin)
+    return cache ? weft_regcache_acquire(cache, addr, bytes, rights_of(iface, rights), reg)
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
-void weft_reg_release(weft_iface *iface, weft_reg *pin)
+void weft_reg_release(weft_iface *iface, weft_reg *reg)
 {
-    if (pin)
-        weft_regcache_release(iface->regcache, pin);
+    if (reg)
+        weft_regcache_release(iface->regcache, reg);
 }
 
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
     const weft_sleep_ops *sleep_ops = ((weft_worker *)iface->owner)->world->sleep_ops;
-    weft_reg *pin = NULL;
+    weft_reg *reg = NULL;
     if (!cache || is_free(iface)) /* nothing to gain, and mr_reg is for the worker's threads only */
         return;
     rights = rights_of(iface, rights);
@@ -117,8 +118,8 @@ void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes,
         return;
     }
     sleep_ops->aside(true); /* the simulator has no helper thread: register now, as another CPU's work */
-    if (!weft_regcache_acquire(cache, addr, bytes, rights, &pin))
-        weft_regcache_release(cache, pin);
+    if (!weft_regcache_acquire(cache, addr, bytes, rights, &reg))
+        weft_regcache_release(cache, reg);
     sleep_ops->aside(false);
 }
 

@@ -25,20 +25,20 @@ weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, u
  * unmapped; one answer covers all receives posted before it. */
 weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
 /* Acquires a registration, registering if there is none (blocks). WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: the caller must copy. */
-int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
+int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);
 /* Releases one acquisition. NULL is allowed. */
-void weft_reg_release(weft_iface *iface, weft_reg *pin);
+void weft_reg_release(weft_iface *iface, weft_reg *reg);
 /* Registers in a helper thread, where possible; does not block. */
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
 /* Whether the registration allows these rights. With memory windows one registration serves windows of all rights. */
-static inline bool weft_reg_grants(const weft_iface *iface, const weft_reg *pin, uint32_t rights)
+static inline bool weft_reg_grants(const weft_iface *iface, const weft_reg *reg, uint32_t rights)
 {
     uint32_t needed = rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights;
-    return (pin->rights & needed) == needed;
+    return (reg->rights & needed) == needed;
 }
 /* Stores in *rkey a key to [addr, addr + bytes) for the peer of this ep: the region's key, or that of a new memory window. The caller must
- * revoke *mw (NULL: no window) before it releases pin. False: not possible, or not now. */
-bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *pin, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
+ * revoke *mw (NULL: no window) before it releases reg. False: not possible, or not now. */
+bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *reg, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
                     weft_mw **mw);
 /* Invalidates a window of weft_reg_export. NULL is allowed. */
 static inline void weft_reg_revoke(weft_iface *iface, weft_mw *mw)
@@ -46,7 +46,7 @@ static inline void weft_reg_revoke(weft_iface *iface, weft_mw *mw)
     if (mw)
         iface->ops->mw_invalidate(iface, mw);
 }
-static inline const weft_mr *weft_reg_mr(const weft_reg *pin) { return (const weft_mr *)pin->record; }
+static inline const weft_mr *weft_reg_mr(const weft_reg *reg) { return (const weft_mr *)reg->record; }
 /* Frees the iface's cache with its registrations. Called before ops.close. */
 void weft_reg_close(weft_iface *iface);
 /* Drops registrations of unmapped or changed memory. Called before a rank sleeps, else such memory stays pinned until the next transfer. */

@@ -77,7 +77,7 @@ struct weft_req {
     /* rendezvous only (p2p/rndv): valid once it has begun */
     struct weft_peer *peer;
     weft_iface *iface;     /* iface at its begin; stays the same if the peer fails */
-    struct weft_reg *pin;  /* registration of the whole buffer, held; NULL: none */
+    struct weft_reg *reg;  /* registration of the whole buffer, held; NULL: none */
     weft_mw *mw;           /* send: memory window of the receiver; NULL: none */
     uint64_t moved;        /* bytes to transfer in all */
     uint64_t arrived;      /* send: bytes transferred by this side; receive: bytes received */
@@ -85,7 +85,7 @@ struct weft_req {
     uint64_t begin_ns;     /* receive: time of its begin, for protocol statistics (p2p/rndv_select) */
     uint64_t remote_addr;  /* receive: address of the message in the sender; 0: not contiguous */
     weft_rkey remote_rkey; /* receive: key of remote_addr */
-    weft_list_link lent;   /* receive: fragments exposed to the sender's puts */
+    weft_list_link exposed;   /* receive: fragments exposed to the sender's puts */
     uint32_t fragment_count; /* own fragments in flight */
     uint32_t segments;     /* receive: fragments exposed so far */
     uint32_t csum;         /* receive: expected checksum, if has_csum */

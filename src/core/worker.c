@@ -54,7 +54,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
         worker->spare_cpus = (uint32_t)weft_cpu_count() / world->boot->local_size - 1;
     worker->pool = weft_pool_open();
     worker->peers = calloc(world->boot->size, sizeof *worker->peers);
-    rc = worker->pool && worker->peers ? weft_iface_select_open(worker) : weft_fail(WEFT_E_NOMEM, "no memory for a worker of %u peers", world->boot->size);
+    rc = worker->pool && worker->peers ? weft_iface_select_open(worker)
+                                       : weft_fail(WEFT_E_NOMEM, "no memory for a worker of %u peers", world->boot->size);
     if (rc) {
         weft_worker_close(worker);
         return rc;
@@ -170,7 +171,8 @@ int weft_worker_poll(weft_worker *worker)
         else
             n += rc;
     }
-    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds)))
+    if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) ||
+                      !weft_list_is_empty(&worker->scheds)))
         n += do_chores(worker);
     return n;
 }

@@ -14,15 +14,15 @@
 
 static int grow(weft_worker *worker, uint32_t index)
 {
-    uint32_t room = worker->chan_capacity ? worker->chan_capacity : 32;
+    uint32_t capacity = worker->chan_capacity ? worker->chan_capacity : 32;
     weft_chan_slot *slots;
-    while (room <= index)
-        room *= 2;
-    if (room > WEFT_CHAN_INDEX_MASK || !(slots = realloc(worker->chans, room * sizeof *slots)))
+    while (capacity <= index)
+        capacity *= 2;
+    if (capacity > WEFT_CHAN_INDEX_MASK || !(slots = realloc(worker->chans, capacity * sizeof *slots)))
         return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_capacity / 2);
-    memset(slots + worker->chan_capacity, 0, (room - worker->chan_capacity) * sizeof *slots);
+    memset(slots + worker->chan_capacity, 0, (capacity - worker->chan_capacity) * sizeof *slots);
     worker->chans = slots;
-    worker->chan_capacity = room;
+    worker->chan_capacity = capacity;
     return 0;
 }
 
@@ -85,30 +85,30 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
 }
 
 /* A NOTIFY that is queued because the iface is full. Freed by its completion. */
-typedef struct parcel {
+typedef struct queued_notify {
     weft_completion completion;
     weft_req *req;
     uint64_t body[WEFT_NOTIFY_BYTES / 8];
-} parcel;
+} queued_notify;
 
-static void parcel_free(weft_completion *completion)
+static void notify_free(weft_completion *completion)
 {
-    parcel *at = weft_container(completion, parcel, completion);
+    queued_notify *at = weft_container(completion, queued_notify, completion);
     weft_req *req = at->req;
     free(at);
     req->completion = NULL;
     weft_req_free(req);
 }
 
-static parcel *parcel_new(weft_worker *worker, const void *body, uint32_t bytes)
+static queued_notify *notify_new(weft_worker *worker, const void *body, uint32_t bytes)
 {
-    parcel *made = malloc(sizeof *made);
+    queued_notify *made = malloc(sizeof *made);
     weft_req *req = made ? weft_req_new(worker, WEFT_REQ_NOTHING) : NULL;
     if (!req) {
         free(made);
         return NULL;
     }
-    made->completion = (weft_completion){.left = 1, .open = parcel_free};
+    made->completion = (weft_completion){.left = 1, .open = notify_free};
     made->req = req;
     req->completion = &made->completion;
     memcpy(made->body, body, bytes);
@@ -125,22 +125,23 @@ void weft_chan_notify_gone(weft_peer *peer, uint32_t id)
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
 {
     weft_peer *peer;
-    parcel *parcel;
+    queued_notify *queued;
     bool is_sent;
     uint32_t max, rank = chan->world_rank ? chan->world_rank[to] : to;
-    bool is_met = chan->worker->peers[rank] != NULL;
+    bool is_known = chan->worker->peers[rank] != NULL;
     int rc = weft_peer_find(chan->worker, rank, &peer);
     if (rc)
         return rc;
-    peer->is_courtesy |= !is_met;
-    parcel = parcel_new(chan->worker, body, bytes);
-    max = parcel ? peer->ep->iface->caps.frame_max - weft_hdr_csum_bytes() : sizeof((weft_pending_frame *)0)->small; /* weft_peer_send copies bodies up to this size */
-    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out, .src = (int32_t)chan->rank,
-                                 .tag = (int32_t)chan->id, .bytes = bytes < max ? bytes : max},
-                        .body = parcel ? parcel->body : body};
-    rc = weft_peer_send(peer, &frame, parcel ? parcel->req : NULL, &is_sent);
-    if (parcel && (rc || is_sent))
-        parcel_free(&parcel->completion);
+    peer->is_courtesy |= !is_known;
+    queued = notify_new(chan->worker, body, bytes);
+    /* out of memory: a body that weft_peer_send copies */
+    max = queued ? peer->ep->iface->caps.frame_max - weft_hdr_csum_bytes() : sizeof((weft_pending_frame *)0)->small;
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_NOTIFY, .chan = chan->ids_out ? chan->ids_out[to] : chan->id_out,
+                                .src = (int32_t)chan->rank, .tag = (int32_t)chan->id, .bytes = bytes < max ? bytes : max},
+                        .body = queued ? queued->body : body};
+    rc = weft_peer_send(peer, &frame, queued ? queued->req : NULL, &is_sent);
+    if (queued && (rc || is_sent))
+        notify_free(&queued->completion);
     return rc;
 }
 

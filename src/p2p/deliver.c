@@ -16,8 +16,8 @@
 void weft_deliver_end_truncated(weft_req *req, const weft_hdr *hdr)
 {
     req->recv_info.bytes = req->bytes;
-    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src, hdr->tag,
-                                hdr->bytes, (unsigned long long)req->bytes));
+    weft_req_end(req, weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %u bytes, the receive buffer %llu", hdr->src,
+                                hdr->tag, hdr->bytes, (unsigned long long)req->bytes));
 }
 
 void weft_deliver_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body) {
@@ -57,7 +57,7 @@ weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, c
     if (weft_unlikely(!unexpected)) {
         char text[256];
         snprintf(text, sizeof text,
-                 "no memory for an unexpected message of %u bytes from rank %u: it is lost, and so is this job.\n"
+                 "no memory for an unexpected message of %u bytes from rank %u: the message is lost; the job ends.\n"
                  "Post receives earlier, or lower WEFT_CREDIT_KIB (now %d KiB for each peer).",
                  hdr->bytes, peer->proc_id.rank, weft_knob.credit_kib);
         worker->world->boot->ops->abort(worker->world->boot, 1, text);

@@ -147,7 +147,8 @@ static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, con
     } else {
         weft_hdr_csum_missing(cookie, hdr);
     }
-    if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS || (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
+    if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS ||
+        (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
         weft_msg_csum_missing(cookie);
     recv_frame(owner, cookie, hdr, body);
 }
@@ -179,12 +180,13 @@ static void peer_failed(void *owner, void *cookie, int rc)
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
 }
 
-static void *accept_peer(void *owner, const weft_proc_id *who)
+static void *accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     weft_peer *peer = NULL;
-    int rc = weft_peer_find(owner, who->rank, &peer);
+    int rc = weft_peer_find(owner, proc_id->rank, &peer);
     if (rc)
-        weft_log_once(WEFT_LOG_ERROR, "rank %u reaches us, but we do not reach it: %s", who->rank, weft_fail_text(rc));
+        weft_log_once(WEFT_LOG_ERROR, "frames of rank %u arrive here, but no transport of this rank reaches it: %s",
+                      proc_id->rank, weft_fail_text(rc));
     return peer;
 }
 
@@ -201,8 +203,10 @@ static void on_peer_connect(weft_peer *peer)
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
-    static const weft_iface_callbacks callbacks = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
-    static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed, .accept_peer = accept_peer};
+    static const weft_iface_callbacks callbacks = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed,
+                                                   .accept_peer = accept_peer};
+    static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed,
+                                                 .accept_peer = accept_peer};
     weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &callbacks, out);
     if (rc)
@@ -216,7 +220,7 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     worker->rndv_stats = weft_rndv_stats_open(worker);
     if (!worker->rndv_stats) {
         weft_world_close(*out);
-        return weft_fail(WEFT_E_NOMEM, "no memory for the ladders");
+        return weft_fail(WEFT_E_NOMEM, "no memory for the statistics of rendezvous protocols");
     }
     return 0;
 }

@@ -18,7 +18,7 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, 0, frame->hdr.bytes, place);
 }
 
-static void held_over(weft_frag *frag, int rc)
+static void on_zcopy_done(weft_frag *frag, int rc)
 {
     weft_req *req = frag->req;
     weft_frag_free(frag);
@@ -26,14 +26,14 @@ static void held_over(weft_frag *frag, int rc)
 }
 
 /* Zcopy: the iface reads the user's buffer; the send ends with callbacks.done. */
-static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
+static int send_zcopy(weft_peer *peer, weft_req *req, weft_frame *frame)
 {
     weft_frag *frag;
     int rc;
     req->peer = peer;
     req->iface = peer->ep->iface;
     req->fragment_count = 0;
-    frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, held_over);
+    frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, on_zcopy_done);
     if (!frag)
         return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
     frame->zcopy_ctx = frag;
@@ -48,7 +48,8 @@ static int send_held(weft_peer *peer, weft_req *req, weft_frame *frame)
 
 static int send_eager(weft_peer *peer, weft_req *req)
 {
-    weft_frame frame = {.hdr = weft_eager_hdr(req->chan, req->rank, req->tag, req->bytes), .body = (const char *)req->buf + req->type->true_lb};
+    weft_frame frame = {.hdr = weft_eager_hdr(req->chan, req->rank, req->tag, req->bytes),
+                        .body = (const char *)req->buf + req->type->true_lb};
     bool sent;
     int rc;
     if (weft_knob.checksum) {
@@ -57,7 +58,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
         frame.body = req;
         frame.pack = fill_packed;
     } else if (weft_peer_is_zcopy(peer, req->bytes)) {
-        return send_held(peer, req, &frame);
+        return send_zcopy(peer, req, &frame);
     }
     rc = weft_peer_send(peer, &frame, req, &sent);
     if (rc)

@@ -11,27 +11,27 @@
 #include "mem/pool.h"
 #include "type/pack.h"
 
-#define PIECES 4              /* DATA frames per message, at least, unless shorter than CHUNK_MIN */
+#define FRAMES_MIN 4              /* DATA frames per message, at least, unless shorter than CHUNK_MIN */
 #define CHUNK_MIN 4096        /* bytes of a DATA frame, at least */
 #define PUMP_BURST 4          /* DATA frames of one transfer between two polls, so that both directions progress */
-#define PIECES_ALONE 4ull     /* factor on caps.rma_fragment if one thread only uses the worker */
-#define TURN_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */
-#define TURN_LONG_NS 1000000u /* the same if no other thread uses the worker */
+#define ALONE_FACTOR 4ull     /* factor on caps.rma_fragment if one thread only uses the worker */
+#define SLICE_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */
+#define SLICE_LONG_NS 1000000u /* the same if no other thread uses the worker */
 
-weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*over)(weft_frag *frag, int rc))
+weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*on_done)(weft_frag *frag, int rc))
 {
     weft_frag *frag = weft_pool_take(req->worker->pool, sizeof *frag);
     if (!frag)
         return NULL;
     frag->req = req;
-    frag->pin = NULL;
+    frag->reg = NULL;
     frag->mw = NULL;
     frag->from = from;
     frag->to = to;
     frag->bytes = to - from;
-    frag->over = over;
+    frag->on_done = on_done;
     frag->index = 0;
-    frag->held = 0;
+    frag->bodies_in_use = 0;
     frag->is_out = frag->is_starting = frag->has_moved = false;
     frag->kind = (uint8_t)kind;
     frag->rkey.length = 0;
@@ -43,7 +43,7 @@ void weft_frag_free(weft_frag *frag)
 {
     weft_req *req = frag->req;
     weft_reg_revoke(req->iface, frag->mw);
-    weft_reg_release(req->iface, frag->pin);
+    weft_reg_release(req->iface, frag->reg);
     req->fragment_count--;
     weft_pool_give(req->worker->pool, frag, sizeof *frag);
 }
@@ -51,37 +51,37 @@ void weft_frag_free(weft_frag *frag)
 /* -- get and put -- */
 
 /* Local registration of the fragment, or of the whole message; NULL: none. */
-static const weft_mr *region_of(const weft_frag *frag)
+static const weft_mr *mr_of(const weft_frag *frag)
 {
-    const weft_reg *pin = frag->pin ? frag->pin : frag->req->pin;
-    return pin ? weft_reg_mr(pin) : NULL;
+    const weft_reg *reg = frag->reg ? frag->reg : frag->req->reg;
+    return reg ? weft_reg_mr(reg) : NULL;
 }
 
 /* Most bytes of one get or put. With a single thread calls may be longer: no other thread waits for the lock. */
-static uint64_t piece_max(const weft_req *req)
+static uint64_t op_max(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint64_t piece = req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * PIECES_ALONE;
-    return piece && piece < caps->rma_max ? piece : caps->rma_max;
+    uint64_t op_bytes = req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * ALONE_FACTOR;
+    return op_bytes && op_bytes < caps->rma_max ? op_bytes : caps->rma_max;
 }
 
 /* End of the time slice. In the simulator, whose runs must not depend on real time, each operation ends it. */
-static uint64_t turn_end(const weft_worker *worker)
+static uint64_t slice_end(const weft_worker *worker)
 {
-    return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? TURN_NS : TURN_LONG_NS);
+    return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? SLICE_NS : SLICE_LONG_NS);
 }
 
-/* Issues one get or put of at most piece_max() bytes. AGAIN, an error, or 0; frag->has_moved: it completed inside the call. */
-static int move_piece(weft_frag *frag)
+/* Issues one get or put of at most op_max() bytes. AGAIN, an error, or 0; frag->has_moved: it completed inside the call. */
+static int start_op(weft_frag *frag)
 {
     weft_req *req = frag->req;
     weft_ep *ep = req->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
-    uint64_t max = piece_max(req);
-    weft_rma rma = {.local = (char *)weft_frag_start_of(req) + frag->from, .mr = region_of(frag), .remote = frag->far + frag->from,
+    uint64_t max = op_max(req);
+    weft_rma rma = {.local = (char *)weft_frag_start_of(req) + frag->from, .mr = mr_of(frag), .remote = frag->remote_addr + frag->from,
                       .rkey = &frag->rkey, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
     int rc;
-    frag->piece = rma.bytes;
+    frag->op_bytes = rma.bytes;
     frag->has_moved = false;
     frag->is_starting = true;
     rc = frag->kind == WEFT_FRAG_GET ? ops->get(ep->iface, ep, &rma) : ops->put(ep->iface, ep, &rma);
@@ -89,29 +89,29 @@ static int move_piece(weft_frag *frag)
     return rc ? rc : frag->has_moved ? frag->rc : 0;
 }
 
-static void count_piece(weft_frag *frag)
+static void count_op(weft_frag *frag)
 {
-    frag->req->worker->counters[weft_reg_needed(frag->req->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += frag->piece;
-    frag->from += frag->piece;
+    frag->req->worker->counters[weft_reg_needed(frag->req->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += frag->op_bytes;
+    frag->from += frag->op_bytes;
 }
 
 /* Moves the rest of the fragment. AGAIN: the iface is full or the time slice is over (until_ns; 0: it begins here).
- * 0: in flight, or over() was called and the fragment may be freed. */
+ * 0: in flight, or on_done() was called and the fragment may be freed. */
 static int try_move(weft_frag *frag, uint64_t until_ns)
 {
     for (;;) {
         int rc;
-        if (!until_ns && frag->req->peer->ep->iface->caps.rma_fragment && frag->to - frag->from > piece_max(frag->req))
-            until_ns = turn_end(frag->req->worker);
-        rc = move_piece(frag);
+        if (!until_ns && frag->req->peer->ep->iface->caps.rma_fragment && frag->to - frag->from > op_max(frag->req))
+            until_ns = slice_end(frag->req->worker);
+        rc = start_op(frag);
         if (rc > 0)
             return rc;
         if (rc == 0 && !frag->has_moved)
             return 0;
         if (rc == 0)
-            count_piece(frag);
+            count_op(frag);
         if (rc < 0 || frag->from == frag->to) {
-            frag->over(frag, rc);
+            frag->on_done(frag, rc);
             return 0;
         }
         if (until_ns && weft_clock_ns() >= until_ns)
@@ -119,33 +119,33 @@ static int try_move(weft_frag *frag, uint64_t until_ns)
     }
 }
 
-static void body_is_free(weft_frag *frag)
+static void on_body_read(weft_frag *frag)
 {
-    if (--frag->held == 0 && frag->is_out)
-        frag->over(frag, frag->rc);
+    if (--frag->bodies_in_use == 0 && frag->is_out)
+        frag->on_done(frag, frag->rc);
 }
 
 void weft_frag_done(weft_frag *frag, int rc)
 {
     if (frag->kind == WEFT_FRAG_DATA) {
-        body_is_free(frag);
+        on_body_read(frag);
         return;
     }
     if (frag->kind == WEFT_FRAG_ZCOPY) {
-        frag->over(frag, rc);
+        frag->on_done(frag, rc);
         return;
     }
-    if (frag->is_starting) { /* move_piece handles it */
+    if (frag->is_starting) { /* start_op handles it */
         frag->has_moved = true;
         frag->rc = rc;
         return;
     }
     if (!rc)
-        count_piece(frag);
+        count_op(frag);
     if (!rc && frag->from < frag->to)
         weft_frag_start(frag);
     else
-        frag->over(frag, rc);
+        frag->on_done(frag, rc);
 }
 
 /* -- DATA -- */
@@ -157,13 +157,13 @@ static void fill_packed(const weft_frame *frame, void *place)
     weft_pack(req->type, req->buf, req->count, offset, frame->hdr.bytes, place);
 }
 
-/* Body size of a DATA frame. The receiver copies one frame out while the sender copies the next in: at least PIECES frames of
+/* Body size of a DATA frame. The receiver copies one frame out while the sender copies the next in: at least FRAMES_MIN frames of
  * CHUNK_MIN bytes or more. With zcopy the sender does not copy: frames as long as possible. */
 static uint32_t chunk_of(const weft_req *req)
 {
     const weft_caps *caps = &req->peer->ep->iface->caps;
     uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_hdr_csum_bytes();
-    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(req->peer, max) ? max : req->bytes / PIECES;
+    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(req->peer, max) ? max : req->bytes / FRAMES_MIN;
     bytes = bytes < CHUNK_MIN ? CHUNK_MIN : bytes;
     return bytes < max ? (uint32_t)bytes : max;
 }
@@ -191,7 +191,7 @@ static int send_chunk(weft_frag *frag, uint32_t max)
     if (rc && rc != WEFT_INPROGRESS)
         return rc;
     frag->from += bytes;
-    frag->held += rc == WEFT_INPROGRESS;
+    frag->bodies_in_use += rc == WEFT_INPROGRESS;
     if (rc == 0)
         req->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     return 0;
@@ -216,8 +216,8 @@ static int push(weft_frag *frag, int *n)
         return WEFT_AGAIN;
     frag->rc = rc;
     frag->is_out = true;
-    if (!frag->held)
-        frag->over(frag, rc);
+    if (!frag->bodies_in_use)
+        frag->on_done(frag, rc);
     return 0;
 }
 
@@ -231,10 +231,10 @@ void weft_frag_start(weft_frag *frag)
         weft_list_append(&worker->fragments, &frag->link);
 }
 
-/* Empties worker->fragments first, since over() may start new fragments. Fragments not reached in this slice come first in the next. */
+/* Empties worker->fragments first, since on_done() may start new fragments. Fragments not reached in this slice come first in the next. */
 int weft_frag_pump(weft_worker *worker)
 {
-    uint64_t until_ns = turn_end(worker);
+    uint64_t until_ns = slice_end(worker);
     weft_list_link todo, *link;
     int n = 0;
     weft_list_init(&todo);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * frag: one fragment of a rendezvous in flight. rndv chooses the fragments; frag starts them, retries them when the iface is full and
- * calls over() exactly once. A fragment holds its registration until it is freed. Requires worker->lock; over() may be called
+ * calls on_done() exactly once. A fragment holds its registration until it is freed. Requires worker->lock; on_done() may be called
  * inside weft_frag_start, weft_frag_pump and an iface's poll.
  */
 #ifndef WEFT_P2P_FRAG_H
@@ -20,19 +20,19 @@ enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EX
 
 typedef struct weft_frag weft_frag;
 struct weft_frag {
-    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in req->lent */
+    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in req->exposed */
     weft_req *req;       /* the request it belongs to */
-    weft_reg *pin;       /* local registration of the fragment, owned; NULL: none needed, or req->pin covers it */
+    weft_reg *reg;       /* local registration of the fragment, owned; NULL: none needed, or req->reg covers it */
     weft_mw *mw;         /* EXPOSED: memory window of the peer's key, owned; NULL: the key is the region's */
     uint64_t from, to;   /* bytes of the message still to be moved: [from, to) */
     uint64_t bytes;      /* initial length of the fragment */
-    uint64_t piece;      /* GET, PUT: bytes of the operation in flight, at most piece_max() */
-    uint64_t far;        /* GET, PUT: address of the message's first byte in the peer */
-    void (*over)(weft_frag *frag, int rc); /* called once at the end; frees the fragment or restarts it as another kind */
+    uint64_t op_bytes;      /* GET, PUT: bytes of the operation in flight, at most op_max() */
+    uint64_t remote_addr;        /* GET, PUT: address of the message's first byte in the peer */
+    void (*on_done)(weft_frag *frag, int rc); /* called once at the end; frees the fragment or restarts it as another kind */
     uint32_t index;      /* PUT, EXPOSED: segment number from 1; 0: not a segment */
-    uint32_t held;       /* DATA: frames whose bodies the iface still reads */
+    uint32_t bodies_in_use;       /* DATA: frames whose bodies the iface still reads */
     int rc;              /* DATA: result while is_out; GET, PUT: result if has_moved */
-    bool is_out;         /* DATA: all frames are sent; over() waits until held is 0 */
+    bool is_out;         /* DATA: all frames are sent; on_done() waits until bodies_in_use is 0 */
     bool is_starting;    /* GET, PUT: the iface's get or put has not returned */
     bool has_moved;      /* GET, PUT: the operation completed inside that call */
     uint8_t kind;        /* enum weft_frag_kind */
@@ -43,10 +43,10 @@ struct weft_frag {
 static inline void *weft_frag_start_of(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
 
 /* A fragment for bytes [from, to), counted in req->fragment_count until it is freed. NULL: out of memory. */
-weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*over)(weft_frag *frag, int rc));
+weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*on_done)(weft_frag *frag, int rc));
 /* Frees the fragment; invalidates its memory window and releases its registration. */
 void weft_frag_free(weft_frag *frag);
-/* Starts or continues the fragment. over() may be called before it returns: the caller must not use the fragment afterwards. */
+/* Starts or continues the fragment. on_done() may be called before it returns: the caller must not use the fragment afterwards. */
 void weft_frag_start(weft_frag *frag);
 /* callbacks.done: a get or put completed, or the iface no longer reads a body. */
 void weft_frag_done(weft_frag *frag, int rc);

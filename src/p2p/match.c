@@ -63,7 +63,8 @@ bool weft_match_is_posted(const weft_match *match, int32_t source, int32_t tag)
 {
     const weft_req *latest = match->latest;
     return (latest && latest->tag == tag && (latest->rank == source || latest->rank == WEFT_ANY)) ||
-           weft_fifomap_find(&match->posted, weft_match_key(source, tag)) || weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, tag));
+           weft_fifomap_find(&match->posted, weft_match_key(source, tag)) ||
+           weft_fifomap_find(&match->posted, weft_match_key(WEFT_ANY, tag));
 }
 
 void weft_match_each_posted(const weft_match *match, void (*each)(void *arg, const weft_req *req), void *arg)

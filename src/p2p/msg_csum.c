@@ -14,7 +14,7 @@
 #include "type/pack.h"
 #include "type/type.h"
 
-#define PIECE 2048 /* bytes packed at a time, on the stack */
+#define PACK_BYTES 2048 /* bytes packed at a time, on the stack */
 
 /* The checksum covers this and then the payload. */
 typedef struct envelope {
@@ -38,13 +38,13 @@ static uint32_t taint_of(const weft_req *req) { return req->is_tainted ? TAINT :
 /* The first `bytes` packed bytes of req's buffer. */
 static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
 {
-    uint8_t piece[PIECE];
+    uint8_t packed[PACK_BYTES];
     if (req->is_dense)
         return weft_crc32c(sum, (const char *)req->buf + req->type->true_lb, bytes);
-    for (uint64_t at = 0; at < bytes; at += PIECE) {
-        uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
-        weft_pack(req->type, req->buf, req->count, at, count, piece);
-        sum = weft_crc32c(sum, piece, count);
+    for (uint64_t at = 0; at < bytes; at += PACK_BYTES) {
+        uint64_t count = bytes - at < PACK_BYTES ? bytes - at : PACK_BYTES;
+        weft_pack(req->type, req->buf, req->count, at, count, packed);
+        sum = weft_crc32c(sum, packed, count);
     }
     return sum;
 }
@@ -61,7 +61,7 @@ uint32_t weft_msg_csum_of_prefix(const weft_req *req, uint64_t bytes)
     return sum_buffer(begin(id, (int32_t)chan->rank, req->tag), req, bytes) ^ taint_of(req);
 }
 
-static void fill_summed(const weft_frame *frame, void *place)
+static void fill_csum(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
     uint32_t sum = weft_msg_csum_of_send(req, &frame->hdr);
@@ -77,34 +77,34 @@ void weft_msg_csum_frame(weft_frame *frame, weft_req *req)
     frame->hdr.kind = WEFT_FRAME_EAGER_CSUM;
     frame->hdr.bytes = (uint32_t)req->bytes + WEFT_MSG_CSUM_BYTES;
     frame->body = req;
-    frame->pack = fill_summed;
+    frame->pack = fill_csum;
 }
 
 /* Describes the damage; a single wrong bit is located, counted from the first byte of the message. */
-static void say_where(char *text, size_t room, uint32_t difference, uint64_t bytes)
+static void describe_damage(char *text, size_t capacity, uint32_t difference, uint64_t bytes)
 {
     uint64_t bit, before = 8 * sizeof(envelope);
     if (difference == TAINT)
-        snprintf(text, room, "it was made of damaged or cut data, as its sender knows");
+        snprintf(text, capacity, "it was made of damaged or cut data, as its sender knows");
     else if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
-        snprintf(text, room, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
+        snprintf(text, capacity, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
                  bytes ? (unsigned long long)bytes - 1 : 0ull);
     else if (bit < before)
-        snprintf(text, room, "its %s is wrong", bit < 32 ? "communicator" : bit < 64 ? "source" : "tag");
+        snprintf(text, capacity, "its %s is wrong", bit < 32 ? "communicator" : bit < 64 ? "source" : "tag");
     else if (bit >= before + 8 * bytes)
-        snprintf(text, room, "the sum itself is wrong, the message is as it was sent");
+        snprintf(text, capacity, "the sum itself is wrong, the message is as it was sent");
     else
-        snprintf(text, room, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(bit - before) / 8);
+        snprintf(text, capacity, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(bit - before) / 8);
 }
 
 /* The checksum covers `bytes` of the message's `whole` bytes. */
-static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uint64_t bytes, uint32_t sent, uint32_t got,
+static int compare(const weft_req *req, const weft_peer *peer, uint64_t whole, uint64_t bytes, uint32_t sent, uint32_t got,
                  const char *way)
 {
     char where[100];
     if (weft_likely(sent == got))
         return 0;
-    say_where(where, sizeof where, sent ^ got, bytes);
+    describe_damage(where, sizeof where, sent ^ got, bytes);
     return weft_fail(WEFT_E_CORRUPT,
                      "the message from rank %d with tag %d, %llu bytes, was damaged on its way: %s.\n"
                      "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
@@ -115,7 +115,7 @@ static int judge(const weft_req *req, const weft_peer *peer, uint64_t whole, uin
 
 int weft_msg_csum_check(const weft_req *req, const weft_peer *peer, uint64_t bytes, uint32_t sum, const char *way)
 {
-    return judge(req, peer, req->recv_info.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
+    return compare(req, peer, req->recv_info.bytes, bytes, sum, sum_buffer(begin_found(req), req, bytes), way);
 }
 
 /* A truncated message is checked in two parts: the prefix in the user's buffer, the rest in the frame. */
@@ -133,7 +133,7 @@ int weft_msg_csum_copy_out(const weft_peer *peer, weft_req *req, const weft_hdr 
     if (fits == bytes)
         return weft_msg_csum_check(req, peer, bytes, sum, "eager");
     got = weft_crc32c(sum_buffer(begin_found(req), req, fits), (const char *)body + fits, bytes - fits);
-    rc = judge(req, peer, bytes, bytes, sum, got, "eager");
+    rc = compare(req, peer, bytes, bytes, sum, got, "eager");
     return rc ? rc : weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu",
                                hdr->src, hdr->tag, (unsigned long long)bytes, (unsigned long long)req->bytes);
 }

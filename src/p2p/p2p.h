@@ -27,10 +27,12 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
 int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **req);
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found);
 /* Nonblocking. On success *req is a request, possibly the shared completed one. Free it with weft_req_free once it is done. */
-int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req **req);
+int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+               enum weft_send_mode mode, weft_req **req);
 int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req **req);
 /* Fills in and starts a request that the caller owns (persistent and others). 0 or an error. */
-int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode, weft_req *req);
+int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                    enum weft_send_mode mode, weft_req *req);
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req);
 /* Looks for an unexpected message and leaves it in the queue. wait: blocks until there is one; else polls at most once. */
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found);

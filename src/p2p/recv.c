@@ -61,7 +61,7 @@ static inline void match_or_post(weft_chan *chan, weft_req *req)
         weft_match_post(&chan->match, req);
 }
 
-static void end_at_nobody(weft_req *req)
+static void end_proc_null(weft_req *req)
 {
     req->recv_info = (weft_recv_info){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
     weft_req_end(req, 0);
@@ -71,7 +71,7 @@ int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count
 {
     describe(req, chan, src, tag, buf, count, type);
     if (weft_unlikely(src == WEFT_NOBODY))
-        end_at_nobody(req);
+        end_proc_null(req);
     else
         match_or_post(chan, req);
     return 0;
@@ -110,7 +110,7 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     req->is_blocking = true;
     req->overtaken = 0;
     if (weft_unlikely(src == WEFT_NOBODY))
-        end_at_nobody(req);
+        end_proc_null(req);
     else
         match_or_post(chan, req);
     if (!req->is_done) {
@@ -132,7 +132,7 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
     return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ours);
 }
 
-static bool look(weft_chan *chan, int src, int tag, weft_recv_info *found)
+static bool search(weft_chan *chan, int src, int tag, weft_recv_info *found)
 {
     weft_unexpected *unexpected = weft_match_find(&chan->match, chan->worker, src, tag);
     if (!unexpected) {
@@ -143,7 +143,8 @@ static bool look(weft_chan *chan, int src, int tag, weft_recv_info *found)
     found->source = unexpected->hdr.src;
     found->tag = unexpected->hdr.tag;
     found->cancelled = false;
-    found->bytes = unexpected->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes : weft_msg_csum_payload(&unexpected->hdr);
+    found->bytes = unexpected->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes
+                                                          : weft_msg_csum_payload(&unexpected->hdr);
     return true;
 }
 
@@ -158,7 +159,7 @@ static bool has_come(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
     weft_recv_info found;
-    return look(self->chan, self->src, self->tag, &found);
+    return search(self->chan, self->src, self->tag, &found);
 }
 
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found)
@@ -169,12 +170,12 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
         *is_there = true;
         return 0;
     }
-    *is_there = look(chan, src, tag, found);
+    *is_there = search(chan, src, tag, found);
     if (*is_there)
         return 0;
     if (!wait) {
         weft_worker_poll(chan->worker);
-        *is_there = look(chan, src, tag, found);
+        *is_there = search(chan, src, tag, found);
         return 0;
     }
     self.chan = chan;
@@ -182,7 +183,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     self.tag = tag;
     weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_world_rank(chan, src), tag, 0);
     self.wait.is_over = has_come;
-    while (!(*is_there = look(chan, src, tag, found)))
+    while (!(*is_there = search(chan, src, tag, found)))
         weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);
     return 0;

@@ -33,10 +33,10 @@ void weft_rndv_send_fin(weft_req *req, uint32_t index, int rc)
     weft_rndv_send_small(req->peer, WEFT_FRAME_FIN, req->remote_req_id, (int32_t)index, rc, NULL, 0);
 }
 
-uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
+uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *reg, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
 {
     weft_rkey rkey;
-    if (!weft_reg_export(req->iface, req->peer->ep, pin, (char *)weft_frag_start_of(req) + from, end - from, rights, &rkey, mw))
+    if (!weft_reg_export(req->iface, req->peer->ep, reg, (char *)weft_frag_start_of(req) + from, end - from, rights, &rkey, mw))
         return 0;
     memcpy(to, rkey.bytes, rkey.length);
     return rkey.length;
@@ -52,7 +52,7 @@ void weft_rndv_begin(weft_req *req, weft_peer *peer)
 {
     req->peer = peer;
     req->iface = peer->ep->iface;
-    req->pin = NULL;
+    req->reg = NULL;
     req->mw = NULL;
     req->fragment_count = 0;
     req->arrived = 0;
@@ -72,7 +72,7 @@ void weft_rndv_reg_async(weft_req *req, uint32_t rights)
 {
     bool is_wanted = weft_knob.reg_mode == WEFT_REG_MODE_AUTO || weft_knob.reg_mode == WEFT_REG_MODE_ASYNC ||
                      weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE;
-    if (is_wanted && !req->pin && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
+    if (is_wanted && !req->reg && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
         weft_reg_acquire_async(req->iface, weft_frag_start_of(req), req->bytes, rights);
 }
 
@@ -88,9 +88,10 @@ static bool enter(weft_req *req, const weft_peer *peer, enum weft_rndv_frame fra
     uint8_t next = weft_rndv_next[req->state][frame];
     bool is_recv = req->kind == WEFT_REQ_RECV;
     if (weft_unlikely(next == WEFT_RNDV_ILLEGAL)) {
-        weft_log_error("%s came from rank %u for a %s with tag %d that is in state \"%s\", where it is illegal: is it the same version of Weft?\n"
-                       "The frame is dropped; the message may never end.", weft_rndv_frame_names[frame], peer->proc_id.rank,
-                       is_recv ? "receive" : "send", is_recv ? req->recv_info.tag : req->tag, weft_rndv_state_names[req->state]);
+        weft_log_error("%s came from rank %u for a %s with tag %d in state \"%s\", where it is illegal.\n"
+                       "The frame is dropped; the message may never end. Is rank %u of the same version of Weft?",
+                       weft_rndv_frame_names[frame], peer->proc_id.rank, is_recv ? "receive" : "send",
+                       is_recv ? req->recv_info.tag : req->tag, weft_rndv_state_names[req->state], peer->proc_id.rank);
         return false;
     }
     req->state = next;
@@ -100,8 +101,10 @@ static bool enter(weft_req *req, const weft_peer *peer, enum weft_rndv_frame fra
 void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
     weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
-                               : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM
+    enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY
+                               : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
+                               : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT
+                               : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM
                                : WEFT_RNDV_ON_OTHER;
     if (!req) {
         if (frame == WEFT_RNDV_ON_CTS_PUT) /* the send has failed, the receiver knows; it still waits for this segment */

@@ -31,7 +31,7 @@ void weft_rndv_send_small(weft_peer *peer, enum weft_frame_kind kind, uint32_t c
 void weft_rndv_send_fin(weft_req *req, uint32_t index, int rc);
 int weft_rndv_no_memory(const weft_peer *peer); /* sets the error text, returns WEFT_E_NOMEM */
 /* Writes the peer's key to bytes [from, end) of the message. Returns its length; 0: no key. */
-uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *pin, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw);
+uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *reg, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw);
 void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes);
 /* Registers the whole buffer asynchronously, for its next use. */
 void weft_rndv_reg_async(weft_req *req, uint32_t rights);

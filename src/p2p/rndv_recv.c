@@ -30,7 +30,7 @@ typedef struct pending_rts {
     uint64_t rts[];      /* [hdr.bytes] weft_rts with its key */
 } pending_rts;
 
-static bool put_aside(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
+static bool defer_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
     pending_rts *one = weft_pool_take(req->worker->pool, sizeof *one + hdr->bytes);
     if (!one)
@@ -83,14 +83,15 @@ static void end_recv(weft_req *req)
     end_xfer(req);
     if (req->next > WEFT_RNDV_SEGMENT && req->mode != WEFT_RNDV_COPY && !req->rc)
         weft_rndv_reg_async(req, req->mode == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0);
-    weft_reg_release(req->iface, req->pin);
+    weft_reg_release(req->iface, req->reg);
     if (req->id)
         weft_rndv_free_req_id(req);
     if (!req->rc && req->has_csum)
         req->rc = weft_msg_csum_check(req, req->peer, req->moved, req->csum, weft_rndv_proto_name(req->mode));
     if (!req->rc && req->recv_info.bytes > req->bytes)
         req->rc = weft_fail(WEFT_E_TRUNCATE, "the message from rank %d with tag %d has %llu bytes, the receive buffer %llu",
-                            req->recv_info.source, req->recv_info.tag, (unsigned long long)req->recv_info.bytes, (unsigned long long)req->bytes);
+                            req->recv_info.source, req->recv_info.tag, (unsigned long long)req->recv_info.bytes,
+                            (unsigned long long)req->bytes);
     if (req->recv_info.bytes > req->bytes)
         req->recv_info.bytes = req->bytes;
     weft_req_end(req, req->rc);
@@ -106,14 +107,14 @@ static void try_complete_recv(weft_req *req)
     end_recv(req);
 }
 
-/* Requests the sender to move bytes [from, to). PUT: lent is the exposed fragment. pin: registration of it; NULL: no key is sent. */
-static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *lent, const weft_reg *pin)
+/* Requests the sender to move bytes [from, to). PUT: exposed is the exposed fragment. reg: registration of it; NULL: no key is sent. */
+static void send_cts(weft_req *req, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *exposed, const weft_reg *reg)
 {
-    union { weft_cts cts; char room[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
+    union { weft_cts cts; char space[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
         .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_frag_start_of(req), .from = from, .to = to, .want = req->moved,
-        .req_id = req->id, .index = lent ? lent->index : 0, .proto = (uint8_t)proto}};
-    if (pin)
-        body.cts.key_bytes = weft_rndv_put_key(body.cts.key, req, pin, from, to, WEFT_ACCESS_WRITE, &lent->mw);
+        .req_id = req->id, .index = exposed ? exposed->index : 0, .proto = (uint8_t)proto}};
+    if (reg)
+        body.cts.key_bytes = weft_rndv_put_key(body.cts.key, req, reg, from, to, WEFT_ACCESS_WRITE, &exposed->mw);
     weft_rndv_send_small(req->peer, WEFT_FRAME_CTS, req->remote_req_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
@@ -147,13 +148,13 @@ static void get_frag(weft_req *req, uint64_t from, uint64_t to)
         req->rc = weft_rndv_no_memory(req->peer);
         return;
     }
-    if (weft_reg_needed(req->iface) && !req->pin &&
-        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, 0, &frag->pin)) {
+    if (weft_reg_needed(req->iface) && !req->reg &&
+        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, 0, &frag->reg)) {
         weft_frag_free(frag);
         send_cts(req, WEFT_RNDV_COPY, from, to, NULL, NULL);
         return;
     }
-    frag->far = req->remote_addr;
+    frag->remote_addr = req->remote_addr;
     frag->rkey = req->remote_rkey;
     weft_frag_start(frag);
 }
@@ -162,19 +163,19 @@ static void get_frag(weft_req *req, uint64_t from, uint64_t to)
 static void expose_frag(weft_req *req, uint64_t from, uint64_t to)
 {
     weft_frag *frag = weft_frag_new(req, WEFT_FRAG_EXPOSED, from, to, NULL);
-    const weft_reg *pin = req->pin;
+    const weft_reg *reg = req->reg;
     if (!frag) {
         req->rc = weft_rndv_no_memory(req->peer);
         return;
     }
     if (req->peer->no_rma) /* no key: the sender uses DATA frames, then FIN as for a put */
-        pin = NULL;
-    else if (!pin && weft_reg_needed(req->iface) &&
-        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->pin) == 0)
-        pin = frag->pin;
+        reg = NULL;
+    else if (!reg && weft_reg_needed(req->iface) &&
+        weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->reg) == 0)
+        reg = frag->reg;
     frag->index = ++req->segments;
-    weft_list_append(&req->lent, &frag->link);
-    send_cts(req, WEFT_RNDV_PUT, from, to, frag, pin);
+    weft_list_append(&req->exposed, &frag->link);
+    send_cts(req, WEFT_RNDV_PUT, from, to, frag, reg);
 }
 
 /* Starts fragments up to SEGMENTS_AHEAD in flight. A fragment may end inside the call that starts it and call this again: only the
@@ -186,7 +187,7 @@ static void start_frags(weft_req *req)
     req->is_stepping = true;
     while (req->next < req->moved && req->fragment_count < SEGMENTS_AHEAD && !req->rc) {
         uint64_t from = req->next, rest = req->moved - from;
-        bool is_whole = req->pin || !weft_reg_needed(req->iface) || req->peer->no_rma;
+        bool is_whole = req->reg || !weft_reg_needed(req->iface) || req->peer->no_rma;
         req->next = is_whole || rest <= WEFT_RNDV_SEGMENT ? req->moved : from + WEFT_RNDV_SEGMENT;
         if (req->mode == WEFT_RNDV_GET && req->peer->no_rma)
             send_cts(req, WEFT_RNDV_COPY, from, req->next, NULL, NULL);
@@ -214,12 +215,12 @@ static void move_halves(weft_req *req)
     try_complete_recv(req);
 }
 
-/* Is the part of the receive buffer to be moved registered with these rights? If so req->pin holds it. */
+/* Is the part of the receive buffer to be moved registered with these rights? If so req->reg holds it. */
 static bool is_warm(weft_req *req, uint32_t rights)
 {
-    if (!req->pin)
-        req->pin = weft_reg_lookup_posted(req->iface, req->order, weft_frag_start_of(req), req->moved, rights);
-    return req->pin;
+    if (!req->reg)
+        req->reg = weft_reg_lookup_posted(req->iface, req->order, weft_frag_start_of(req), req->moved, rights);
+    return req->reg;
 }
 
 static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
@@ -227,17 +228,17 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
     weft_peer *peer = req->peer;
     weft_rndv_caps rndv_caps = {.can_move = req->is_dense && rts->addr && !(rts->flags & WEFT_RTS_NO_RMA) && !peer->no_rma,
                         .has_key = rts->key_bytes, .is_cold = rts->flags & WEFT_RTS_COLD};
-    bool needs_pins = weft_reg_needed(req->iface);
+    bool needs_reg = weft_reg_needed(req->iface);
     enum weft_rndv_proto proto, hinted = rts->flags >> WEFT_RTS_HINT_SHIFT;
     weft_bidir_recv_begin(&peer->bidir, rts->flags & WEFT_RTS_BOTH_WAYS);
-    if (needs_pins && !weft_reg_allowed(req->iface))
+    if (needs_reg && !weft_reg_allowed(req->iface))
         rndv_caps.can_move = false;
     /* RMA must be known to work before a protocol that needs it is announced to the sender */
     if (rndv_caps.can_move && !req->iface->ops->can_rma(req->iface, peer->ep)) {
         peer->no_rma = true;
         rndv_caps.can_move = false;
     }
-    if (rndv_caps.can_move && needs_pins)
+    if (rndv_caps.can_move && needs_reg)
         rndv_caps.is_cold |= !is_warm(req, rndv_caps.has_key ? 0 : WEFT_ACCESS_WRITE);
     req->is_cold = rndv_caps.is_cold;
     req->is_both_ways = weft_rndv_is_shared(req->iface) && (weft_bidir_expects_send(&peer->bidir) || peer->rndv_stats->sends);
@@ -245,14 +246,14 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
         proto = hinted - 1;
     else
         proto = weft_rndv_select(peer->rndv_stats, peer, req->moved, &rndv_caps, req->is_both_ways);
-    if (req->pin && proto == WEFT_RNDV_PUT && !weft_reg_grants(req->iface, req->pin, WEFT_ACCESS_WRITE)) {
-        weft_reg_release(req->iface, req->pin);
-        req->pin = NULL;
+    if (req->reg && proto == WEFT_RNDV_PUT && !weft_reg_grants(req->iface, req->reg, WEFT_ACCESS_WRITE)) {
+        weft_reg_release(req->iface, req->reg);
+        req->reg = NULL;
         is_warm(req, WEFT_ACCESS_WRITE);
     }
     /* registered at once if the knob says so or the message is short; else segment by segment */
-    if (proto != WEFT_RNDV_COPY && needs_pins && !req->pin && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= WEFT_RNDV_SEGMENT))
-        weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &req->pin);
+    if (proto != WEFT_RNDV_COPY && needs_reg && !req->reg && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= WEFT_RNDV_SEGMENT))
+        weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &req->reg);
     return proto;
 }
 
@@ -293,14 +294,14 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     }
     rc = weft_req_id_alloc(req->worker, req);
     if (weft_unlikely(rc)) {
-        if (rc == WEFT_AGAIN && put_aside(peer, req, hdr, rts))
+        if (rc == WEFT_AGAIN && defer_rts(peer, req, hdr, rts))
             return;
         weft_rndv_send_fin(req, 0, WEFT_E_NOMEM);
         weft_req_end(req, weft_rndv_no_memory(peer));
         return;
     }
     req->segments = 0;
-    weft_list_init(&req->lent);
+    weft_list_init(&req->exposed);
     if (req->has_csum && req->moved < rts->bytes)
         request_csum(req);
     if (req->moved == 0) {
@@ -357,7 +358,7 @@ void weft_rndv_recv_on_fin(weft_req *req, uint32_t index, int rc)
         try_complete_recv(req);
         return;
     }
-    for (weft_list_link *link = req->lent.next; link != &req->lent; link = link->next) {
+    for (weft_list_link *link = req->exposed.next; link != &req->exposed; link = link->next) {
         weft_frag *frag = weft_container(link, weft_frag, link);
         if (frag->index != index)
             continue;

@@ -15,9 +15,9 @@
 #define HOPELESS 2.0f    /* a protocol that is slower by this factor gets TRIALS / 2 samples */
 #define MAX_TRIES 64     /* transfers per trial, at most */
 #define MAX_AT_ONCE 256  /* the same while its transfers or sends are in flight: a window should use one protocol */
-#define STINT 8          /* transfers per sample, at least, while others are in flight */
-#define STINT_TURNS 4    /* the same, times the number in flight: progress of unfinished transfers is not counted */
-#define SURE_NS 1000000  /* a longer sample counts twice, or as a whole trial with STINT transfers: cold caches matter little */
+#define SAMPLE_MIN 8          /* transfers per sample, at least, while others are in flight */
+#define SAMPLE_FACTOR 4    /* the same, times the number in flight: progress of unfinished transfers is not counted */
+#define SURE_NS 1000000  /* a longer sample counts twice, or as a whole trial with SAMPLE_MIN transfers: cold caches matter little */
 #define AGAIN_SHARE 64   /* measuring a protocol again may cost 1/AGAIN_SHARE of the time spent since the last such measurement */
 #define AGAIN_MIN 64     /* samples between two such measurements, at least */
 #define COLD 2           /* samples after a change of protocol that are ignored outside of trials */
@@ -66,9 +66,11 @@ static enum weft_rndv_proto forced(const weft_peer *peer, const weft_rndv_caps *
     if (rndv_caps->is_cold && weft_knob.reg_mode == WEFT_REG_MODE_ASYNC)
         return WEFT_RNDV_COPY;
     if (proto != WEFT_RNDV_LAST)
-        return is_offered(peer, proto, rndv_caps) ? proto : is_offered(peer, WEFT_RNDV_PUT, rndv_caps) && proto == WEFT_RNDV_GET ? WEFT_RNDV_PUT : WEFT_RNDV_COPY;
+        return is_offered(peer, proto, rndv_caps) ? proto
+             : is_offered(peer, WEFT_RNDV_PUT, rndv_caps) && proto == WEFT_RNDV_GET ? WEFT_RNDV_PUT : WEFT_RNDV_COPY;
     if (rndv_caps->is_cold && (weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE || weft_knob.reg_mode == WEFT_REG_MODE_SYNC))
-        return is_offered(peer, WEFT_RNDV_GET, rndv_caps) ? WEFT_RNDV_GET : is_offered(peer, WEFT_RNDV_PUT, rndv_caps) ? WEFT_RNDV_PUT : WEFT_RNDV_COPY;
+        return is_offered(peer, WEFT_RNDV_GET, rndv_caps) ? WEFT_RNDV_GET
+             : is_offered(peer, WEFT_RNDV_PUT, rndv_caps) ? WEFT_RNDV_PUT : WEFT_RNDV_COPY;
     return WEFT_RNDV_LAST;
 }
 
@@ -76,7 +78,8 @@ bool weft_rndv_is_shared(const weft_iface *iface) { return iface->caps.get && !i
 
 bool weft_rndv_allows(const weft_peer *peer, enum weft_rndv_proto proto, const weft_rndv_caps *rndv_caps)
 {
-    return proto < WEFT_RNDV_LAST && rndv_caps->can_move && !peer->no_rma && is_offered(peer, proto, rndv_caps) && forced(peer, rndv_caps) == WEFT_RNDV_LAST;
+    return proto < WEFT_RNDV_LAST && rndv_caps->can_move && !peer->no_rma && is_offered(peer, proto, rndv_caps) &&
+           forced(peer, rndv_caps) == WEFT_RNDV_LAST;
 }
 
 /* Fastest protocol offered for this peer. The current one stays unless another is better by BETTER. */
@@ -102,7 +105,8 @@ static bool is_on_trial(const weft_rndv_record *record, const weft_rndv_record *
 }
 
 /* The protocol to try now; a trial that has begun continues. WEFT_RNDV_LAST: none. */
-static enum weft_rndv_proto on_trial(const weft_rndv_stats_row *row, const weft_peer *peer, const weft_rndv_caps *rndv_caps, enum weft_rndv_proto best, uint32_t sends)
+static enum weft_rndv_proto on_trial(const weft_rndv_stats_row *row, const weft_peer *peer, const weft_rndv_caps *rndv_caps,
+                                     enum weft_rndv_proto best, uint32_t sends)
 {
     enum weft_rndv_proto trial = WEFT_RNDV_LAST;
     for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto < WEFT_RNDV_LAST; proto++)
@@ -117,7 +121,7 @@ static enum weft_rndv_proto on_trial(const weft_rndv_stats_row *row, const weft_
 static void try_again(weft_rndv_stats_row *row, enum weft_rndv_proto best, uint32_t in_flight, uint64_t bytes)
 {
     weft_rndv_record *record = &row->record[row->next];
-    uint64_t transfers = in_flight ? (uint64_t)STINT_TURNS * (in_flight + STINT) : TRIALS;
+    uint64_t transfers = in_flight ? (uint64_t)SAMPLE_FACTOR * (in_flight + SAMPLE_MIN) : TRIALS;
     float more = record->ns_per_byte - row->record[best].ns_per_byte;
     if (row->next == best || record->ns_per_byte == 0) {
         row->next = (uint8_t)((row->next + 1) % WEFT_RNDV_LAST);
@@ -135,7 +139,8 @@ static weft_rndv_stats_row *row_of(weft_rndv_stats *stats, uint64_t bytes, bool 
     return &stats->rows[is_cold][is_both_ways][class_of(bytes)];
 }
 
-enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps, bool is_both_ways)
+enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps,
+                                      bool is_both_ways)
 {
     weft_rndv_stats_row *row = row_of(stats, bytes, rndv_caps->is_cold, is_both_ways);
     enum weft_rndv_proto proto, best, trial;
@@ -156,7 +161,10 @@ enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *p
     return trial;
 }
 
-weft_rndv_stats *weft_rndv_stats_open(const weft_worker *worker) { return calloc((size_t)worker->iface_count * KINDS, sizeof(weft_rndv_stats)); }
+weft_rndv_stats *weft_rndv_stats_open(const weft_worker *worker)
+{
+    return calloc((size_t)worker->iface_count * KINDS, sizeof(weft_rndv_stats));
+}
 
 weft_rndv_stats *weft_rndv_stats_of(const weft_worker *worker, const weft_peer *peer)
 {
@@ -194,7 +202,7 @@ static void learn_stint(weft_rndv_sample *sample, uint64_t took_ns)
     row->latest = record;
     if (record->samples < TRIALS || row->streak == COLD)
         learn(record, sample->bytes, took_ns);
-    record->samples += took_ns < SURE_NS ? 1 : sample->ended < STINT ? 2 : TRIALS;
+    record->samples += took_ns < SURE_NS ? 1 : sample->ended < SAMPLE_MIN ? 2 : TRIALS;
     row->samples++;
     row->spent_ns += took_ns;
 }
@@ -222,7 +230,7 @@ static void count(weft_rndv_stats *stats, uint64_t bytes, uint64_t now)
     uint32_t in_flight = sample->of->in_flight + stats->sends;
     sample->bytes += bytes;
     sample->ended += bytes > 0;
-    if (in_flight && (sample->ended < STINT || sample->ended < STINT_TURNS * in_flight))
+    if (in_flight && (sample->ended < SAMPLE_MIN || sample->ended < SAMPLE_FACTOR * in_flight))
         return;
     if (sample->bytes)
         learn_stint(sample, now - sample->since);
@@ -245,7 +253,8 @@ void weft_rndv_xfer_end(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, bool
     if (sample->since && sample->of == record)
         count(stats, has_failed || began < sample->since ? 0 : xfer->bytes, now);
     else if (stats->in_flight && sample->of->in_flight == stats->in_flight && is_undisturbed(stats, sample->is_both_ways))
-        *sample = (weft_rndv_sample){.row = sample->row, .of = sample->of, .is_both_ways = sample->is_both_ways, .since = now, .stale = stats->sends};
+        *sample = (weft_rndv_sample){.row = sample->row, .of = sample->of, .is_both_ways = sample->is_both_ways, .since = now,
+                                     .stale = stats->sends};
 }
 
 void weft_rndv_send_begin(weft_rndv_stats *stats)
@@ -267,7 +276,7 @@ void weft_rndv_send_end(weft_rndv_stats *stats, uint64_t bytes, uint64_t now)
 
 /* -- for weft-info -- */
 
-static size_t show_row(const weft_rndv_stats_row *row, const weft_peer *peer, uint32_t class, const char *sort, char *text, size_t room)
+static size_t show_row(const weft_rndv_stats_row *row, const weft_peer *peer, uint32_t class, const char *sort, char *text, size_t capacity)
 {
     static const weft_rndv_caps all = {.can_move = true, .has_key = true};
     const weft_rndv_record *record = row->record;
@@ -275,22 +284,22 @@ static size_t show_row(const weft_rndv_stats_row *row, const weft_peer *peer, ui
     int n;
     if (record[best].ns_per_byte == 0)
         return 0;
-    n = snprintf(text, room, "%12llu  %-8s%s", (unsigned long long)(8192ull << class) - 1, names[best], sort);
-    for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto < WEFT_RNDV_LAST && n > 0 && (size_t)n < room; proto++)
+    n = snprintf(text, capacity, "%12llu  %-8s%s", (unsigned long long)(8192ull << class) - 1, names[best], sort);
+    for (enum weft_rndv_proto proto = WEFT_RNDV_COPY; proto < WEFT_RNDV_LAST && n > 0 && (size_t)n < capacity; proto++)
         if (record[proto].ns_per_byte > 0)
-            n += snprintf(text + n, room - (size_t)n, " %s %.1f GB/s", names[proto], 1.0 / (double)record[proto].ns_per_byte);
-    if (n > 0 && (size_t)n + 1 < room) {
+            n += snprintf(text + n, capacity - (size_t)n, " %s %.1f GB/s", names[proto], 1.0 / (double)record[proto].ns_per_byte);
+    if (n > 0 && (size_t)n + 1 < capacity) {
         text[n++] = '\n';
         text[n] = 0;
     }
     return n > 0 ? (size_t)n : 0;
 }
 
-void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t room)
+void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t capacity)
 {
     static const char *const sorts[2][2] = {{"", " bidirectional:"}, {" not registered before:", " not registered before, bidirectional:"}};
-    size_t n = (size_t)snprintf(text, room, "%12u  eager    the longest frame of %s%s\n", peer->eager_max, peer->ep->iface->ops->name,
+    size_t n = (size_t)snprintf(text, capacity, "%12u  eager    the longest frame of %s%s\n", peer->eager_max, peer->ep->iface->ops->name,
                                 weft_knob.eager_max ? ", set by WEFT_EAGER_MAX" : "");
-    for (uint32_t i = 0; i < 4 * WEFT_RNDV_SIZE_CLASSES && n + 1 < room; i++)
-        n += show_row(&stats->rows[i & 1][i >> 1 & 1][i / 4], peer, i / 4, sorts[i & 1][i >> 1 & 1], text + n, room - n);
+    for (uint32_t i = 0; i < 4 * WEFT_RNDV_SIZE_CLASSES && n + 1 < capacity; i++)
+        n += show_row(&stats->rows[i & 1][i >> 1 & 1][i / 4], peer, i / 4, sorts[i & 1][i >> 1 & 1], text + n, capacity - n);
 }

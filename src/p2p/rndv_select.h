@@ -78,7 +78,8 @@ uint32_t weft_rndv_eager_max(const weft_peer *peer);
 /* Do transfers over this iface use CPU time of the ranks, so that the two directions slow each other down? */
 bool weft_rndv_is_shared(const weft_iface *iface);
 /* Selects the protocol of a rendezvous; may count it as a trial. */
-enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps, bool is_both_ways);
+enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps,
+                                      bool is_both_ways);
 /* May the receiver use this protocol, which the sender proposes? */
 bool weft_rndv_allows(const weft_peer *peer, enum weft_rndv_proto proto, const weft_rndv_caps *rndv_caps);
 /* Each transfer must begin and end once, with equal *xfer. A failed one is not measured. Times are of weft_clock_ns. */
@@ -88,8 +89,8 @@ void weft_rndv_xfer_end(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, bool
 void weft_rndv_send_begin(weft_rndv_stats *stats);
 void weft_rndv_send_end(weft_rndv_stats *stats, uint64_t bytes, uint64_t now);
 
-/* Writes a line for eager and one per measured size class (weft-info --protocols), truncated to room bytes. */
-void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t room);
+/* Writes a line for eager and one per measured size class (weft-info --protocols), truncated to capacity bytes. */
+void weft_rndv_stats_show(const weft_rndv_stats *stats, const weft_peer *peer, char *text, size_t capacity);
 const char *weft_rndv_proto_name(enum weft_rndv_proto proto);
 
 #endif

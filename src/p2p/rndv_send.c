@@ -27,16 +27,16 @@ static void fill_rts_hint(weft_req *req, weft_rts *rts)
         rts->flags = WEFT_RTS_NO_RMA;
         return;
     }
-    req->pin = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
-    if (!req->pin) {
+    req->reg = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
+    if (!req->reg) {
         bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC ||
                       (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= WEFT_RNDV_SEGMENT);
         rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &req->pin))
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &req->reg))
             rts->flags = WEFT_RTS_NO_RMA;
     }
-    if (req->pin)
-        rts->key_bytes = weft_rndv_put_key(rts->key, req, req->pin, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
+    if (req->reg)
+        rts->key_bytes = weft_rndv_put_key(rts->key, req, req->reg, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
 }
 
 /* If rendezvous go both ways at once, the lower rank of the pair chooses the protocol for both directions. */
@@ -65,7 +65,7 @@ static void send_ends(weft_req *req)
 
 int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
 {
-    union { weft_rts rts; char room[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
+    union { weft_rts rts; char space[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
     int rc = weft_req_id_alloc(req->worker, req);
@@ -93,7 +93,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         req->rc = rc;
         send_ends(req);
         weft_reg_revoke(req->iface, req->mw);
-        weft_reg_release(req->iface, req->pin);
+        weft_reg_release(req->iface, req->reg);
         weft_req_id_free(req->worker, req);
         return rc;
     }
@@ -109,7 +109,7 @@ static void try_complete_send(weft_req *req)
         weft_rndv_reg_async(req, WEFT_ACCESS_READ);
     send_ends(req);
     weft_reg_revoke(req->iface, req->mw);
-    weft_reg_release(req->iface, req->pin);
+    weft_reg_release(req->iface, req->reg);
     weft_rndv_free_req_id(req);
     weft_req_end(req, req->rc);
 }
@@ -137,7 +137,7 @@ static void count_sent(weft_frag *frag, int rc)
         try_complete_send(req);
 }
 
-/* over() of DATA: all frames of a CTS with COPY are sent. */
+/* on_done() of DATA: all frames of a CTS with COPY are sent. */
 static void on_data_done(weft_frag *frag, int rc)
 {
     weft_req *req = frag->req;
@@ -152,11 +152,11 @@ static void on_put_done(weft_frag *frag, int rc);
 static void push_instead(weft_frag *frag)
 {
     frag->kind = WEFT_FRAG_DATA;
-    frag->over = on_put_done;
+    frag->on_done = on_put_done;
     weft_frag_start(frag);
 }
 
-/* over() of PUT: segment or half written. Sends FIN to the receiver. */
+/* on_done() of PUT: segment or half written. Sends FIN to the receiver. */
 static void on_put_done(weft_frag *frag, int rc)
 {
     weft_req *req = frag->req;
@@ -182,7 +182,7 @@ static void put_frag(weft_req *req, const weft_cts *cts)
         return;
     }
     frag->index = cts->index;
-    frag->far = cts->addr;
+    frag->remote_addr = cts->addr;
     req->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
     weft_rndv_take_key(&frag->rkey, cts->key, cts->key_bytes);
     if (frag->from == frag->to) { /* empty half: nothing to put, only the FIN */
@@ -190,7 +190,7 @@ static void put_frag(weft_req *req, const weft_cts *cts)
         return;
     }
     if (weft_reg_needed(req->iface) && (!cts->key_bytes ||
-        (!req->pin && weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + frag->from, frag->bytes, 0, &frag->pin))))
+        (!req->reg && weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + frag->from, frag->bytes, 0, &frag->reg))))
         push_instead(frag);
     else
         weft_frag_start(frag);

@@ -15,36 +15,38 @@
 #define SHORT_MAX 32 /* at most the inline_max of shm, the only iface that sets ep->room */
 
 /* The peer, if the message may leave at once in one frame: dense, eager, credit left, nothing queued for the peer. NULL: no, or dst < 0.
- * may_hold: also NULL for zcopy sizes. A blocking send copies these: with zcopy it would wait for a receiver that computes. */
+ * may_zcopy: also NULL for zcopy sizes. A blocking send copies these: with zcopy it would wait for a receiver that computes. */
 static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t bytes, const weft_type *type, int dst, weft_chan *chan,
-                                                                  bool may_hold)
+                                                                  bool may_zcopy)
 {
     weft_peer *peer;
     if (weft_unlikely((uint32_t)dst >= chan->size || !type->is_dense))
         return NULL;
     peer = chan->peers[dst];
-    if (weft_unlikely(!peer || bytes > (may_hold ? peer->now_max : peer->eager_max) || weft_peer_cost(bytes) > peer->credit ||
+    if (weft_unlikely(!peer || bytes > (may_zcopy ? peer->now_max : peer->eager_max) || weft_peer_cost(bytes) > peer->credit ||
                       !weft_list_is_empty(&peer->waiting)))
         return NULL;
     return peer;
 }
 
 /* Inline send: the body fits the ring cell's line and ep->room guarantees a free cell. Cannot fail. */
-static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag, weft_chan *chan)
+static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag,
+                                                               weft_chan *chan)
 {
     uint64_t head0 = weft_hdr_word0(++peer->seq_out, WEFT_FRAME_EAGER, weft_peer_take_credits_due(peer));
     peer->credit -= weft_peer_cost(bytes);
-    weft_shm_send_short(peer->ep, head0, weft_hdr_word1(weft_chan_id_at(chan, dst), chan->rank), weft_hdr_word2((uint32_t)tag, (uint32_t)bytes), buf);
+    weft_shm_send_short(peer->ep, head0, weft_hdr_word1(weft_chan_id_at(chan, dst), chan->rank),
+                        weft_hdr_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
 
 static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->room; }
 
 /* Eager send without a request. 0, an error, or WEFT_AGAIN: not possible now. */
 static inline __attribute__((always_inline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
-                                                         weft_chan *chan, bool may_hold)
+                                                         weft_chan *chan, bool may_zcopy)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    weft_peer *peer = eager_peer(bytes, type, dst, chan, may_hold);
+    weft_peer *peer = eager_peer(bytes, type, dst, chan, may_zcopy);
     weft_frame frame;
     int rc;
     if (weft_unlikely(!peer))
@@ -104,7 +106,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
 
 /* Out of credit within a burst: polls once, since returned credits may have arrived; cheaper than an RTS per message. Only for zcopy
  * ifaces, and only in direct calls of the program: a schedule may progress inside of a poll, which must not nest. */
-static void look_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
+static void poll_for_credit(const weft_chan *chan, int dst, uint64_t bytes)
 {
     const weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
     if (peer && weft_peer_is_zcopy(peer, bytes) && bytes <= peer->eager_max && weft_peer_cost(bytes) > peer->credit)
@@ -139,11 +141,11 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
     return rc;
 }
 
-static __attribute__((noinline)) int send_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+static __attribute__((noinline)) int send_slow(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
     int rc = send_now(buf, count, type, dst, tag, chan, false);
     if (rc > 0)
-        look_for_credit(chan, dst, count * (uint64_t)type->size);
+        poll_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : send_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD);
 }
 
@@ -152,20 +154,20 @@ int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, i
     uint64_t bytes = count * (uint64_t)type->size;
     weft_peer *peer = eager_peer(bytes, type, dst, chan, false);
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
-        return send_slowly(buf, count, type, dst, tag, chan);
+        return send_slow(buf, count, type, dst, tag, chan);
     send_short(peer, bytes, buf, dst, tag, chan);
     return 0;
 }
 
 /* No credit or the iface is full: queues a copy of a short message, so that many of them take little memory. Polls now and then for
  * credits, which keeps a long burst moving. WEFT_AGAIN: the message needs a request. */
-static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
+static int isend_queued(weft_peer *peer, const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
                        weft_req **out)
 {
     uint64_t bytes = count * (uint64_t)type->size;
     if (weft_knob.checksum || bytes > WEFT_SENDQ_COPY_MAX || bytes > peer->now_max)
         return WEFT_AGAIN;
-    if (weft_sendq_is_look_due(chan, dst)) {
+    if (weft_sendq_is_poll_due(chan, dst)) {
         int rc;
         weft_worker_poll(chan->worker);
         rc = send_now(buf, count, type, dst, tag, chan, true);
@@ -178,26 +180,26 @@ static int isend_aside(weft_peer *peer, const void *buf, uint64_t count, const w
     return weft_sendq_copy(peer, chan, dst, tag, buf, count, type, out);
 }
 
-static __attribute__((noinline)) int isend_slowly(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
-                                                  bool may_look, weft_req **out)
+static __attribute__((noinline)) int isend_slow(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan,
+                                                  bool may_poll, weft_req **out)
 {
     weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
     int rc = send_now(buf, count, type, dst, tag, chan, true);
-    if (rc > 0 && may_look)
-        look_for_credit(chan, dst, count * (uint64_t)type->size);
-    if (rc > 0 && may_look && peer)
-        rc = isend_aside(peer, buf, count, type, dst, tag, chan, out);
+    if (rc > 0 && may_poll)
+        poll_for_credit(chan, dst, count * (uint64_t)type->size);
+    if (rc > 0 && may_poll && peer)
+        rc = isend_queued(peer, buf, count, type, dst, tag, chan, out);
     return rc <= 0 ? rc : isend_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD, out);
 }
 
 static inline __attribute__((always_inline)) int isend(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,
-                                                       weft_chan *chan, bool may_look, weft_req **out)
+                                                       weft_chan *chan, bool may_poll, weft_req **out)
 {
     uint64_t bytes = count * (uint64_t)type->size;
     weft_peer *peer = eager_peer(bytes, type, dst, chan, true);
     *out = &chan->worker->done_req;
     if (weft_unlikely(!peer || !is_short(peer, bytes)))
-        return isend_slowly(buf, count, type, dst, tag, chan, may_look, out);
+        return isend_slow(buf, count, type, dst, tag, chan, may_poll, out);
     send_short(peer, bytes, buf, dst, tag, chan);
     return 0;
 }

@@ -21,8 +21,8 @@
 #define BLOCK_FIRST 4096
 #define BLOCK_NEXT WEFT_POOL_MAX
 #define BATCH_MAX 1024 /* messages that share a request */
-#define TURN 32        /* messages of one channel before the next channel is served */
-#define LOOK_EVERY 32  /* queued messages between two polls for credit */
+#define CHAN_BURST 32        /* messages of one channel before the next channel is served */
+#define POLL_EVERY 32  /* queued messages between two polls for credit */
 
 #define BY_REQUEST UINT32_MAX
 typedef struct record {
@@ -33,7 +33,7 @@ typedef struct record {
 
 typedef struct block {
     struct block *next;
-    uint32_t room, used; /* allocated bytes; used bytes including this header */
+    uint32_t capacity, used; /* allocated bytes; used bytes including this header */
 } block;
 
 typedef struct weft_sendq {
@@ -64,13 +64,13 @@ static uint32_t record_bytes(uint32_t bytes)
 
 static record *front(const weft_sendq *queue) { return (record *)((char *)queue->first + queue->at); }
 
-static weft_req **request_of(record *one) { return (weft_req **)one->payload; }
+static weft_req **req_of(record *one) { return (weft_req **)one->payload; }
 
 static bool overdraws(const weft_sendq *queue) { return queue->sends_all || queue->wanted.keys; }
 
 /* -- frames to the receiver -- */
 
-static void send_word(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
+static void send_stall_frame(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
 {
     bool is_stalled = kind == WEFT_FRAME_STALLED;
     weft_peer *peer = queue->peer;
@@ -89,12 +89,12 @@ static record *append(weft_sendq *queue, uint32_t bytes)
     weft_pool *pool = queue->peer->worker->pool;
     uint32_t need = record_bytes(bytes);
     record *one;
-    if (!queue->last || queue->last->used + need > queue->last->room) {
-        uint32_t room = queue->first ? BLOCK_NEXT : BLOCK_FIRST;
-        block *more = weft_pool_take(pool, room);
+    if (!queue->last || queue->last->used + need > queue->last->capacity) {
+        uint32_t capacity = queue->first ? BLOCK_NEXT : BLOCK_FIRST;
+        block *more = weft_pool_take(pool, capacity);
         if (!more)
             return NULL;
-        *more = (block){.room = room, .used = sizeof *more};
+        *more = (block){.capacity = capacity, .used = sizeof *more};
         if (queue->last)
             queue->last->next = more;
         else
@@ -117,7 +117,7 @@ static void drop_front(weft_sendq *queue)
     queue->at = sizeof *first;
     if (!queue->first)
         queue->last = NULL;
-    weft_pool_give(queue->peer->worker->pool, first, first->room);
+    weft_pool_give(queue->peer->worker->pool, first, first->capacity);
 }
 
 /* -- open and close of a queue -- */
@@ -171,7 +171,7 @@ static void begin_stall(weft_sendq *queue)
 static void tell_stalled(weft_sendq *queue)
 {
     queue->is_told = true;
-    send_word(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
+    send_stall_frame(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
 }
 
 /* The queue lost its last record; frees it if its channel is closed. The caller adjusts peer->credit. */
@@ -187,7 +187,7 @@ static void end_stall(weft_sendq *queue)
     weft_list_remove(&queue->link);
     weft_peer_settle(peer);
     if (queue->is_told && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
-        send_word(queue, WEFT_FRAME_DRAINED, 0);
+        send_stall_frame(queue, WEFT_FRAME_DRAINED, 0);
     queue->is_told = queue->sends_all = false;
     if (!queue->chan)
         free_queue(queue);
@@ -220,7 +220,7 @@ static void is_written(weft_sendq *queue, int32_t tag)
     if (!has_credit && !queue->is_told)
         tell_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))
-        send_word(queue, WEFT_FRAME_STALLED, tag);
+        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
 /* No credit or ASK will arrive from the peer any more. */
@@ -249,7 +249,7 @@ int weft_sendq_add(weft_peer *peer, weft_req *req)
     rc = queue ? write_record(queue, req->tag, BY_REQUEST, &one) : WEFT_E_NOMEM;
     if (rc)
         return rc;
-    *request_of(one) = req;
+    *req_of(one) = req;
     req->queued = one;
     is_written(queue, req->tag);
     return 0;
@@ -277,7 +277,8 @@ static weft_req *batch_of(weft_sendq *queue, int dst)
     return batch;
 }
 
-int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, weft_req **out)
+int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                    weft_req **out)
 {
     uint32_t bytes = (uint32_t)(count * (uint64_t)type->size);
     weft_sendq *queue = is_over(peer) ? NULL : open_queue(chan, dst, peer);
@@ -305,10 +306,10 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
     return 0;
 }
 
-bool weft_sendq_is_look_due(const weft_chan *chan, int dst)
+bool weft_sendq_is_poll_due(const weft_chan *chan, int dst)
 {
     const weft_sendq *queue = queue_at(chan, dst);
-    return !queue || queue->put % LOOK_EVERY == 0;
+    return !queue || queue->put % POLL_EVERY == 0;
 }
 
 /* -- what goes out -- */
@@ -320,7 +321,7 @@ static void answer(weft_sendq *queue, int32_t tag)
         return;
     queue->peer->overdrafts -= !overdraws(queue);
     if (queue->first)
-        send_word(queue, WEFT_FRAME_STALLED, tag);
+        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
 /* The oldest record has left. */
@@ -341,7 +342,7 @@ static int send_front(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
     record *one = front(queue);
-    weft_req *req = one->bytes == BY_REQUEST ? *request_of(one) : NULL;
+    weft_req *req = one->bytes == BY_REQUEST ? *req_of(one) : NULL;
     int32_t credit = peer->credit;
     int rc;
     if (req) {
@@ -398,7 +399,7 @@ static int flush(weft_peer *peer)
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
         int sent = 0, rc = 0;
-        while (sent < TURN && queue->first && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) && !rc)
+        while (sent < CHAN_BURST && queue->first && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) && !rc)
             sent += (rc = send_front(queue)) == 0;
         end_batches(queue);
         n += sent;
@@ -420,7 +421,7 @@ static int flush(weft_peer *peer)
 static void remember(weft_sendq *queue, int32_t tag)
 {
     if (!weft_bag_has(&queue->asked, tag) && !weft_bag_add(&queue->asked, tag))
-        send_word(queue, WEFT_FRAME_STALLED, tag); /* out of memory: makes the receiver ask again */
+        send_stall_frame(queue, WEFT_FRAME_STALLED, tag); /* out of memory: makes the receiver ask again */
 }
 
 static bool has_tag(const weft_sendq *queue, int32_t tag) { return tag < 0 || weft_bag_has(&queue->tags, tag); }
@@ -435,7 +436,7 @@ static void offer_stale(weft_peer *peer)
         peer->offers -= queue->stale.keys != 0;
         while (weft_bag_next(&queue->stale, &at, &tag)) {
             if (has_tag(queue, tag))
-                send_word(queue, WEFT_FRAME_STALLED, tag);
+                send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
             else
                 remember(queue, tag);
         }
@@ -508,7 +509,7 @@ static void postpone(weft_sendq *queue, int32_t tag)
     if (weft_bag_add(&queue->stale, tag))
         queue->peer->offers += !had;
     else
-        send_word(queue, WEFT_FRAME_STALLED, tag);
+        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
 void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
@@ -543,7 +544,7 @@ static void end_if_empty(weft_sendq *queue)
 
 static void take_out(weft_sendq *queue, weft_req *req)
 {
-    *request_of(req->queued) = NULL;
+    *req_of(req->queued) = NULL;
     req->queued = NULL;
     weft_bag_remove(&queue->tags, req->tag);
 }
@@ -565,7 +566,7 @@ static void drop(weft_sendq *queue, int rc, bool all)
     for (block *part = queue->first; part; part = part->next, at = sizeof *part)
         for (; at < part->used; at += record_bytes(((record *)((char *)part + at))->bytes)) {
             record *one = (record *)((char *)part + at);
-            weft_req *req = one->bytes == BY_REQUEST ? *request_of(one) : NULL;
+            weft_req *req = one->bytes == BY_REQUEST ? *req_of(one) : NULL;
             if (req) {
                 take_out(queue, req);
                 weft_req_end(req, end_of(peer, is_eager(peer, req), rc));

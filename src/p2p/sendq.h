@@ -22,9 +22,10 @@
 int weft_sendq_add(weft_peer *peer, weft_req *req);
 /* Queues a copy of a short message. *req: a request shared by several messages; req->count counts its handles. It ends when the first
  * of them has left: a program that waits for its sends then does not fill the queue without bound. 0 or an error. */
-int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, weft_req **req);
-/* Should the caller poll for credit? True at the first queued message and at each LOOK_EVERYth. */
-bool weft_sendq_is_look_due(const weft_chan *chan, int dst);
+int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
+                    weft_req **req);
+/* Should the caller poll for credit? True at the first queued message and at each POLL_EVERYth. */
+bool weft_sendq_is_poll_due(const weft_chan *chan, int dst);
 /* Removes a queued request (req->queued); the caller ends it. */
 void weft_sendq_remove(weft_req *req);
 /* Ends a shared request at once; its messages stay queued. */

@@ -121,7 +121,7 @@ static weft_req *open_req(int state)
     req->is_dense = true;
     req->peer = &peer;
     req->iface = &iface;
-    req->pin = NULL;
+    req->reg = NULL;
     req->mw = NULL;
     req->arrived = 0;
     req->next = BYTES;
@@ -134,7 +134,7 @@ static weft_req *open_req(int state)
     req->fin_done = false;
     req->begin_ns = 0;
     req->mode = state >= WEFT_RNDV_RECV_COPY && state <= WEFT_RNDV_RECV_PUT ? (uint8_t)(state - WEFT_RNDV_RECV_COPY) : WEFT_RNDV_GET;
-    weft_list_init(&req->lent);
+    weft_list_init(&req->exposed);
     CU_ASSERT(weft_req_id_alloc(&worker, req) == 0);
     req->state = (uint8_t)state;
     return req;
