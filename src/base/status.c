@@ -63,7 +63,7 @@ static const char *const words[] = {
     [-WEFT_E_TOOLARGE] = "a value does not fit the type of its argument",
     [-WEFT_E_REVOKED] = "the communicator is revoked",
     [-WEFT_E_CORRUPT] = "a message was damaged on its way",
-    [-WEFT_E_STALE] = "the memory is lent no more, as the connection broke",
+    [-WEFT_E_STALE] = "the memory window is invalid: the connection broke",
     [-WEFT_E_NOT_SAME] = "the members of the communicator did not make the same collective calls",
     [-WEFT_E_WIN] = "invalid window",
 };

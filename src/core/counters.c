@@ -95,7 +95,7 @@ void weft_counters_read(weft_world *world, uint64_t values[WEFT_COUNT_LAST])
 typedef struct page { /* text for one write; each line begins with the rank's name */
     char text[8192];
     size_t length, line; /* line: start of the last line */
-    char who[96];
+    char prefix[96];
 } page;
 
 static __attribute__((format(printf, 2, 3))) void put(page *self, const char *format, ...)
@@ -114,7 +114,7 @@ static __attribute__((format(printf, 2, 3))) void put(page *self, const char *fo
 static void put_line(void *arg, const char *text)
 {
     page *self = arg;
-    put(self, "%s %s\n", self->who, text);
+    put(self, "%s %s\n", self->prefix, text);
 }
 
 static void put_group(page *self, enum weft_count_group group, const uint64_t values[WEFT_COUNT_LAST])
@@ -147,7 +147,7 @@ void weft_counters_print(weft_world *world)
 {
     uint64_t values[WEFT_COUNT_LAST];
     page self = {.length = 0};
-    snprintf(self.who, sizeof self.who, "weft: [%u@%.64s]", world->boot->rank, world->boot->host);
+    snprintf(self.prefix, sizeof self.prefix, "weft: [%u@%.64s]", world->boot->rank, world->boot->host);
     weft_counters_read(world, values);
     for (enum weft_count_group group = WEFT_COUNT_OF_MESSAGE; group <= WEFT_COUNT_OF_WAIT; group++)
         put_group(&self, group, values);

@@ -35,7 +35,7 @@ enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_SCHED, WEFT_REQ_
 #define WEFT_REQ_MAGIC 0x52455157u
 #define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */
 #define WEFT_ANY_TAG (-2)  /* any tag: MPI_ANY_TAG */
-#define WEFT_NOBODY (-3)   /* MPI_PROC_NULL */
+#define WEFT_PROC_NULL (-3)   /* MPI_PROC_NULL */
 
 /* Result of a receive; becomes the MPI_Status. */
 typedef struct weft_recv_info {

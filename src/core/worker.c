@@ -177,18 +177,18 @@ int weft_worker_poll(weft_worker *worker)
     return n;
 }
 
-static int grow_names(weft_worker *worker)
+static int grow_req_ids(weft_worker *worker)
 {
-    uint32_t room = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
-    struct weft_req_id_slot *names = room > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, room * sizeof *names);
-    if (!names)
-        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the names of large messages");
+    uint32_t capacity = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
+    struct weft_req_id_slot *slots = capacity > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, capacity * sizeof *slots);
+    if (!slots)
+        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for request ids");
     /* slot 0 is not used: id 0 means none */
-    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < room; i++)
-        names[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < room ? i + 1 : 0};
+    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < capacity; i++)
+        slots[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < capacity ? i + 1 : 0};
     worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;
-    worker->req_ids = names;
-    worker->req_id_capacity = room;
+    worker->req_ids = slots;
+    worker->req_id_capacity = capacity;
     return 0;
 }
 
@@ -197,7 +197,7 @@ int weft_req_id_alloc(weft_worker *worker, weft_req *req)
     struct weft_req_id_slot *slot;
     uint32_t index;
     if (!worker->req_id_free) {
-        int rc = grow_names(worker);
+        int rc = grow_req_ids(worker);
         if (rc)
             return rc;
     }
@@ -209,11 +209,11 @@ int weft_req_id_alloc(weft_worker *worker, weft_req *req)
     return 0;
 }
 
-weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name)
+weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id)
 {
-    uint32_t index = name & SLOT_MASK;
+    uint32_t index = id & SLOT_MASK;
     weft_req *req = index < worker->req_id_capacity && index ? worker->req_ids[index].req : NULL;
-    return req && req->id == name ? req : NULL;
+    return req && req->id == id ? req : NULL;
 }
 
 void weft_req_id_free(weft_worker *worker, weft_req *req)

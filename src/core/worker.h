@@ -155,7 +155,7 @@ static inline void weft_worker_catch_up(weft_worker *worker)
 /* Allocates a request id (req->id) that frames may carry: 20 bits of slot, 12 of generation. Lookup of a stale id returns NULL.
  * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free frees it. */
 int weft_req_id_alloc(weft_worker *worker, weft_req *req);
-weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t name);
+weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id);
 void weft_req_id_free(weft_worker *worker, weft_req *req);
 
 #endif

@@ -39,7 +39,7 @@ static weft_persistent_reg *keep_buffer(weft_comm *comm, const persist *args)
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
     uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
-    if (args->rank == WEFT_NOBODY || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
+    if (args->rank == WEFT_PROC_NULL || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
         return NULL;
     return weft_persistent_reg_acquire(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
                                        args->is_receive ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);

@@ -164,11 +164,11 @@ static uint64_t size_of(const weft_hdr *hdr)
 
 static place *place_of(weft_unexpected *unexpected) { return (place *)((char *)unexpected + place_at(&unexpected->hdr)); }
 
-static uint64_t announced_key(const weft_peer *peer, uint32_t name) { return (uint64_t)peer->proc_id.rank << 32 | name; }
+static uint64_t announced_key(const weft_peer *peer, uint32_t id) { return (uint64_t)peer->proc_id.rank << 32 | id; }
 
-weft_unexpected *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t name)
+weft_unexpected *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t id)
 {
-    weft_fifo_entry *entry = weft_fifomap_find(&worker->announced, announced_key(peer, name));
+    weft_fifo_entry *entry = weft_fifomap_find(&worker->announced, announced_key(peer, id));
     return entry ? weft_container(entry, place, entry)->unexpected : NULL;
 }
 

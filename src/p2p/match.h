@@ -140,8 +140,8 @@ static inline weft_unexpected *weft_match_find(weft_match *match, struct weft_wo
     return weft_likely(match->unexpected_count == 0) ? NULL : weft_unexpected_search(match, worker, source, tag);
 }
 
-/* Unmatched RTS of this peer; name: the sender's request id. NULL: none. */
-weft_unexpected *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t name);
+/* Unmatched RTS of this peer; id: the sender's request id. NULL: none. */
+weft_unexpected *weft_match_announced(struct weft_worker *worker, const struct weft_peer *peer, uint32_t id);
 
 /* Copies a message; body NULL: hdr->bytes bytes stay unset. NULL: out of memory. Free with weft_unexpected_free. */
 weft_unexpected *weft_unexpected_new(struct weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body);

@@ -63,14 +63,14 @@ static inline void match_or_post(weft_chan *chan, weft_req *req)
 
 static void end_proc_null(weft_req *req)
 {
-    req->recv_info = (weft_recv_info){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+    req->recv_info = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
     weft_req_end(req, 0);
 }
 
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req)
 {
     describe(req, chan, src, tag, buf, count, type);
-    if (weft_unlikely(src == WEFT_NOBODY))
+    if (weft_unlikely(src == WEFT_PROC_NULL))
         end_proc_null(req);
     else
         match_or_post(chan, req);
@@ -109,7 +109,7 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     describe(req, chan, src, tag, buf, count, type);
     req->is_blocking = true;
     req->overtaken = 0;
-    if (weft_unlikely(src == WEFT_NOBODY))
+    if (weft_unlikely(src == WEFT_PROC_NULL))
         end_proc_null(req);
     else
         match_or_post(chan, req);
@@ -128,8 +128,8 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
 
 int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_recv_info *found)
 {
-    weft_recv_info ours;
-    return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ours);
+    weft_recv_info ignored;
+    return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ignored);
 }
 
 static bool search(weft_chan *chan, int src, int tag, weft_recv_info *found)
@@ -155,7 +155,7 @@ typedef struct probe_wait {
 } probe_wait;
 
 /* wait.is_over: may be called by another thread that polls. */
-static bool has_come(weft_wait *wait)
+static bool has_unexpected(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
     weft_recv_info found;
@@ -165,8 +165,8 @@ static bool has_come(weft_wait *wait)
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found)
 {
     probe_wait self;
-    if (src == WEFT_NOBODY) {
-        *found = (weft_recv_info){.source = WEFT_NOBODY, .tag = WEFT_ANY_TAG};
+    if (src == WEFT_PROC_NULL) {
+        *found = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
         *is_there = true;
         return 0;
     }
@@ -182,7 +182,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     self.src = src;
     self.tag = tag;
     weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_world_rank(chan, src), tag, 0);
-    self.wait.is_over = has_come;
+    self.wait.is_over = has_unexpected;
     while (!(*is_there = search(chan, src, tag, found)))
         weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);

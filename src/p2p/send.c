@@ -91,7 +91,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->is_sync = mode == WEFT_SEND_SYNC;
     req->queued = NULL;
     req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
-    if (dst == WEFT_NOBODY) {
+    if (dst == WEFT_PROC_NULL) {
         weft_req_end(req, 0);
         return 0;
     }

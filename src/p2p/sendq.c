@@ -40,7 +40,7 @@ typedef struct weft_sendq {
     weft_list_link link;    /* in peer->sendqs while it has records */
     weft_peer *peer;        /* destination */
     weft_chan *chan;        /* NULL: closed; copies are still sent */
-    weft_stalled name;      /* identifies the queue in frames of the receiver */
+    weft_stalled stall_id;     /* identifies the queue in frames of the receiver */
     uint32_t chan_out;      /* the receiver's id of the channel */
     uint32_t src;           /* own rank in the channel */
     block *first, *last;    /* NULL: no records */
@@ -75,7 +75,7 @@ static void send_stall_frame(weft_sendq *queue, enum weft_frame_kind kind, int32
     bool is_stalled = kind == WEFT_FRAME_STALLED;
     weft_peer *peer = queue->peer;
     weft_frame frame = {.hdr = {.kind = (uint8_t)kind, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = tag,
-                                 .bytes = is_stalled ? sizeof queue->name : 0}, .body = &queue->name};
+                                 .bytes = is_stalled ? sizeof queue->stall_id : 0}, .body = &queue->stall_id};
     int rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_abort_job(peer, rc);
@@ -138,7 +138,7 @@ static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
     }
     queue->peer = peer;
     queue->chan = chan;
-    queue->name = (weft_stalled){chan->id, (uint32_t)dst};
+    queue->stall_id = (weft_stalled){chan->id, (uint32_t)dst};
     queue->chan_out = weft_chan_id_at(chan, dst);
     queue->src = chan->rank;
     weft_list_init(&queue->link);
@@ -473,7 +473,7 @@ static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
         return chan->sendqs && (uint32_t)hdr->src < chan->size ? chan->sendqs[hdr->src] : NULL;
     for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
         weft_sendq *queue = weft_container(link, weft_sendq, link);
-        if (!queue->chan && queue->name.chan == hdr->chan && queue->name.dst == (uint32_t)hdr->src)
+        if (!queue->chan && queue->stall_id.chan == hdr->chan && queue->stall_id.dst == (uint32_t)hdr->src)
             return queue;
     }
     return NULL;

@@ -24,7 +24,7 @@ typedef struct weft_ask {
     uint32_t seq; /* of the sender's last frame that the receiver had handled */
 } weft_ask;
 
-#define WEFT_ASK_ALL WEFT_NOBODY /* requests everything: the receiver drops the messages, or cannot track the stall */
+#define WEFT_ASK_ALL WEFT_PROC_NULL /* requests everything: the receiver drops the messages, or cannot track the stall */
 
 /* No message matches (src, tag): sends ASK to src if it is stalled (WEFT_ANY: to all stalled senders of the channel). */
 void weft_stall_ask(weft_chan *chan, int32_t src, int32_t tag);
