@@ -197,7 +197,8 @@ static void child_lives(int in, int out)
     weft_proc_id parent = {77, 8, 0};
     weft_ep *ep;
     weft_frame frame = {.hdr = {.seq = 1}};
-    if (!rig || weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) || write(out, &addr, bytes) != (ssize_t)bytes || read(in, &addr, bytes) != (ssize_t)bytes ||
+    if (!rig || weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) || write(out, &addr, bytes) != (ssize_t)bytes ||
+        read(in, &addr, bytes) != (ssize_t)bytes ||
         rig->b->iface->ops->ep_open(rig->b->iface, &parent, &addr, bytes, rig->a, &ep))
         _exit(1);
     while (rig->b->iface->ops->send(rig->b->iface, ep, &frame) == WEFT_AGAIN)
@@ -306,7 +307,8 @@ static void check_burst(const weft_rig *rig, uint32_t count, uint32_t (*bytes)(u
     CHECK(rig->b->arrival_count == count + 1);
     for (uint32_t i = 1; i < rig->b->arrival_count; i++) {
         const rig_arrival *one = &rig->b->arrivals[i];
-        CHECK(one->hdr.seq == i + 1 && one->hdr.bytes == bytes(i + 1) && one->is_aligned && rig_is_pattern(one->body, i + 1, one->hdr.bytes));
+        CHECK(one->hdr.seq == i + 1 && one->hdr.bytes == bytes(i + 1) && one->is_aligned &&
+              rig_is_pattern(one->body, i + 1, one->hdr.bytes));
     }
 }
 
@@ -367,7 +369,8 @@ static void drops_a_burst(void)
 
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
-    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once}, {"knows-another", knows_another},
+    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once},
+    {"knows-another", knows_another},
     {"names-what-was-tried", names_what_was_tried}, {"partings-cross", partings_cross},
 };
 

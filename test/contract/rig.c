@@ -228,7 +228,8 @@ static void close_third(weft_rig *rig)
     rig_side *third = rig->third;
     if (third->ep)
         rig_leave(third);
-    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience && rig->b->iface->ops->ep_close(rig->b->iface, rig->to_third) == WEFT_AGAIN; i++)
+    for (uint32_t i = 0; rig->to_third && i < TURNS * rig_patience &&
+                         rig->b->iface->ops->ep_close(rig->b->iface, rig->to_third) == WEFT_AGAIN; i++)
         rig_turn(rig);
     if (third->iface)
         third->iface->ops->close(third->iface);

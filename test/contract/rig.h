@@ -126,7 +126,7 @@ typedef struct rig_test {
     void (*run)(const rig_row *row);
 } rig_test;
 struct CU_Suite;
-/* -- rooms.c: all of the suite, for CUnit -- */
+/* -- suites.c: all of the suite, for CUnit -- */
 extern const rig_test *const rig_rooms[]; /* ends with NULL */
 /* Adds every test (`only`: the one of this name; NULL: all); `run` finds it by rig_run_named, as CUnit gives a test no argument. */
 void rig_add_rooms(struct CU_Suite *suite, const char *only, void (*run)(void));

@@ -146,7 +146,7 @@ static void refuses_to_pin(void)
     munmap(fixed, 4096);
     CHECK(weft_uring_ops.mr_reg(iface, fixed, 4096, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED);
     CHECK(weft_uring_ops.mr_reg(iface, fixed, URING_REGION_MAX + 1, 0, WEFT_MEMORY_HOST, &mr) == WEFT_E_UNSUPPORTED);
-    CHECK(((uring_iface *)iface)->pins.keys.live == 0);
+    CHECK(((uring_iface *)iface)->bufs.keys.live == 0);
     uint8_t *page = pages(4096, NULL);
     uint32_t count = 0;
     weft_mr *regions = calloc(URING_REGIONS + 1, sizeof *regions);

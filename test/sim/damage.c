@@ -193,7 +193,7 @@ static int program(int rank, void *arg)
 
 /* ---- runs ---- */
 
-static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_permille = 60, .flip_move_permille = 100,
+static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_permille = 60, .flip_rma_permille = 100,
                                        .again_permille = 20, .storm_max = 4, .blind_permille = 100};
 
 static int run(damage_program *what, bool is_cut, const char *profile, uint32_t ranks, uint64_t seed, damage *damage,

@@ -171,7 +171,7 @@ static void all_are_found(void)
             for (uint64_t seed = 1; seed <= 12; seed++) {
                 weft_sim_report report;
                 CU_ASSERT(run(profiles[p], schemes[w].scheme, true, seed, &one, &report) == 0);
-                flips += report.counts[WEFT_SIM_FLIPPED] + report.counts[WEFT_SIM_MOVES_FLIPPED];
+                flips += report.counts[WEFT_SIM_FLIPPED] + report.counts[WEFT_SIM_RMA_FLIPPED];
                 if (one.missed || one.misplaced || one.untrue)
                     fprintf(stderr, "    replay by: flips %s %s 1 %" PRIu64 "\n", profiles[p], schemes[w].name, seed);
                 sum.damaged += one.damaged;
@@ -207,7 +207,7 @@ static void headers_are_found(void)
             rig_unmute(kept);
             bool is_reported = report.aborted && strstr(report.text, "a frame from rank ") &&
                            strstr(report.text, "damaged on its way");
-            bool is_damaged = report.counts[WEFT_SIM_HEADS_FLIPPED];
+            bool is_damaged = report.counts[WEFT_SIM_HDRS_FLIPPED];
             flipped += is_damaged;
             found += is_reported;
             placed += is_reported && strstr(report.text, "bit ") && strstr(report.text, "of byte");

@@ -73,7 +73,7 @@ static void run_named(void)
             fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %s: replay by: mpi %s %u %" PRIu64 "\n", name, rc,
                     report.counts[WEFT_SIM_LOST_WAKEUPS], report.text, name, config.ranks, seed);
         frames += report.counts[WEFT_SIM_FRAMES];
-        moves += report.counts[WEFT_SIM_MOVES];
+        moves += report.counts[WEFT_SIM_RMA];
         switches += report.counts[WEFT_SIM_SWITCHES];
     }
     printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " frames, %" PRIu64 " moves, %" PRIu64 " switches", name,

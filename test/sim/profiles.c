@@ -156,7 +156,7 @@ static void lines_in_any_order(void)
 {
     for (int torn = 0; torn < 2; torn++)
         for (int is_get = 0; is_get < 2; is_get++) {
-            weft_sim_profile profile = {.name = "own", .delay_ns = 30000, .torn = torn, .local_keys = true};
+            weft_sim_profile profile = {.name = "own", .delay_ns = 30000, .torn = torn, .mr_local = true};
             net_open(&profile, 5);
             weft_mr mine = map(0, here, AREA, 0), theirs = map(1, there, AREA, ALL);
             memset(here, !is_get, AREA);
@@ -170,7 +170,7 @@ static void lines_in_any_order(void)
 
 static void pins_cost_time(void)
 {
-    weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_ns = 5000, .pin_page_ns = 100};
+    weft_sim_profile profile = {.name = "own", .delay_ns = 10, .wants_regcache = true, .pin_ns = 5000, .pin_page_ns = 100};
     weft_mr mr;
     net_open(&profile, 1);
     CU_ASSERT(now.sides[0].iface->caps.wants_regcache);
@@ -179,15 +179,15 @@ static void pins_cost_time(void)
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 5000 + 8 * 100);
     CU_ASSERT(weft_sim_ops.mr_reg(now.sides[0].iface, here + 4095, 2, 0, WEFT_MEMORY_HOST, &mr) == 0);
     CU_ASSERT(weft_sim_now_ns(now.sim) - before == 2 * 5000 + 10 * 100); /* two bytes on two pages */
-    CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 2 * 5000 + 10 * 100 && counted(WEFT_SIM_MAPS) == 2);
+    CU_ASSERT(counted(WEFT_SIM_PIN_NS) == 2 * 5000 + 10 * 100 && counted(WEFT_SIM_REGS) == 2);
     net_close();
 }
 
 static void limits_hold(void)
 {
     for (int told = 0; told < 2; told++) {
-        weft_sim_profile profile = {.name = "own", .delay_ns = 10, .pins = true, .pin_bytes = 20000, .pin_regions = 3,
-                                    .limits_told = told};
+        weft_sim_profile profile = {.name = "own", .delay_ns = 10, .wants_regcache = true, .pin_bytes = 20000, .pin_regions = 3,
+                                    .limits_in_caps = told};
         weft_mr regions[4];
         net_open(&profile, 1);
         weft_iface *iface = now.sides[0].iface;
@@ -198,7 +198,7 @@ static void limits_hold(void)
         CU_ASSERT(weft_sim_ops.mr_dereg(iface, &regions[1]) == 0);
         CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 12000, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOMEM);
         CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 11000, 0, WEFT_MEMORY_HOST, &regions[3]) == 0);
-        CU_ASSERT(counted(WEFT_SIM_MAPS_REFUSED) == 2);
+        CU_ASSERT(counted(WEFT_SIM_REGS_REFUSED) == 2);
         net_close();
     }
 }
@@ -302,7 +302,7 @@ static void some_do_not_ring(void)
         weft_sim_ops.poll(now.sides[1].iface, 16);
         weft_sim_ops.disarm(now.sides[1].iface);
     }
-    CU_ASSERT(now.sides[1].arrived == 100 && rung > 50 && rung < 90 && counted(WEFT_SIM_UNRUNG) == 100 - rung);
+    CU_ASSERT(now.sides[1].arrived == 100 && rung > 50 && rung < 90 && counted(WEFT_SIM_UNRAISED) == 100 - rung);
     net_close();
 }
 
@@ -344,7 +344,7 @@ static void moves_are_flipped(void)
     for (int is_get = 0; is_get < 2; is_get++)
         for (int prompt = 0; prompt < 2; prompt++)
             for (int torn = 0; torn < 2; torn++) {
-                weft_sim_profile profile = {.name = "own", .delay_ns = 100, .flip_move_permille = 1000, .torn = torn,
+                weft_sim_profile profile = {.name = "own", .delay_ns = 100, .flip_rma_permille = 1000, .torn = torn,
                                             .prompt_permille = prompt ? 1000 : 0};
                 net_open(&profile, 4);
                 weft_mr theirs = map(1, there, AREA, ALL);
@@ -353,7 +353,7 @@ static void moves_are_flipped(void)
                 CU_ASSERT(start(is_get, NULL, &theirs, 0, 1000) == 0);
                 for (int i = 0; i < 100; i++)
                     turn();
-                CU_ASSERT(now.sides[0].ended == 1 && counted(WEFT_SIM_MOVES_FLIPPED) == 1);
+                CU_ASSERT(now.sides[0].ended == 1 && counted(WEFT_SIM_RMA_FLIPPED) == 1);
                 CU_ASSERT(wrong_bits(is_get ? here : there, AREA) == 1 && wrong_bits(is_get ? there : here, AREA) == 0);
                 net_close();
             }
@@ -375,7 +375,7 @@ static void *map_and_unmap(void *arg)
 /* A helper thread registers while rma requests rkeys; the next poll of the iface is charged for the registration. */
 static void any_thread_maps(void)
 {
-    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .pins = true, .pin_ns = 10};
+    weft_sim_profile profile = {.name = "own", .delay_ns = 100, .wants_regcache = true, .pin_ns = 10};
     pthread_t thread;
     uint32_t rounds = 0, started = 0;
     net_open(&profile, 1);

@@ -97,18 +97,18 @@ static void faults_happen(void)
         enum weft_sim_count what[3];
         uint64_t min;
     } bites[] = {
-        {"storm", {WEFT_SIM_REFUSED, WEFT_SIM_BLIND, WEFT_SIM_MOVES}, 30},
+        {"storm", {WEFT_SIM_REFUSED, WEFT_SIM_BLIND, WEFT_SIM_RMA}, 30},
         {"slow", {WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND}, 100},
-        {"kernel", {WEFT_SIM_MOVES, WEFT_SIM_MOVES, WEFT_SIM_MOVES}, 30},
-        {"torn", {WEFT_SIM_TORN, WEFT_SIM_MOVES, WEFT_SIM_OVERTAKEN}, 20},
-        {"pinning", {WEFT_SIM_PIN_NS, WEFT_SIM_MAPS, WEFT_SIM_MOVES}, 30},
-        {"scarce", {WEFT_SIM_MAPS, WEFT_SIM_MOVES, WEFT_SIM_PIN_NS}, 30},
-        {"starved", {WEFT_SIM_MAPS_REFUSED, WEFT_SIM_MAPS, WEFT_SIM_MOVES}, 20},
-        {"rails", {WEFT_SIM_TORN, WEFT_SIM_OVERTAKEN, WEFT_SIM_MAPS}, 5},
-        {"flapping", {WEFT_SIM_FLAPPED, WEFT_SIM_MOVES, WEFT_SIM_MOVES}, 30},
-        {"pressed", {WEFT_SIM_QUEUE_FULL, WEFT_SIM_REFUSED, WEFT_SIM_MOVES}, 5},
-        {"ticking", {WEFT_SIM_UNRUNG, WEFT_SIM_ARMS_REFUSED, WEFT_SIM_MOVES}, 30},
-        {"hca", {WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRUNG, WEFT_SIM_TORN}, 5},
+        {"kernel", {WEFT_SIM_RMA, WEFT_SIM_RMA, WEFT_SIM_RMA}, 30},
+        {"torn", {WEFT_SIM_TORN, WEFT_SIM_RMA, WEFT_SIM_OVERTAKEN}, 20},
+        {"pinning", {WEFT_SIM_PIN_NS, WEFT_SIM_REGS, WEFT_SIM_RMA}, 30},
+        {"scarce", {WEFT_SIM_REGS, WEFT_SIM_RMA, WEFT_SIM_PIN_NS}, 30},
+        {"starved", {WEFT_SIM_REGS_REFUSED, WEFT_SIM_REGS, WEFT_SIM_RMA}, 20},
+        {"rails", {WEFT_SIM_TORN, WEFT_SIM_OVERTAKEN, WEFT_SIM_REGS}, 5},
+        {"flapping", {WEFT_SIM_FLAPPED, WEFT_SIM_RMA, WEFT_SIM_RMA}, 30},
+        {"pressed", {WEFT_SIM_QUEUE_FULL, WEFT_SIM_REFUSED, WEFT_SIM_RMA}, 5},
+        {"ticking", {WEFT_SIM_UNRAISED, WEFT_SIM_ARMS_REFUSED, WEFT_SIM_RMA}, 30},
+        {"hca", {WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRAISED, WEFT_SIM_TORN}, 5},
     };
     for (size_t p = 0; p < sizeof bites / sizeof *bites; p++) {
         weft_sim_report report;

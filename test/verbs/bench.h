@@ -27,7 +27,7 @@ static inline bool bench_reach(weft_iface *iface, weft_iface *other, const weft_
 /* Nothing has happened lately. */
 void bench_idle(void);
 /* Puts a connected queue pair into error, in one of the ways there are. */
-void bench_harm(struct ibv_qp *qp, uint64_t random);
+void bench_fault(struct ibv_qp *qp, uint64_t random);
 /* How often since bench_open a message found no receive posted (RNR); 0 where the devices do not tell. */
 uint64_t bench_not_ready(void);
 /* Real devices: what happens together is chance. */

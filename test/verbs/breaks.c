@@ -185,7 +185,8 @@ static bool open_side(uint32_t i)
     if (!rc)
         rc = verbs_read_fence_open((verbs_iface *)me->iface);
     if (!rc)
-        rc = weft_verbs_ops.mr_reg(me->iface, me->memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC, WEFT_MEMORY_HOST, &me->mr);
+        rc = weft_verbs_ops.mr_reg(me->iface, me->memory, bytes, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC,
+                                   WEFT_MEMORY_HOST, &me->mr);
     if (rc)
         printf("rank %u cannot begin: %s\n", i, weft_fail_text(rc));
     return rc == 0;
@@ -255,7 +256,7 @@ static bool break_one(side *me)
     if (ep->state != VERBS_UP || !qp->ibv_qp || ep->epoch == last_broken)
         return false;
     last_broken = ep->epoch;
-    bench_harm(qp->ibv_qp, chance());
+    bench_fault(qp->ibv_qp, chance());
     return true;
 }
 

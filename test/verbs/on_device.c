@@ -32,7 +32,7 @@ void bench_next(uint32_t index, weft_iface_params *params) { (void)index, (void)
 
 void bench_idle(void) { sched_yield(); } /* where the kernel plays the device, it needs our CPU */
 
-void bench_harm(struct ibv_qp *qp, uint64_t random)
+void bench_fault(struct ibv_qp *qp, uint64_t random)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     (void)random;

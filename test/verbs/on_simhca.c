@@ -40,7 +40,7 @@ void bench_idle(void)
     simhca_pass(1000ull << (idle / 64 < 13 ? idle / 64 : 13));
 }
 
-void bench_harm(struct ibv_qp *qp, uint64_t random)
+void bench_fault(struct ibv_qp *qp, uint64_t random)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     if (random % 4 == 0)

@@ -33,7 +33,8 @@ static spent process_seconds(void)
 {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
-    return (spent){(double)use.ru_utime.tv_sec + (double)use.ru_utime.tv_usec * 1e-6, (double)use.ru_stime.tv_sec + (double)use.ru_stime.tv_usec * 1e-6};
+    return (spent){(double)use.ru_utime.tv_sec + (double)use.ru_utime.tv_usec * 1e-6,
+                   (double)use.ru_stime.tv_sec + (double)use.ru_stime.tv_usec * 1e-6};
 }
 
 /* All that was not idle: user, nice, system, interrupts. */
@@ -133,7 +134,8 @@ static void show_cpu(char *buffer, int bytes, int times)
     machine = machine_seconds() - machine;
     clock = MPI_Wtime() - clock;
     MPI_Barrier(MPI_COMM_WORLD);
-    printf("| %s | %.1f | %.3f | %.3f | %.2f | %.2f |\n", rank ? "receiver" : "sender", (double)bytes * times / 1e6, after.user - before.user,
+    printf("| %s | %.1f | %.3f | %.3f | %.2f | %.2f |\n", rank ? "receiver" : "sender", (double)bytes * times / 1e6,
+           after.user - before.user,
            after.system - before.system, machine, clock);
 }
 
@@ -170,7 +172,8 @@ static void show_overlap(char *buffer, int bytes, const char *mode)
     if (!flag)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     rest = MPI_Wtime() - rest;
-    printf("%s: %.1f %% of %d bytes stood there after a second of computing; the wait took %.4f s\n", mode, 100.0 * there / bytes, bytes, rest);
+    printf("%s: %.1f %% of %d bytes stood there after a second of computing; the wait took %.4f s\n", mode,
+           100.0 * there / bytes, bytes, rest);
 }
 
 int main(int argc, char **argv)

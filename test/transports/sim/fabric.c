@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fabric: see fabric.h. Endpoints, flows, the event queue, and death.
+ * fabric: see fabric.h. Nics, flows, the event queue, and death.
  */
 #include "test/transports/sim/fabric.h"
 
@@ -49,12 +49,12 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
     sim->profile = *profile;
     if (!sim->profile.flow_frames)
         sim->profile.flow_frames = 1024;
-    if (!sim->profile.flow_moves)
-        sim->profile.flow_moves = 256;
+    if (!sim->profile.flow_rma)
+        sim->profile.flow_rma = 256;
     if (!sim->profile.frame_max)
         sim->profile.frame_max = 4096;
-    if (!sim->profile.move_max)
-        sim->profile.move_max = 1u << 30;
+    if (!sim->profile.rma_max)
+        sim->profile.rma_max = 1u << 30;
     if (sim->profile.rails > SIM_RAILS_MAX)
         sim->profile.rails = SIM_RAILS_MAX;
     sim->thread = pthread_self();
@@ -65,28 +65,28 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
     return sim;
 }
 
-static void endpoint_free(sim_endpoint *endpoint)
+static void nic_free(sim_nic *nic)
 {
     weft_list_link *link;
-    while ((link = weft_list_take(&endpoint->ready)))
+    while ((link = weft_list_take(&nic->ready)))
         sim_event_free(weft_container(link, sim_event, link));
-    for (uint32_t i = 0; i < endpoint->flow_room; i++)
-        free(endpoint->flows[i]);
-    free(endpoint->flows);
-    weft_rkey_table_close(&endpoint->keys);
-    pthread_mutex_destroy(&endpoint->pin_lock);
-    free(endpoint->iface);
-    free(endpoint);
+    for (uint32_t i = 0; i < nic->flow_capacity; i++)
+        free(nic->flows[i]);
+    free(nic->flows);
+    weft_rkey_table_close(&nic->keys);
+    pthread_mutex_destroy(&nic->pin_lock);
+    free(nic->iface);
+    free(nic);
 }
 
 void weft_sim_close(weft_sim *sim)
 {
     for (uint32_t i = 0; i < sim->heap_count; i++)
         sim_event_free(sim->heap[i]);
-    for (uint32_t i = 0; i < sim->endpoint_count; i++)
-        endpoint_free(sim->endpoints[i]);
+    for (uint32_t i = 0; i < sim->nic_count; i++)
+        nic_free(sim->nics[i]);
     weft_inproc_shmem_clear(&sim->blocks);
-    free(sim->endpoints);
+    free(sim->nics);
     free(sim->heap);
     free(sim);
 }
@@ -110,46 +110,46 @@ void weft_sim_print(const weft_sim *sim, FILE *out)
     fprintf(out, "; %" PRIu64 " us\n", sim->now / 1000);
 }
 
-/* -- endpoints and flows -- */
+/* -- nics and flows -- */
 
-sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_proc_id *proc_id)
+sim_nic *sim_nic_of(weft_sim *sim, const weft_proc_id *proc_id)
 {
-    for (uint32_t i = 0; i < sim->endpoint_count; i++) {
-        weft_proc_id *known = &sim->endpoints[i]->proc_id;
+    for (uint32_t i = 0; i < sim->nic_count; i++) {
+        weft_proc_id *known = &sim->nics[i]->proc_id;
         if (known->job == proc_id->job && known->rank == proc_id->rank && known->worker == proc_id->worker)
-            return sim->endpoints[i];
+            return sim->nics[i];
     }
-    if (sim->endpoint_count == sim->endpoint_room) {
-        uint32_t room = sim->endpoint_room ? 2 * sim->endpoint_room : 16;
-        sim_endpoint **more = realloc(sim->endpoints, room * sizeof *more);
+    if (sim->nic_count == sim->nic_capacity) {
+        uint32_t room = sim->nic_capacity ? 2 * sim->nic_capacity : 16;
+        sim_nic **more = realloc(sim->nics, room * sizeof *more);
         if (!more)
             return NULL;
-        sim->endpoints = more;
-        sim->endpoint_room = room;
+        sim->nics = more;
+        sim->nic_capacity = room;
     }
-    sim_endpoint *endpoint = calloc(1, sizeof *endpoint);
-    if (!endpoint)
+    sim_nic *nic = calloc(1, sizeof *nic);
+    if (!nic)
         return NULL;
-    endpoint->sim = sim;
-    endpoint->proc_id = *proc_id;
-    endpoint->index = sim->endpoint_count;
-    weft_list_init(&endpoint->ready);
-    pthread_mutex_init(&endpoint->pin_lock, NULL);
-    weft_rkey_table_open(&endpoint->keys, ((uint64_t)endpoint->index << 32) ^ 0x73696d00u ^ sim->seed);
-    sim->endpoints[sim->endpoint_count++] = endpoint;
-    return endpoint;
+    nic->sim = sim;
+    nic->proc_id = *proc_id;
+    nic->index = sim->nic_count;
+    weft_list_init(&nic->ready);
+    pthread_mutex_init(&nic->pin_lock, NULL);
+    weft_rkey_table_open(&nic->keys, ((uint64_t)nic->index << 32) ^ 0x73696d00u ^ sim->seed);
+    sim->nics[sim->nic_count++] = nic;
+    return nic;
 }
 
-sim_flow *sim_flow_of(sim_endpoint *from, sim_endpoint *to)
+sim_flow *sim_flow_of(sim_nic *from, sim_nic *to)
 {
-    if (to->index >= from->flow_room) {
+    if (to->index >= from->flow_capacity) {
         uint32_t room = weft_round_up(to->index + 1, 16);
         sim_flow **more = realloc(from->flows, room * sizeof *more);
         if (!more)
             return NULL;
-        memset(more + from->flow_room, 0, (room - from->flow_room) * sizeof *more);
+        memset(more + from->flow_capacity, 0, (room - from->flow_capacity) * sizeof *more);
         from->flows = more;
-        from->flow_room = room;
+        from->flow_capacity = room;
     }
     sim_flow *flow = from->flows[to->index];
     if (!flow) {
@@ -195,13 +195,13 @@ static bool earlier(const sim_event *a, const sim_event *b)
 
 static int heap_push(weft_sim *sim, sim_event *event)
 {
-    if (sim->heap_count == sim->heap_room) {
-        uint32_t room = sim->heap_room ? 2 * sim->heap_room : 256;
+    if (sim->heap_count == sim->heap_capacity) {
+        uint32_t room = sim->heap_capacity ? 2 * sim->heap_capacity : 256;
         sim_event **more = realloc(sim->heap, room * sizeof *more);
         if (!more)
             return weft_fail(WEFT_E_NOMEM, "no memory for %u simulated events", room);
         sim->heap = more;
-        sim->heap_room = room;
+        sim->heap_capacity = room;
     }
     uint32_t i = sim->heap_count++;
     for (; i && earlier(event, sim->heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -305,42 +305,42 @@ uint64_t sim_next_due(const weft_sim *sim)
 }
 
 /* Some rings are missed: where the profile is sound only those that a timer makes up for. */
-static void ring(sim_endpoint *endpoint)
+static void ring(sim_nic *nic)
 {
-    weft_sim *sim = endpoint->sim;
-    if (!endpoint->armed || sim_chance(sim, sim->profile.deaf_permille))
+    weft_sim *sim = nic->sim;
+    if (!nic->armed || sim_chance(sim, sim->profile.deaf_permille))
         return;
     if (sim_chance(sim, sim->profile.unrung_permille))
-        sim->counts[WEFT_SIM_UNRUNG]++;
+        sim->counts[WEFT_SIM_UNRAISED]++;
     else
-        endpoint->wakeup++;
+        nic->wakeup++;
 }
 
-void sim_make_ready(sim_endpoint *endpoint, sim_event *event)
+void sim_make_ready(sim_nic *nic, sim_event *event)
 {
-    if (event->seq < endpoint->newest)
-        endpoint->sim->counts[WEFT_SIM_REORDERED]++;
+    if (event->seq < nic->newest)
+        nic->sim->counts[WEFT_SIM_REORDERED]++;
     else
-        endpoint->newest = event->seq;
-    weft_list_append(&endpoint->ready, &event->link);
-    ring(endpoint);
+        nic->newest = event->seq;
+    weft_list_append(&nic->ready, &event->link);
+    ring(nic);
 }
 
-void sim_stir(sim_endpoint *endpoint)
+void sim_wake_blocked(sim_nic *nic)
 {
-    if (!endpoint->wants || !endpoint->armed)
+    if (!nic->wants || !nic->armed)
         return;
-    endpoint->wants = false;
-    endpoint->wakeup++;
+    nic->wants = false;
+    nic->wakeup++;
 }
 
-void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint)
+void sim_retry_post(weft_sim *sim, sim_nic *nic)
 {
-    sim_flow *own = endpoint->retry_posted ? NULL : sim_flow_of(endpoint, endpoint);
+    sim_flow *own = nic->retry_posted ? NULL : sim_flow_of(nic, nic);
     sim_event *event = own ? sim_event_new(own, SIM_RETRY, 0) : NULL;
     uint64_t activity = sim->activity;
     if (event)
-        endpoint->retry_posted = sim_event_post(sim, event) == 0;
+        nic->retry_posted = sim_event_post(sim, event) == 0;
     sim->activity = activity; /* being refused is no progress */
 }
 
@@ -361,7 +361,7 @@ static void happen(weft_sim *sim, sim_event *event)
     switch (event->kind) {
     case SIM_FRAME:
         flow->frames_in_flight--;
-        sim_stir(flow->from);
+        sim_wake_blocked(flow->from);
         if (flow->to->is_dead || breaks_here(sim, event)) {
             flow->frames--;
             sim->counts[WEFT_SIM_DROPPED]++;
@@ -371,7 +371,7 @@ static void happen(weft_sim *sim, sim_event *event)
         }
         break;
     case SIM_GET: case SIM_PUT: case SIM_AMO: case SIM_FLUSH:
-        sim_reach_memory(sim, event);
+        sim_access_memory(sim, event);
         break;
     case SIM_DONE:
         weft_list_remove(&event->pending);
@@ -382,10 +382,10 @@ static void happen(weft_sim *sim, sim_event *event)
         break;
     case SIM_RETRY:
         flow->from->retry_posted = false;
-        sim_stir(flow->from);
+        sim_wake_blocked(flow->from);
         sim_event_free(event);
         break;
-    case SIM_NOTIFY: case SIM_LOST:
+    case SIM_NOTIFY: case SIM_PEER_FAILED:
         if (flow->to->is_dead || !flow->to->iface)
             sim_event_free(event);
         else
@@ -411,56 +411,56 @@ void sim_spend(weft_sim *sim, uint64_t ns)
 
 /* -- what a call of the contract begins with -- */
 
-weft_sim *sim_enter(sim_endpoint *endpoint)
+weft_sim *sim_enter(sim_nic *nic)
 {
-    weft_sim *sim = endpoint->sim;
-    endpoint->calls++;
-    if (weft_unlikely(sim->kill_armed) && endpoint->proc_id.rank == sim->kill_rank && endpoint->calls >= sim->kill_step) {
+    weft_sim *sim = nic->sim;
+    nic->calls++;
+    if (weft_unlikely(sim->kill_armed) && nic->proc_id.rank == sim->kill_rank && nic->calls >= sim->kill_step) {
         sim->kill_armed = false;
-        weft_sim_kill(sim, endpoint->proc_id.rank);
+        weft_sim_kill(sim, nic->proc_id.rank);
         if (sim->died)
-            sim->died(sim->hook_arg, endpoint->proc_id.rank);
+            sim->died(sim->hook_arg, nic->proc_id.rank);
     }
     return sim;
 }
 
-int sim_again(weft_sim *sim, sim_endpoint *endpoint)
+int sim_again(weft_sim *sim, sim_nic *nic)
 {
-    endpoint->wants = true;
+    nic->wants = true;
     sim->counts[WEFT_SIM_REFUSED]++;
     return WEFT_AGAIN;
 }
 
-bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint)
+bool sim_is_refused(weft_sim *sim, sim_nic *nic)
 {
-    if (!endpoint->storm_left && sim_chance(sim, sim->profile.again_permille))
-        endpoint->storm_left = 1 + (uint32_t)(sim_random(sim) % (sim->profile.storm_max + 1));
-    if (!endpoint->storm_left)
+    if (!nic->storm_left && sim_chance(sim, sim->profile.again_permille))
+        nic->storm_left = 1 + (uint32_t)(sim_random(sim) % (sim->profile.storm_max + 1));
+    if (!nic->storm_left)
         return false;
-    endpoint->storm_left--;
-    sim_again(sim, endpoint);
-    sim_retry_post(sim, endpoint);
+    nic->storm_left--;
+    sim_again(sim, nic);
+    sim_retry_post(sim, nic);
     return true;
 }
 
 int sim_may_post(weft_sim *sim, sim_flow *flow)
 {
-    if (flow->is_lost)
+    if (flow->is_failed)
         return weft_fail(WEFT_E_PEER, "rank %u is lost", flow->to->proc_id.rank);
     return sim_is_refused(sim, flow->from) ? WEFT_AGAIN : 0;
 }
 
 /* -- death -- */
 
-void sim_lost_post(weft_sim *sim, sim_flow *told)
+void sim_failed_post(weft_sim *sim, sim_flow *told)
 {
     sim_flow *back = sim_flow_of(told->to, told->from);
-    if (!back || told->lost_posted)
+    if (!back || told->failed_posted)
         return;
-    sim_event *event = sim_event_new(back, SIM_LOST, 0);
+    sim_event *event = sim_event_new(back, SIM_PEER_FAILED, 0);
     if (!event)
         return;
-    told->lost_posted = true;
+    told->failed_posted = true;
     event->due = (back->last_frame_due > sim->now ? back->last_frame_due : sim->now) + delay(sim);
     if (heap_push(sim, event))
         sim_event_free(event);
@@ -470,8 +470,8 @@ void sim_lost_post(weft_sim *sim, sim_flow *told)
 static void drop_frames(weft_sim *sim, bool (*is_hit)(const sim_flow *flow, const void *arg), const void *arg)
 {
     uint32_t kept = 0;
-    uint64_t *cut = calloc(sim->endpoint_count, sizeof *cut);
-    for (uint32_t i = 0; cut && i < sim->endpoint_count; i++)
+    uint64_t *cut = calloc(sim->nic_count, sizeof *cut);
+    for (uint32_t i = 0; cut && i < sim->nic_count; i++)
         cut[i] = sim_random(sim) % (sim->next_seq + 1);
     for (uint32_t i = 0; i < sim->heap_count; i++) {
         sim_event *event = sim->heap[i];
@@ -513,24 +513,24 @@ void sim_cut(weft_sim *sim, sim_flow *flow)
     sim->counts[WEFT_SIM_CUT]++;
     drop_frames(sim, is_cut, NULL);
     if (flow->is_open)
-        sim_lost_post(sim, flow);
+        sim_failed_post(sim, flow);
     if (back->is_open)
-        sim_lost_post(sim, back);
+        sim_failed_post(sim, back);
 }
 
 void weft_sim_kill(weft_sim *sim, uint32_t rank)
 {
-    for (uint32_t i = 0; i < sim->endpoint_count; i++) {
-        sim_endpoint *dead = sim->endpoints[i];
+    for (uint32_t i = 0; i < sim->nic_count; i++) {
+        sim_nic *dead = sim->nics[i];
         if (dead->proc_id.rank != rank || dead->is_dead)
             continue;
         dead->is_dead = true;
         sim->counts[WEFT_SIM_KILLED]++;
         drop_frames(sim, is_from, dead);
-        for (uint32_t j = 0; j < sim->endpoint_count; j++) {
-            sim_flow *told = sim_flow_of(sim->endpoints[j], dead);
-            if (told && told->is_open && !sim->endpoints[j]->is_dead)
-                sim_lost_post(sim, told);
+        for (uint32_t j = 0; j < sim->nic_count; j++) {
+            sim_flow *told = sim_flow_of(sim->nics[j], dead);
+            if (told && told->is_open && !sim->nics[j]->is_dead)
+                sim_failed_post(sim, told);
         }
     }
     sim->activity++;

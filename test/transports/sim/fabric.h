@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fabric: what lies between the simulator's ifaces: endpoints (one per name), flows (one per ordered pair), events in virtual
+ * fabric: what lies between the simulator's ifaces: nics (one per name), flows (one per ordered pair), events in virtual
  * time. Private to test/transports/sim.
  * Invariant: everything random is drawn from the fabric's own generator, in an order that depends on the calls only, so the same
  * seed and the same program give the same run.
@@ -19,13 +19,13 @@
 #include "transport/iface.h"
 #include "test/transports/sim/sim.h"
 
-typedef struct sim_endpoint sim_endpoint;
+typedef struct sim_nic sim_nic;
 typedef struct sim_flow sim_flow;
 
 #define SIM_RAILS_MAX 8
 #define SIM_WHOLE 255
 
-enum sim_event_kind { SIM_FRAME, SIM_GET, SIM_PUT, SIM_AMO, SIM_FLUSH, SIM_DONE, SIM_NOTIFY, SIM_LOST, SIM_RETRY };
+enum sim_event_kind { SIM_FRAME, SIM_GET, SIM_PUT, SIM_AMO, SIM_FLUSH, SIM_DONE, SIM_NOTIFY, SIM_PEER_FAILED, SIM_RETRY };
 
 typedef struct sim_event {
     weft_list_link link;      /* in the receiver's ready list, once due */
@@ -47,37 +47,37 @@ typedef struct sim_event {
     _Alignas(8) uint8_t body[];
 } sim_event;
 
-/* Everything that one endpoint posts towards another. */
+/* Everything that one nic posts towards another. */
 struct sim_flow {
-    sim_endpoint *from, *to;
+    sim_nic *from, *to;
     weft_ep ep;          /* from's ep to `to`; what the contract's users hold */
-    bool is_open, is_lost;   /* ep given out and not left; callbacks.peer_failed was told on it */
-    bool lost_posted;
+    bool is_open, is_failed;   /* ep given out and not left; callbacks.peer_failed was told on it */
+    bool failed_posted;
     bool is_cut;             /* nothing gets through any more */
     uint64_t missing_seq;    /* the frame that broke the way: none behind it arrives; 0: none */
     uint32_t frames;         /* not yet polled by `to` */
     uint32_t frames_in_flight;  /* not yet due */
-    uint32_t moves;          /* posted and their done not yet polled */
+    uint32_t rma_ops;          /* posted and their done not yet polled */
     uint64_t last_frame_due, last_rail_due[SIM_RAILS_MAX];
-    uint64_t newest_move;    /* highest seq of a move that began to cross */
+    uint64_t newest_rma;    /* highest seq of a move that began to cross */
     weft_list_link pending;       /* puts and amos, in order of posting */
 };
 
-struct sim_endpoint {
+struct sim_nic {
     weft_sim *sim;
     weft_proc_id proc_id;
     uint32_t index;
     weft_iface *iface;         /* NULL before open and after close */
     bool is_dead;
     sim_flow **flows;        /* by the other's index */
-    uint32_t flow_room;
+    uint32_t flow_capacity;
     weft_list_link ready;         /* events that are due, in that order */
     uint32_t armed, wakeup;
     uint32_t storm_left;
     bool wants, retry_posted; /* a call was refused: ring when it may be tried again */
     uint64_t calls;          /* of the contract, for kill_at */
     uint64_t newest;         /* highest seq that became ready */
-    uint32_t moves;          /* of all flows */
+    uint32_t rma_ops;          /* of all flows */
     uint64_t link_free[SIM_RAILS_MAX]; /* when what it sends now would begin to cross */
     uint32_t arms_left;      /* arms that are still to be refused in a row */
     weft_rkey_table keys;
@@ -91,9 +91,9 @@ struct weft_sim {
     uint64_t seed, random[2];
     uint64_t now, next_seq;
     sim_event **heap; /* by due, then seq */
-    uint32_t heap_count, heap_room;
-    sim_endpoint **endpoints;
-    uint32_t endpoint_count, endpoint_room;
+    uint32_t heap_count, heap_capacity;
+    sim_nic **nics;
+    uint32_t nic_count, nic_capacity;
     weft_inproc_shmem blocks;
     uint64_t counts[WEFT_SIM_COUNT_LAST];
     bool is_sound;                           /* no bit is flipped for now */
@@ -115,21 +115,21 @@ bool sim_chance(weft_sim *sim, uint32_t permille);
 /* The same of a bit that is to be flipped: not while the network is sound. */
 bool sim_flips(weft_sim *sim, uint32_t permille);
 
-/* The endpoint of a name, made if need be; NULL when out of memory. */
-sim_endpoint *sim_endpoint_of(weft_sim *sim, const weft_proc_id *proc_id);
-sim_flow *sim_flow_of(sim_endpoint *from, sim_endpoint *to);
+/* The nic of a name, made if need be; NULL when out of memory. */
+sim_nic *sim_nic_of(weft_sim *sim, const weft_proc_id *proc_id);
+sim_flow *sim_flow_of(sim_nic *from, sim_nic *to);
 
 sim_event *sim_event_new(sim_flow *flow, enum sim_event_kind kind, uint32_t body_bytes);
 void sim_event_free(sim_event *event);
 /* Lets it happen after a delay; frames of an ordered flow stay in order. WEFT_E_NOMEM frees the event. */
 int sim_event_post(weft_sim *sim, sim_event *event);
 /* Tells the owner of `told`'s ep that its peer is dead, after all frames that are under way. */
-void sim_lost_post(weft_sim *sim, sim_flow *told);
+void sim_failed_post(weft_sim *sim, sim_flow *told);
 
 /* Rings whoever was refused: it may try again. */
-void sim_stir(sim_endpoint *endpoint);
+void sim_wake_blocked(sim_nic *nic);
 /* Has it stirred after a while. */
-void sim_retry_post(weft_sim *sim, sim_endpoint *endpoint);
+void sim_retry_post(weft_sim *sim, sim_nic *nic);
 
 /* Lets virtual time pass and everything happen that is due by then. */
 void sim_advance(weft_sim *sim, uint64_t by_ns);
@@ -138,7 +138,7 @@ uint64_t sim_next_due(const weft_sim *sim);
 /* Whoever runs stands still so long, the network does not. */
 void sim_spend(weft_sim *sim, uint64_t ns);
 /* Hands an event to whom it is for: its poll will find it. */
-void sim_make_ready(sim_endpoint *endpoint, sim_event *event);
+void sim_make_ready(sim_nic *nic, sim_event *event);
 /* Breaks a pair's way for good, both directions: some of the last frames never come, and both sides are told. */
 void sim_cut(weft_sim *sim, sim_flow *flow);
 
@@ -146,19 +146,19 @@ void sim_cut(weft_sim *sim, sim_flow *flow);
 
 typedef struct sim_iface {
     weft_iface iface;
-    sim_endpoint *endpoint;
+    sim_nic *nic;
 } sim_iface;
 
-static inline sim_endpoint *sim_endpoint_at(weft_iface *iface) { return ((sim_iface *)iface)->endpoint; }
+static inline sim_nic *sim_nic_at(weft_iface *iface) { return ((sim_iface *)iface)->nic; }
 static inline sim_flow *sim_flow_at(weft_ep *ep) { return weft_container(ep, sim_flow, ep); }
 static inline bool sim_is_own_thread(const weft_sim *sim) { return pthread_equal(sim->thread, pthread_self()); }
 
 /* Each call of the contract passes here: the place where a rank may die. */
-weft_sim *sim_enter(sim_endpoint *endpoint);
+weft_sim *sim_enter(sim_nic *nic);
 /* Answers AGAIN: from now on whatever may let the call through raises the wakeup, so that one may sleep on it. */
-int sim_again(weft_sim *sim, sim_endpoint *endpoint);
+int sim_again(weft_sim *sim, sim_nic *nic);
 /* Is a call in the middle of a storm of refusals? Then it was told AGAIN. */
-bool sim_is_refused(weft_sim *sim, sim_endpoint *endpoint);
+bool sim_is_refused(weft_sim *sim, sim_nic *nic);
 /* What all calls that move bytes ask first: 0, AGAIN or an error. */
 int sim_may_post(weft_sim *sim, sim_flow *flow);
 
@@ -175,8 +175,8 @@ int sim_put(weft_iface *iface, weft_ep *ep, const weft_rma *what);
 int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 /* A get, put, amo or flush is due at the other side. */
-void sim_reach_memory(weft_sim *sim, sim_event *event);
+void sim_access_memory(weft_sim *sim, sim_event *event);
 /* Its end came home. */
-void sim_end_move(weft_iface *iface, sim_event *event);
+void sim_end_rma(weft_iface *iface, sim_event *event);
 
 #endif

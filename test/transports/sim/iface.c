@@ -27,13 +27,13 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
     if (!sim)
         return weft_fail(WEFT_E_ARG, "the simulator needs its fabric in env.segment");
     const weft_sim_profile *profile = &sim->profile;
-    sim_endpoint *endpoint = sim_endpoint_of(sim, &params->self);
+    sim_nic *nic = sim_nic_of(sim, &params->self);
     sim_iface *made = calloc(1, sizeof *made);
-    if (!endpoint || !made) {
+    if (!nic || !made) {
         free(made);
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated port");
     }
-    if (endpoint->iface) {
+    if (nic->iface) {
         free(made);
         return weft_fail(WEFT_E_ARG, "rank %u has opened worker %u already", params->self.rank, params->self.worker);
     }
@@ -41,19 +41,19 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
         .ops = &weft_sim_ops,
         .owner = params->owner,
         .callbacks = params->callbacks,
-        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .zcopy_min = profile->held_min,
-                 .inline_max = profile->inline_max, .rma_max = profile->move_max, .rma_fragment = profile->move_piece,
+        .caps = {.frame_max = profile->frame_max, .chunk = profile->frame_max, .frag = profile->frag, .zcopy_min = profile->zcopy_min,
+                 .inline_max = profile->inline_max, .rma_max = profile->rma_max, .rma_fragment = profile->rma_frag,
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
-                 .ordered = !profile->unordered, .mr_local = profile->local_keys, .share = !profile->no_share,
-                 .amo = profile->amo, .wants_regcache = profile->pins, .rails = profile->rails,
-                 .pin_bytes = profile->limits_told ? profile->pin_bytes : 0,
-                 .pin_regions = profile->limits_told ? profile->pin_regions : 0},
+                 .ordered = !profile->unordered, .mr_local = profile->mr_local, .share = !profile->no_share,
+                 .amo = profile->amo, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
+                 .pin_bytes = profile->limits_in_caps ? profile->pin_bytes : 0,
+                 .pin_regions = profile->limits_in_caps ? profile->pin_regions : 0},
     };
-    made->endpoint = endpoint;
-    endpoint->iface = &made->iface;
+    made->nic = nic;
+    nic->iface = &made->iface;
     *iface = &made->iface;
     return 0;
 }
@@ -61,26 +61,26 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
 /* Events of this iface that are still under way find it closed and vanish; what others sent waits for an iface of the same name. */
 static void sim_close(weft_iface *iface)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
+    sim_nic *nic = sim_nic_at(iface);
     weft_list_link *link;
-    while ((link = weft_list_take(&endpoint->ready))) {
+    while ((link = weft_list_take(&nic->ready))) {
         sim_event *event = weft_container(link, sim_event, link);
         if (event->kind == SIM_FRAME)
             event->flow->frames--;
         sim_event_free(event);
     }
-    for (uint32_t i = 0; i < endpoint->flow_room; i++)
-        if (endpoint->flows[i])
-            endpoint->flows[i]->is_open = false;
-    weft_rkey_table_close(&endpoint->keys);
-    endpoint->iface = NULL;
+    for (uint32_t i = 0; i < nic->flow_capacity; i++)
+        if (nic->flows[i])
+            nic->flows[i]->is_open = false;
+    weft_rkey_table_close(&nic->keys);
+    nic->iface = NULL;
     free(iface);
 }
 
 static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    sim_iface_addr mine = {endpoint->sim->seed, endpoint->proc_id};
+    sim_nic *nic = sim_nic_at(iface);
+    sim_iface_addr mine = {nic->sim->seed, nic->proc_id};
     if (*bytes < sizeof mine)
         return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
     memcpy(addr, &mine, sizeof mine);
@@ -90,8 +90,8 @@ static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 
 static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = sim_enter(endpoint);
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = sim_enter(nic);
     sim_iface_addr theirs;
     /* The name is enough, as one fabric is one namespace: an address of ours is only checked, others are passed over. */
     if (addr && bytes == sizeof theirs) {
@@ -99,17 +99,17 @@ static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
         if (theirs.fabric != sim->seed || theirs.proc_id.rank != who->rank)
             return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is of another fabric", who->rank);
     }
-    sim_endpoint *to = sim_endpoint_of(sim, who);
-    sim_flow *flow = to ? sim_flow_of(endpoint, to) : NULL;
+    sim_nic *to = sim_nic_of(sim, who);
+    sim_flow *flow = to ? sim_flow_of(nic, to) : NULL;
     if (!flow)
         return weft_fail(WEFT_E_NOMEM, "no memory for a simulated path to rank %u", who->rank);
     if (flow->is_open)
         return weft_fail(WEFT_E_ARG, "rank %u is reached already", who->rank);
     flow->is_open = true;
-    flow->is_lost = flow->lost_posted = false;
+    flow->is_failed = flow->failed_posted = false;
     flow->ep = (weft_ep){.iface = iface, .peer = peer};
     if (to->is_dead || flow->is_cut)
-        sim_lost_post(sim, flow);
+        sim_failed_post(sim, flow);
     *ep = &flow->ep;
     return 0;
 }
@@ -117,11 +117,11 @@ static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
 static int sim_ep_close(weft_iface *iface, weft_ep *ep)
 {
     sim_flow *flow = sim_flow_at(ep);
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = sim_enter(endpoint);
-    if (!flow->is_lost && (flow->frames_in_flight || flow->moves))
-        return sim_again(sim, endpoint);
-    if (!flow->is_lost && sim_is_refused(sim, endpoint))
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = sim_enter(nic);
+    if (!flow->is_failed && (flow->frames_in_flight || flow->rma_ops))
+        return sim_again(sim, nic);
+    if (!flow->is_failed && sim_is_refused(sim, nic))
         return WEFT_AGAIN;
     flow->is_open = false;
     return 0;
@@ -143,7 +143,7 @@ static void scrawl(weft_sim *sim, sim_event *event)
     uint8_t *at = bit < 8 * sizeof event->hdr ? (uint8_t *)&event->hdr + bit / 8
                                                : event->body + (bit / 8 - sizeof event->hdr);
     *at ^= (uint8_t)(1u << bit % 8);
-    sim->counts[WEFT_SIM_HEADS_FLIPPED]++;
+    sim->counts[WEFT_SIM_HDRS_FLIPPED]++;
 }
 
 /* Puts a copy of the frame on its way. */
@@ -194,8 +194,8 @@ static uint64_t hash_of(const uint8_t *at, uint64_t bytes)
 /* The body was copied when it was sent; what the sender has promised is held against it all the same. */
 static void sim_end_held(weft_iface *iface, sim_event *event)
 {
-    event->flow->moves--;
-    sim_endpoint_at(iface)->moves--;
+    event->flow->rma_ops--;
+    sim_nic_at(iface)->rma_ops--;
     if (hash_of(event->rma.local, event->rma.bytes) != event->hash) {
         fprintf(stderr, "sim: a body of %" PRIu64 " bytes that the port held was changed before it was told free\n", event->rma.bytes);
         abort();
@@ -206,9 +206,9 @@ static void sim_end_held(weft_iface *iface, sim_event *event)
 /* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
 static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
-    uint32_t min = sim->profile.held_min;
+    uint32_t min = sim->profile.zcopy_min;
     sim_event *event;
-    if (!frame->zcopy_ctx || !min || frame->hdr.bytes < min || !sim_chance(sim, sim->profile.held_permille) ||
+    if (!frame->zcopy_ctx || !min || frame->hdr.bytes < min || !sim_chance(sim, sim->profile.zcopy_permille) ||
         !(event = sim_event_new(flow, SIM_DONE, 0)))
         return false;
     event->was = SIM_FRAME;
@@ -217,16 +217,16 @@ static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
     event->hash = hash_of(frame->body, frame->hdr.bytes);
     if (sim_event_post(sim, event))
         return false;
-    flow->moves++;
-    flow->from->moves++;
-    sim->counts[WEFT_SIM_HELD]++;
+    flow->rma_ops++;
+    flow->from->rma_ops++;
+    sim->counts[WEFT_SIM_ZCOPY]++;
     return true;
 }
 
 static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     sim_flow *flow = sim_flow_at(ep);
-    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    weft_sim *sim = sim_enter(sim_nic_at(iface));
     uint32_t bytes = frame->hdr.bytes;
     if (bytes > iface->caps.frame_max)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
@@ -254,15 +254,15 @@ static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 
 static void hand_up_frame(weft_iface *iface, sim_event *event)
 {
-    sim_endpoint *me = sim_endpoint_at(iface), *from = event->flow->from;
+    sim_nic *me = sim_nic_at(iface), *from = event->flow->from;
     sim_flow *back = sim_flow_of(me, from);
     void *peer = NULL;
     event->flow->frames--;
-    sim_stir(from);
+    sim_wake_blocked(from);
     if (back && back->is_open)
         peer = back->ep.peer;
     else if (!(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id)) &&
-             !(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id))) { /* other ifaces try again later where memory was short */
+             !(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id))) { /* other ifaces retry later where memory was short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }
@@ -272,7 +272,7 @@ static void hand_up_frame(weft_iface *iface, sim_event *event)
 
 static void hand_up(weft_iface *iface, sim_event *event)
 {
-    sim_endpoint *me = sim_endpoint_at(iface);
+    sim_nic *me = sim_nic_at(iface);
     sim_flow *mine;
     switch (event->kind) {
     case SIM_FRAME:
@@ -282,17 +282,17 @@ static void hand_up(weft_iface *iface, sim_event *event)
         if (event->was == SIM_FRAME)
             sim_end_held(iface, event);
         else
-            sim_end_move(iface, event);
+            sim_end_rma(iface, event);
         break;
     case SIM_NOTIFY:
         mine = sim_flow_of(me, event->flow->from);
         if (mine && mine->is_open)
             iface->callbacks->notify(iface->owner, mine->ep.peer, event->rma.notify);
         break;
-    case SIM_LOST:
+    case SIM_PEER_FAILED:
         mine = sim_flow_of(me, event->flow->from);
-        if (mine && mine->is_open && !mine->is_lost) {
-            mine->is_lost = true;
+        if (mine && mine->is_open && !mine->is_failed) {
+            mine->is_failed = true;
             iface->callbacks->peer_failed(iface->owner, mine->ep.peer,
                            weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
                                                                : "rank %u died", event->flow->from->proc_id.rank));
@@ -304,19 +304,19 @@ static void hand_up(weft_iface *iface, sim_event *event)
 
 static int sim_poll(weft_iface *iface, int budget)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = sim_enter(endpoint);
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = sim_enter(nic);
     int events = 0;
     weft_list_link *link;
-    uint64_t debt_ns = __atomic_exchange_n(&endpoint->debt_ns, 0, __ATOMIC_RELAXED);
+    uint64_t debt_ns = __atomic_exchange_n(&nic->debt_ns, 0, __ATOMIC_RELAXED);
     if (debt_ns)
         sim_spend(sim, debt_ns);
     sim_advance(sim, 20 + sim_random(sim) % 100);
-    if (!endpoint->armed && !weft_list_is_empty(&endpoint->ready) && sim_chance(sim, sim->profile.blind_permille)) {
+    if (!nic->armed && !weft_list_is_empty(&nic->ready) && sim_chance(sim, sim->profile.blind_permille)) {
         sim->counts[WEFT_SIM_BLIND]++;
         return 0;
     }
-    while (events < budget && (link = weft_list_take(&endpoint->ready))) {
+    while (events < budget && (link = weft_list_take(&nic->ready))) {
         sim_event *event = weft_container(link, sim_event, link);
         hand_up(iface, event);
         sim_event_free(event);
@@ -329,11 +329,11 @@ static int sim_poll(weft_iface *iface, int budget)
 }
 
 /* Something is still being taken back: a few arms in a row are refused, after one that went well more seldom. */
-static bool must_ask_again(weft_sim *sim, sim_endpoint *endpoint)
+static bool must_ask_again(weft_sim *sim, sim_nic *nic)
 {
-    if (!endpoint->arms_left)
-        endpoint->arms_left = sim_chance(sim, sim->profile.arm_again_permille) ? 2 + (uint32_t)(sim_random(sim) % 4) : 1;
-    if (--endpoint->arms_left == 0)
+    if (!nic->arms_left)
+        nic->arms_left = sim_chance(sim, sim->profile.arm_again_permille) ? 2 + (uint32_t)(sim_random(sim) % 4) : 1;
+    if (--nic->arms_left == 0)
         return false;
     sim->counts[WEFT_SIM_ARMS_REFUSED]++;
     return true;
@@ -343,19 +343,19 @@ static bool must_ask_again(weft_sim *sim, sim_endpoint *endpoint)
  * just this happens often. */
 static int sim_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = sim_enter(endpoint);
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = sim_enter(nic);
     sim_advance(sim, sim_random(sim) % 400);
-    if (must_ask_again(sim, endpoint))
+    if (must_ask_again(sim, nic))
         return WEFT_AGAIN;
-    endpoint->armed++;
-    *wakeup = (weft_wakeup){.futex = &endpoint->wakeup, .value = endpoint->wakeup, .fd = -1, .within_ns = sim->profile.timer_ns};
+    nic->armed++;
+    *wakeup = (weft_wakeup){.futex = &nic->wakeup, .value = nic->wakeup, .fd = -1, .within_ns = sim->profile.timer_ns};
     return 0;
 }
 
 static void sim_disarm(weft_iface *iface)
 {
-    sim_endpoint_at(iface)->armed--;
+    sim_nic_at(iface)->armed--;
 }
 
 const weft_iface_ops weft_sim_ops = {

@@ -15,12 +15,12 @@
 #define PAGE 4096u
 
 /* Pinning is work of this very rank: the network goes on meanwhile, and so do others. */
-static void spend(sim_endpoint *endpoint, bool is_fabric_thread, uint64_t ns)
+static void spend(sim_nic *nic, bool is_fabric_thread, uint64_t ns)
 {
-    weft_sim *sim = endpoint->sim;
+    weft_sim *sim = nic->sim;
     __atomic_fetch_add(&sim->counts[WEFT_SIM_PIN_NS], ns, __ATOMIC_RELAXED);
     if (!is_fabric_thread)
-        __atomic_fetch_add(&endpoint->debt_ns, ns, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&nic->debt_ns, ns, __ATOMIC_RELAXED);
     else if (ns)
         sim_spend(sim, ns);
 }
@@ -31,35 +31,35 @@ static uint64_t cost_of(const weft_sim_profile *profile, const void *addr, uint6
     return profile->pin_ns + (last - first) * profile->pin_page_ns;
 }
 
-/* Under the endpoint's lock: what is mapped cannot change between the look and the entry. */
-static int enter_region(sim_endpoint *endpoint, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
+/* Under the nic's lock: what is mapped cannot change between the look and the entry. */
+static int enter_region(sim_nic *nic, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
 {
-    const weft_sim_profile *profile = &endpoint->sim->profile;
-    if (profile->pin_bytes && endpoint->keys.live_bytes + bytes > profile->pin_bytes)
+    const weft_sim_profile *profile = &nic->sim->profile;
+    if (profile->pin_bytes && nic->keys.live_bytes + bytes > profile->pin_bytes)
         return weft_fail(WEFT_E_NOMEM, "%" PRIu64 " bytes more than the %" PRIu64 " mapped pass the pin limit of %" PRIu64, bytes,
-                         endpoint->keys.live_bytes, profile->pin_bytes);
-    if (profile->pin_regions && endpoint->keys.live >= profile->pin_regions)
+                         nic->keys.live_bytes, profile->pin_bytes);
+    if (profile->pin_regions && nic->keys.live >= profile->pin_regions)
         return weft_fail(WEFT_E_NOSPACE, "the simulated device holds %u regions and no more", profile->pin_regions);
-    return weft_rkey_table_add(&endpoint->keys, addr, bytes, rights, mr);
+    return weft_rkey_table_add(&nic->keys, addr, bytes, rights, mr);
 }
 
 int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = endpoint->sim;
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = nic->sim;
     bool is_ours = sim_is_own_thread(sim), is_unlucky = false;
     if (is_ours) {
-        sim_enter(endpoint);
-        is_unlucky = sim_chance(sim, sim->profile.map_refuse_permille);
+        sim_enter(nic);
+        is_unlucky = sim_chance(sim, sim->profile.reg_refuse_permille);
     }
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "the simulator maps the host's memory only");
-    spend(endpoint, is_ours, cost_of(&sim->profile, addr, bytes));
-    pthread_mutex_lock(&endpoint->pin_lock);
+    spend(nic, is_ours, cost_of(&sim->profile, addr, bytes));
+    pthread_mutex_lock(&nic->pin_lock);
     int rc = is_unlucky ? weft_fail(WEFT_E_NOMEM, "the simulated device is out of regions for now")
-                        : enter_region(endpoint, addr, bytes, rights, mr);
-    pthread_mutex_unlock(&endpoint->pin_lock);
-    __atomic_fetch_add(&sim->counts[rc ? WEFT_SIM_MAPS_REFUSED : WEFT_SIM_MAPS], 1, __ATOMIC_RELAXED);
+                        : enter_region(nic, addr, bytes, rights, mr);
+    pthread_mutex_unlock(&nic->pin_lock);
+    __atomic_fetch_add(&sim->counts[rc ? WEFT_SIM_REGS_REFUSED : WEFT_SIM_REGS], 1, __ATOMIC_RELAXED);
     if (!rc && sim->profile.keyless)
         mr->rkey.length = 0;
     return rc;
@@ -67,21 +67,21 @@ int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, e
 
 int sim_mr_dereg(weft_iface *iface, weft_mr *mr)
 {
-    sim_endpoint *endpoint = sim_endpoint_at(iface);
-    weft_sim *sim = endpoint->sim;
+    sim_nic *nic = sim_nic_at(iface);
+    weft_sim *sim = nic->sim;
     if (sim_is_own_thread(sim))
-        sim_enter(endpoint);
+        sim_enter(nic);
     if (sim->profile.keyless)
         mr->rkey.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
-    pthread_mutex_lock(&endpoint->pin_lock);
-    int rc = weft_rkey_table_remove(&endpoint->keys, mr);
-    pthread_mutex_unlock(&endpoint->pin_lock);
+    pthread_mutex_lock(&nic->pin_lock);
+    int rc = weft_rkey_table_remove(&nic->keys, mr);
+    pthread_mutex_unlock(&nic->pin_lock);
     return rc;
 }
 
 int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
-    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    weft_sim *sim = sim_enter(sim_nic_at(iface));
     if (sim->profile.no_share)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port shares no memory");
     return weft_inproc_shmem_share(&sim->blocks, bytes, shared);
@@ -89,5 +89,5 @@ int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 
 int sim_unshare(weft_iface *iface, weft_shared *shared)
 {
-    return weft_inproc_shmem_unshare(&sim_enter(sim_endpoint_at(iface))->blocks, shared);
+    return weft_inproc_shmem_unshare(&sim_enter(sim_nic_at(iface))->blocks, shared);
 }

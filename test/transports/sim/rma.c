@@ -71,11 +71,11 @@ static void spoil(weft_sim *sim, sim_event *event)
 {
     uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->rma.remote
                                              : event->bounce ? event->bounce : event->rma.local;
-    if (event->kind == SIM_AMO || !event->rma.bytes || !sim_flips(sim, sim->profile.flip_move_permille))
+    if (event->kind == SIM_AMO || !event->rma.bytes || !sim_flips(sim, sim->profile.flip_rma_permille))
         return;
     uint64_t bit = sim_random(sim) % (8 * event->rma.bytes);
     landed[bit / 8] ^= (uint8_t)(1u << bit % 8);
-    sim->counts[WEFT_SIM_MOVES_FLIPPED]++;
+    sim->counts[WEFT_SIM_RMA_FLIPPED]++;
 }
 
 /* Both ends ask: the peer its key, we our own region. */
@@ -135,15 +135,15 @@ static void wear(weft_sim *sim, sim_event *event)
 {
     if (event->step != SIM_WHOLE && event->step > 0)
         return;
-    if (event->seq < event->flow->newest_move)
+    if (event->seq < event->flow->newest_rma)
         sim->counts[WEFT_SIM_OVERTAKEN]++;
     else
-        event->flow->newest_move = event->seq;
+        event->flow->newest_rma = event->seq;
     if (!event->flow->is_cut && sim_chance(sim, sim->profile.cut_permille))
         sim_cut(sim, event->flow);
 }
 
-void sim_reach_memory(weft_sim *sim, sim_event *event)
+void sim_access_memory(weft_sim *sim, sim_event *event)
 {
     sim_flow *flow = event->flow;
     if (flow->from->is_dead || !flow->from->iface) {
@@ -166,7 +166,7 @@ void sim_reach_memory(weft_sim *sim, sim_event *event)
         spoil(sim, event);
     if (event->kind == SIM_PUT && !event->rc && event->rma.notify)
         notify(event);
-    sim->counts[WEFT_SIM_MOVES]++;
+    sim->counts[WEFT_SIM_RMA]++;
     event->was = event->kind;
     event->kind = SIM_DONE;
     sim_event_post(sim, event);
@@ -183,10 +183,10 @@ static void bring_home(const sim_event *event)
         memcpy(event->rma.local, event->bounce, event->rma.bytes);
 }
 
-void sim_end_move(weft_iface *iface, sim_event *event)
+void sim_end_rma(weft_iface *iface, sim_event *event)
 {
-    event->flow->moves--;
-    sim_endpoint_at(iface)->moves--;
+    event->flow->rma_ops--;
+    sim_nic_at(iface)->rma_ops--;
     bring_home(event);
     if (event->done)
         iface->callbacks->done(iface->owner, event->done, event->rc);
@@ -204,7 +204,7 @@ static int end_at_once(weft_sim *sim, sim_event *event)
     if (!rc)
         spoil(sim, event);
     bring_home(event);
-    sim->counts[WEFT_SIM_MOVES]++;
+    sim->counts[WEFT_SIM_RMA]++;
     sim_event_free(event);
     if (!rc && done)
         iface->callbacks->done(iface->owner, done, 0);
@@ -225,12 +225,12 @@ static int post(weft_sim *sim, sim_event *event)
         sim->counts[WEFT_SIM_TORN]++;
     if (sim->profile.rails)
         event->rail = (uint8_t)(sim_random(sim) % sim->profile.rails);
-    flow->moves++;
-    flow->from->moves++;
+    flow->rma_ops++;
+    flow->from->rma_ops++;
     int rc = sim_event_post(sim, event);
     if (rc) {
-        flow->moves--;
-        flow->from->moves--;
+        flow->rma_ops--;
+        flow->from->rma_ops--;
     }
     return rc;
 }
@@ -241,24 +241,24 @@ static int may_move(weft_sim *sim, sim_flow *flow)
     int rc = sim_may_post(sim, flow);
     if (rc)
         return rc;
-    if (sim->profile.queue && flow->from->moves >= sim->profile.queue) {
+    if (sim->profile.queue && flow->from->rma_ops >= sim->profile.queue) {
         sim->counts[WEFT_SIM_QUEUE_FULL]++;
         return sim_again(sim, flow->from);
     }
-    return flow->moves >= sim->profile.flow_moves ? sim_again(sim, flow->from) : 0;
+    return flow->rma_ops >= sim->profile.flow_rma ? sim_again(sim, flow->from) : 0;
 }
 
 bool sim_can_rma(weft_iface *iface, weft_ep *ep)
 {
-    const sim_endpoint *endpoint = sim_endpoint_at(iface);
+    const sim_nic *nic = sim_nic_at(iface);
     (void)ep;
-    return (iface->caps.get || iface->caps.put) && !(endpoint->sim->profile.one_way && endpoint->proc_id.rank % 2);
+    return (iface->caps.get || iface->caps.put) && !(nic->sim->profile.one_way && nic->proc_id.rank % 2);
 }
 
 /* What no device could do is refused in the call. */
 static int judge(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_event_kind kind)
 {
-    const weft_sim_profile *profile = &sim_endpoint_at(iface)->sim->profile;
+    const weft_sim_profile *profile = &sim_nic_at(iface)->sim->profile;
     if (kind == SIM_GET ? profile->no_get : profile->no_put)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no %s", kind == SIM_GET ? "get" : "put");
     if (!sim_can_rma(iface, ep))
@@ -275,7 +275,7 @@ static int judge(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_
 static int move(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_event_kind kind)
 {
     sim_flow *flow = sim_flow_at(ep);
-    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    weft_sim *sim = sim_enter(sim_nic_at(iface));
     int rc = judge(iface, ep, what, kind);
     if (!rc)
         rc = may_move(sim, flow);
@@ -308,7 +308,7 @@ int sim_put(weft_iface *iface, weft_ep *ep, const weft_rma *what)
 int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
     sim_flow *flow = sim_flow_at(ep);
-    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    weft_sim *sim = sim_enter(sim_nic_at(iface));
     if (sim->profile.amo == WEFT_AMO_NONE)
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port has no atomics");
     if (atomic->remote % sizeof(uint64_t))
@@ -329,7 +329,7 @@ int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
     sim_flow *flow = sim_flow_at(ep);
-    weft_sim *sim = sim_enter(sim_endpoint_at(iface));
+    weft_sim *sim = sim_enter(sim_nic_at(iface));
     (void)remotely; /* both ends are one memory: what is read here stands there */
     int rc = sim_may_post(sim, flow);
     if (rc)

@@ -366,8 +366,8 @@ static void resume(sim_run *run, sim_rank *rank)
     if (!goes_on && run->config->net)
         run->config->net->ended(rank->rank);
     if (!goes_on)
-        for (uint32_t i = 0; i < sim->endpoint_count; i++)
-            if (sim->endpoints[i]->proc_id.rank == rank->rank && sim->endpoints[i]->iface && !sim->endpoints[i]->is_dead)
+        for (uint32_t i = 0; i < sim->nic_count; i++)
+            if (sim->nics[i]->proc_id.rank == rank->rank && sim->nics[i]->iface && !sim->nics[i]->is_dead)
                 weft_sim_kill(sim, rank->rank);
 }
 

@@ -25,25 +25,25 @@ typedef struct weft_sim_profile {
     uint32_t again_permille;      /* a send, get, put or amo meets a storm of refusals ... */
     uint32_t storm_max;           /* ... of 1..storm_max calls */
     uint32_t flow_frames;         /* frames to one peer that it has not polled; 0: 1,024 */
-    uint32_t flow_moves;          /* gets, puts, amos to one peer under way; 0: 256 */
+    uint32_t flow_rma;          /* gets, puts, amos to one peer under way; 0: 256 */
     uint32_t blind_permille;      /* polls that find nothing although something is there (never while armed) */
     uint32_t prompt_permille;     /* moves that end inside the call */
     uint32_t flip_permille;       /* frames of which one bit of the body is wrong */
-    uint32_t map_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
-    bool pins;                    /* caps says so: maps are worth caching ... */
+    uint32_t reg_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
+    bool wants_regcache;                    /* caps says so: maps are worth caching ... */
     uint32_t pin_ns, pin_page_ns; /* ... for each region and page that is mapped the rank stands still so long */
     uint64_t pin_bytes;           /* what one iface may have mapped: past it WEFT_E_NOMEM; 0: no limit */
     uint32_t pin_regions;         /* in so many regions: past it WEFT_E_NOSPACE; 0: no limit */
-    bool limits_told;             /* both limits stand in caps */
+    bool limits_in_caps;             /* both limits stand in caps */
     uint32_t frame_max;           /* 0: 4,096 */
     uint32_t inline_max;
     uint32_t frag;                /* caps.frag */
-    uint32_t move_piece;          /* 0: a device moves */
-    uint64_t move_max;            /* 0: 1 GiB */
-    uint32_t held_min;            /* caps.zcopy_min: of bodies that are given to be held ... */
-    uint32_t held_permille;       /* ... so many are, for a while; the rest is copied at once */
+    uint32_t rma_frag;          /* 0: a device moves */
+    uint64_t rma_max;            /* 0: 1 GiB */
+    uint32_t zcopy_min;            /* caps.zcopy_min: of bodies that are given to be held ... */
+    uint32_t zcopy_permille;       /* ... so many are, for a while; the rest is copied at once */
     bool unordered;               /* frames of a pair may overtake each other, and caps says so */
-    bool local_keys;
+    bool mr_local;
     bool torn;                    /* gets and puts cross line by line: at several moments, in any order of lines */
     uint8_t rails;                /* moves are spread over so many links, in order on each; 0: in any order */
     uint32_t flap_every_ns, flap_ns; /* each link (frames: the first) halts so often, so long; then all of it arrives */
@@ -61,7 +61,7 @@ typedef struct weft_sim_profile {
     /* what no contract allows, to show that tests notice: frames that vanish or come twice, arrivals that ring nothing */
     uint32_t lose_permille, twice_permille, deaf_permille;
     uint32_t flip_hdr_permille;  /* frames of which one bit of the header, or of an RTS or CTS, is wrong */
-    uint32_t flip_move_permille;  /* gets and puts of which one bit arrives wrong */
+    uint32_t flip_rma_permille;  /* gets and puts of which one bit arrives wrong */
 } weft_sim_profile;
 
 /* By name: calm slow storm narrow shuffled torn copyonly pinched tiny wild kernel grudging lopsided
@@ -72,10 +72,10 @@ const weft_sim_profile *weft_sim_profile_find(const char *name);
 extern const weft_sim_profile weft_sim_profiles[];
 
 enum weft_sim_count {
-    WEFT_SIM_FRAMES, WEFT_SIM_MOVES, WEFT_SIM_REFUSED, WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND, WEFT_SIM_TORN,
-    WEFT_SIM_FLIPPED, WEFT_SIM_KEYS_REFUSED, WEFT_SIM_MAPS_REFUSED, WEFT_SIM_KILLED, WEFT_SIM_DROPPED, WEFT_SIM_SWITCHES,
-    WEFT_SIM_LOST_WAKEUPS, WEFT_SIM_MAPS, WEFT_SIM_PIN_NS, WEFT_SIM_FLAPPED, WEFT_SIM_MOVES_FLIPPED, WEFT_SIM_QUEUE_FULL,
-    WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRUNG, WEFT_SIM_CUT, WEFT_SIM_OVERTAKEN, WEFT_SIM_HEADS_FLIPPED, WEFT_SIM_HELD,
+    WEFT_SIM_FRAMES, WEFT_SIM_RMA, WEFT_SIM_REFUSED, WEFT_SIM_DELAYED, WEFT_SIM_REORDERED, WEFT_SIM_BLIND, WEFT_SIM_TORN,
+    WEFT_SIM_FLIPPED, WEFT_SIM_KEYS_REFUSED, WEFT_SIM_REGS_REFUSED, WEFT_SIM_KILLED, WEFT_SIM_DROPPED, WEFT_SIM_SWITCHES,
+    WEFT_SIM_LOST_WAKEUPS, WEFT_SIM_REGS, WEFT_SIM_PIN_NS, WEFT_SIM_FLAPPED, WEFT_SIM_RMA_FLIPPED, WEFT_SIM_QUEUE_FULL,
+    WEFT_SIM_ARMS_REFUSED, WEFT_SIM_UNRAISED, WEFT_SIM_CUT, WEFT_SIM_OVERTAKEN, WEFT_SIM_HDRS_FLIPPED, WEFT_SIM_ZCOPY,
     WEFT_SIM_COUNT_LAST
 };
 extern const char *const weft_sim_count_names[WEFT_SIM_COUNT_LAST];

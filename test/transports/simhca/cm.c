@@ -90,11 +90,11 @@ int rdma_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **ou
 {
     cm_channel *channel = (cm_channel *)base;
     uint64_t one;
-    hca_take();
+    hca_lock();
     weft_list_link *link = weft_list_take(&channel->events);
     if (link && read(base->fd, &one, sizeof one) != sizeof one)
         hca_misuse("a descriptor of rdma_cm's was read by somebody else");
-    hca_give();
+    hca_unlock();
     if (!link) {
         errno = EAGAIN;
         return -1;
@@ -112,12 +112,12 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
     cm_channel *channel = calloc(1, sizeof *channel);
-    hca_need();
-    hca_take();
+    hca_open_default();
+    hca_lock();
     channel->base.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     weft_list_init(&channel->events);
     weft_list_append(&hca.cm_channels, &channel->link);
-    hca_give();
+    hca_unlock();
     return &channel->base;
 }
 
@@ -146,9 +146,9 @@ static void free_channel(cm_channel *channel)
 
 void rdma_destroy_event_channel(struct rdma_event_channel *base)
 {
-    hca_take();
+    hca_lock();
     free_channel((cm_channel *)base);
-    hca_give();
+    hca_unlock();
 }
 
 /* -- messages -- */
@@ -331,20 +331,20 @@ void hca_cm_arrive(hca_event *event)
 
 static int fails(int error)
 {
-    hca_give();
+    hca_unlock();
     errno = error;
     return -1;
 }
 
 static int works(void)
 {
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context, enum rdma_port_space ps)
 {
-    hca_take();
+    hca_lock();
     *id = &make_id((cm_channel *)channel, context, ps)->base;
     return works();
 }
@@ -385,7 +385,7 @@ static void forget_requests(const cm_id *listener)
 int rdma_destroy_id(struct rdma_cm_id *base)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state == LISTENS)
         forget_requests(id);
     free_id(id);
@@ -404,7 +404,7 @@ static hca_device *device_at(const struct sockaddr *addr)
 int rdma_bind_addr(struct rdma_cm_id *base, struct sockaddr *addr)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     id->device = device_at(addr);
     id->port = (uint16_t)(20000 + id->number % 40000);
     return id->device ? works() : fails(EADDRNOTAVAIL);
@@ -422,7 +422,7 @@ __be16 rdma_get_src_port(struct rdma_cm_id *base) { return htons(((cm_id *)base)
 int rdma_resolve_addr(struct rdma_cm_id *base, struct sockaddr *from, struct sockaddr *to, int timeout_ms)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     id->device = device_at(from);
     id->far_device = device_at(to);
     id->far_port = ntohs(((const struct sockaddr_in *)(const void *)to)->sin_port);
@@ -438,7 +438,7 @@ int rdma_resolve_route(struct rdma_cm_id *base, int timeout_ms)
 {
     message words = {.word = ROUTED, .to = ((cm_id *)base)->number};
     (void)timeout_ms;
-    hca_take();
+    hca_lock();
     post(&words, hca_delay(hca.profile.delay_ns, 0));
     return works();
 }
@@ -462,7 +462,7 @@ static void say_of(cm_id *id, enum word word, const struct rdma_conn_param *para
 int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state != IDLE || !id->far_device || param->private_data_len > 56)
         return fails(EINVAL);
     id->state = ASKS;
@@ -473,7 +473,7 @@ int rdma_connect(struct rdma_cm_id *base, struct rdma_conn_param *param)
 int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state != ASKED)
         return fails(EINVAL);
     id->state = ANSWERS;
@@ -484,7 +484,7 @@ int rdma_accept(struct rdma_cm_id *base, struct rdma_conn_param *param)
 int rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state != ASKED)
         return fails(EINVAL);
     id->state = OVER;
@@ -495,7 +495,7 @@ int rdma_reject(struct rdma_cm_id *base, const void *data, uint8_t bytes)
 int rdma_establish(struct rdma_cm_id *base)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state != ANSWERED)
         return fails(EINVAL);
     id->state = CONNECTED;
@@ -506,7 +506,7 @@ int rdma_establish(struct rdma_cm_id *base)
 int rdma_disconnect(struct rdma_cm_id *base)
 {
     cm_id *id = (cm_id *)base;
-    hca_take();
+    hca_lock();
     if (id->state != CONNECTED)
         return fails(EINVAL);
     id->state = OVER;
@@ -542,12 +542,12 @@ const char *rdma_event_str(enum rdma_cm_event_type event)
 
 bool simhca_deafen(uint32_t host, uint32_t device, int how)
 {
-    hca_take();
+    hca_lock();
     hca_device *at = hca_device_at(host, device);
     bool was = at->is_deaf;
     if (how >= 0)
         at->is_deaf = how;
-    hca_give();
+    hca_unlock();
     return was;
 }
 

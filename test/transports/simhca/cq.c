@@ -25,10 +25,10 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *base)
     }
     channel->base.context = base;
     channel->base.fd = fd;
-    hca_take();
+    hca_lock();
     context->objects[HCA_CHANNEL]++;
     weft_list_append(&context->channels, &channel->link);
-    hca_give();
+    hca_unlock();
     return &channel->base;
 }
 
@@ -44,11 +44,11 @@ void hca_channel_free(hca_channel *channel)
 int ibv_destroy_comp_channel(struct ibv_comp_channel *base)
 {
     hca_channel *channel = (hca_channel *)base;
-    hca_take();
+    hca_lock();
     int rc = channel->users ? EBUSY : 0;
     if (!rc)
         hca_channel_free(channel);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -58,9 +58,9 @@ static void tell(hca_cq *cq)
     cq->armed = false;
     if (!channel)
         return;
-    if (channel->ready_count == channel->ready_room) {
-        channel->ready_room = channel->ready_room ? 2 * channel->ready_room : 16;
-        channel->ready = realloc(channel->ready, channel->ready_room * sizeof *channel->ready);
+    if (channel->ready_count == channel->ready_capacity) {
+        channel->ready_capacity = channel->ready_capacity ? 2 * channel->ready_capacity : 16;
+        channel->ready = realloc(channel->ready, channel->ready_capacity * sizeof *channel->ready);
     }
     channel->ready[channel->ready_count++] = cq;
     hca_ring(channel->base.fd);
@@ -76,9 +76,9 @@ int ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **c
             hca_misuse("ibv_get_cq_event would block for ever: the descriptor blocks and nothing is under way");
         simhca_pass(simhca_next_due() - hca.now);
     }
-    hca_take();
+    hca_lock();
     if (!channel->ready_count || read(base->fd, &one, sizeof one) != sizeof one) {
-        hca_give();
+        hca_unlock();
         errno = EAGAIN;
         return -1;
     }
@@ -87,18 +87,18 @@ int ibv_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **c
     first->events_taken++;
     *cq = &first->base;
     *cq_context = first->base.cq_context;
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
 void ibv_ack_cq_events(struct ibv_cq *base, unsigned count)
 {
     hca_cq *cq = (hca_cq *)base;
-    hca_take();
+    hca_lock();
     cq->events_acked += count;
     if (cq->events_acked > cq->events_taken)
         hca_misuse("%u completion events acknowledged, %u taken", cq->events_acked, cq->events_taken);
-    hca_give();
+    hca_unlock();
 }
 
 /* -- queues -- */
@@ -120,13 +120,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context
     cq->base.cq_context = cq_context;
     cq->base.cqe = cqe;
     cq->ring = ring;
-    cq->room = (uint32_t)cqe;
-    hca_take();
+    cq->capacity = (uint32_t)cqe;
+    hca_lock();
     if (channel)
         ((hca_channel *)channel)->users++;
     context->objects[HCA_CQ]++;
     weft_list_append(&context->cqs, &cq->link);
-    hca_give();
+    hca_unlock();
     return &cq->base;
 }
 
@@ -161,14 +161,14 @@ void hca_cq_free(hca_cq *cq)
 int ibv_destroy_cq(struct ibv_cq *base)
 {
     hca_cq *cq = (hca_cq *)base;
-    hca_take();
+    hca_lock();
     int rc = cq->users ? EBUSY : 0;
     if (!rc && (cq->events_taken != cq->events_acked || base->handle != base->async_events_completed))
         hca_misuse("ibv_destroy_cq would block for ever: %u of %u completion events and %u of %u asynchronous ones acknowledged",
                    cq->events_acked, cq->events_taken, base->async_events_completed, base->handle);
     if (!rc)
         hca_cq_free(cq);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -183,7 +183,7 @@ static void overrun(hca_cq *cq)
     hca_context *context = hca_context_of(cq->base.context);
     cq->is_overrun = true;
     hca.counts[SIMHCA_OVERRUNS]++;
-    hca_tell(context, IBV_EVENT_CQ_ERR, cq, 0);
+    hca_report_event(context, IBV_EVENT_CQ_ERR, cq, 0);
     for (weft_list_link *link = context->qps.next; link != &context->qps; link = link->next) {
         hca_qp *qp = weft_container(link, hca_qp, link);
         if (qp->base.send_cq == &cq->base || qp->base.recv_cq == &cq->base)
@@ -195,11 +195,11 @@ void hca_cq_add(hca_cq *cq, const hca_cqe *cqe, bool is_solicited)
 {
     if (cq->is_overrun)
         return;
-    if (cq->count == cq->room) {
+    if (cq->count == cq->capacity) {
         overrun(cq);
         return;
     }
-    cq->ring[(cq->head + cq->count++) % cq->room] = *cqe;
+    cq->ring[(cq->head + cq->count++) % cq->capacity] = *cqe;
     hca.counts[cqe->wc.status == IBV_WC_SUCCESS ? SIMHCA_COMPLETIONS
                : cqe->wc.status == IBV_WC_WR_FLUSH_ERR ? SIMHCA_FLUSHED : SIMHCA_ERRORS]++;
     if (cq->armed && (!cq->armed_solicited || is_solicited || cqe->wc.status != IBV_WC_SUCCESS))
@@ -222,11 +222,11 @@ void hca_cq_purge(hca_cq *cq, uint64_t qp_id)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < cq->count; i++) {
-        hca_cqe *cqe = &cq->ring[(cq->head + i) % cq->room];
+        hca_cqe *cqe = &cq->ring[(cq->head + i) % cq->capacity];
         if (cqe->qp_id == qp_id)
             retire(cq, cqe);
         else
-            cq->ring[(cq->head + kept++) % cq->room] = *cqe;
+            cq->ring[(cq->head + kept++) % cq->capacity] = *cqe;
     }
     cq->count = kept;
 }
@@ -236,8 +236,8 @@ void hca_cq_forget_rq(hca_context *context, const hca_rq *rq)
     for (weft_list_link *link = context->cqs.next; link != &context->cqs; link = link->next) {
         hca_cq *cq = weft_container(link, hca_cq, link);
         for (uint32_t i = 0; i < cq->count; i++)
-            if (cq->ring[(cq->head + i) % cq->room].rq == rq)
-                cq->ring[(cq->head + i) % cq->room].rq = NULL;
+            if (cq->ring[(cq->head + i) % cq->capacity].rq == rq)
+                cq->ring[(cq->head + i) % cq->capacity].rq = NULL;
     }
 }
 
@@ -245,30 +245,30 @@ int hca_poll_cq(struct ibv_cq *base, int count, struct ibv_wc *wc)
 {
     hca_cq *cq = (hca_cq *)base;
     int n = 0;
-    hca_take();
+    hca_lock();
     uint64_t ns = 20 + hca_random() % 100;
-    hca_give();
+    hca_unlock();
     hca_spend(ns, cq->count == 0);
-    hca_take();
+    hca_lock();
     while (n < count && cq->count) {
         const hca_cqe *cqe = &cq->ring[cq->head];
         wc[n++] = cqe->wc;
         retire(cq, cqe);
-        cq->head = (cq->head + 1) % cq->room;
+        cq->head = (cq->head + 1) % cq->capacity;
         cq->count--;
     }
     if (n)
         hca.dull = 0;
-    hca_give();
+    hca_unlock();
     return n;
 }
 
 int hca_req_notify_cq(struct ibv_cq *base, int solicited_only)
 {
     hca_cq *cq = (hca_cq *)base;
-    hca_take();
+    hca_lock();
     cq->armed_solicited = solicited_only && (!cq->armed || cq->armed_solicited);
     cq->armed = true;
-    hca_give();
+    hca_unlock();
     return 0;
 }

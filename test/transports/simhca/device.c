@@ -58,11 +58,11 @@ static hca_device *make(uint32_t host, uint32_t index)
 hca_device *hca_device_at(uint32_t host, uint32_t index)
 {
     uint32_t at = host * hca.profile.devices + index;
-    if (at >= hca.device_room) {
+    if (at >= hca.device_capacity) {
         uint32_t room = weft_round_up(at + 1, 32);
         hca.devices = realloc(hca.devices, room * sizeof *hca.devices);
-        memset(hca.devices + hca.device_room, 0, (room - hca.device_room) * sizeof *hca.devices);
-        hca.device_room = room;
+        memset(hca.devices + hca.device_capacity, 0, (room - hca.device_capacity) * sizeof *hca.devices);
+        hca.device_capacity = room;
     }
     if (at >= hca.device_count)
         hca.device_count = at + 1;
@@ -93,15 +93,15 @@ void hca_device_free(hca_device *device)
 #undef ibv_get_device_list
 struct ibv_device **ibv_get_device_list(int *count)
 {
-    hca_need();
-    hca_take();
+    hca_open_default();
+    hca_lock();
     uint32_t host = hca.process / hca.per_host, devices = hca.profile.devices;
     struct ibv_device **list = calloc(devices + 1, sizeof *list);
     for (uint32_t i = 0; list && i < devices; i++)
         list[i] = &hca_device_at(host, i)->base;
     if (count)
         *count = list ? (int)devices : 0;
-    hca_give();
+    hca_unlock();
     return list;
 }
 
@@ -154,9 +154,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *base)
     context->verbs.context.num_comp_vectors = 1;
     pthread_mutex_init(&context->verbs.context.mutex, NULL);
     hca_verbs_fill(context);
-    hca_take();
+    hca_lock();
     weft_list_append(&device->contexts, &context->link);
-    hca_give();
+    hca_unlock();
     return &context->verbs.context;
 }
 
@@ -190,17 +190,17 @@ void hca_context_drop(hca_context *context)
 int ibv_close_device(struct ibv_context *base)
 {
     hca_context *context = hca_context_of(base);
-    hca_take();
+    hca_lock();
     for (int i = 0; i < HCA_OBJECTS; i++)
         hca.left[i] += context->objects[i];
     hca_context_drop(context);
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
 /* -- asynchronous events -- */
 
-void hca_tell(hca_context *context, enum ibv_event_type type, void *element, int port)
+void hca_report_event(hca_context *context, enum ibv_event_type type, void *element, int port)
 {
     hca_async *one = calloc(1, sizeof *one);
     if (!one)
@@ -246,10 +246,10 @@ int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
             hca_misuse("ibv_get_async_event would block for ever: the descriptor blocks and nothing is under way");
         simhca_pass(simhca_next_due() - hca.now);
     }
-    hca_take();
+    hca_lock();
     weft_list_link *link = weft_list_take(&context->events);
     if (!link || read(base->async_fd, &one, sizeof one) != sizeof one) {
-        hca_give();
+        hca_unlock();
         errno = EAGAIN;
         return -1;
     }
@@ -259,18 +259,18 @@ int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
     uint32_t *taken = taken_of(event, &acked);
     if (taken)
         ++*taken;
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
     uint32_t *acked, *taken;
-    hca_take();
+    hca_lock();
     taken = taken_of(event, &acked);
     if (taken && ++*acked > *taken)
         hca_misuse("more asynchronous events acknowledged than taken");
-    hca_give();
+    hca_unlock();
 }
 
 void hca_async_forget(hca_context *context, const void *element)

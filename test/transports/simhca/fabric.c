@@ -27,12 +27,12 @@ const char *const simhca_count_names[SIMHCA_COUNT_LAST] = {
     "binds",
 };
 
-void hca_take(void)
+void hca_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void hca_give(void)
+void hca_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -100,7 +100,7 @@ bool simhca_open(const simhca_profile *profile, uint64_t seed, uint32_t processe
     return true;
 }
 
-void hca_need(void)
+void hca_open_default(void)
 {
     if (hca.is_open)
         return;
@@ -125,7 +125,7 @@ uint32_t simhca_close(FILE *out)
     static const char *const kinds[] = {"domains", "regions", "completion queues", "channels", "shared receive queues",
                                         "queue pairs", "address handles", "windows", "contexts"};
     uint32_t total = 0;
-    hca_take();
+    hca_lock();
     total += hca_cm_close(out);
     for (uint32_t i = 0; i < hca.device_count; i++)
         if (hca.devices[i])
@@ -142,8 +142,8 @@ uint32_t simhca_close(FILE *out)
     hca.is_open = false;
     hca.heap = NULL;
     hca.devices = NULL;
-    hca.heap_count = hca.heap_room = hca.device_count = hca.device_room = 0;
-    hca_give();
+    hca.heap_count = hca.heap_capacity = hca.device_count = hca.device_capacity = 0;
+    hca_unlock();
     return total;
 }
 
@@ -183,11 +183,11 @@ static bool earlier(const hca_event *a, const hca_event *b)
 
 void hca_event_post(hca_event *event, uint64_t due)
 {
-    if (hca.heap_count == hca.heap_room) {
-        hca.heap_room = hca.heap_room ? 2 * hca.heap_room : 256;
-        hca.heap = realloc(hca.heap, hca.heap_room * sizeof *hca.heap);
+    if (hca.heap_count == hca.heap_capacity) {
+        hca.heap_capacity = hca.heap_capacity ? 2 * hca.heap_capacity : 256;
+        hca.heap = realloc(hca.heap, hca.heap_capacity * sizeof *hca.heap);
         if (!hca.heap)
-            hca_misuse("no memory for %u events of the simulation", hca.heap_room);
+            hca_misuse("no memory for %u events of the simulation", hca.heap_capacity);
     }
     event->due = due > hca.now ? due : hca.now + 1;
     event->order = ++hca.next_order;
@@ -218,15 +218,15 @@ static hca_event *pop(void)
 static void happen(hca_event *event)
 {
     switch (event->kind) {
-    case HCA_SEND: hca_request_send(event); break;
-    case HCA_REQUEST: hca_respond(event); return;
-    case HCA_ANSWER: hca_request_answer(event); return;
-    case HCA_TIMER: hca_request_timer(event); break;
-    case HCA_RNR_OVER: hca_request_rnr_over(event); break;
-    case HCA_PLACE: hca_place_step(event); break;
+    case HCA_SEND: hca_requester_send(event); break;
+    case HCA_REQUEST: hca_responder_request(event); return;
+    case HCA_ANSWER: hca_requester_response(event); return;
+    case HCA_TIMER: hca_requester_timer(event); break;
+    case HCA_RNR_OVER: hca_requester_rnr_over(event); break;
+    case HCA_VISIBILITY: hca_visibility_step(event); break;
     case HCA_FLUSH: hca_qp_flush(event); break;
-    case HCA_DATAGRAM: hca_datagram_arrive(event); break;
-    case HCA_FLAP: hca_harm_flap(event); break;
+    case HCA_UD: hca_ud_recv(event); break;
+    case HCA_FLAP: hca_faults_flap(event); break;
     case HCA_CM: hca_cm_arrive(event); break;
     }
     hca_event_free(event);
@@ -254,9 +254,9 @@ void simhca_advance(uint64_t now_ns)
 {
     if (!hca.is_open)
         return;
-    hca_take();
+    hca_lock();
     hca_advance(now_ns);
-    hca_give();
+    hca_unlock();
 }
 
 uint64_t simhca_next_due(void)
@@ -320,10 +320,10 @@ void simhca_print(FILE *out)
 __attribute__((visibility("default"))) ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 {
     (void)flags;
-    hca_need();
-    hca_take();
+    hca_open_default();
+    hca_lock();
     for (size_t i = 0; i < bytes; i++)
         ((uint8_t *)to)[i] = (uint8_t)(hca_random() >> 32);
-    hca_give();
+    hca_unlock();
     return (ssize_t)bytes;
 }

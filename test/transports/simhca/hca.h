@@ -5,20 +5,20 @@
  *   fabric    time, the heap of events, chance, counts                      fabric.c, profile.c
  *   device    hosts' devices, contexts, ports, GIDs, asynchronous events    device.c, query.c
  *   memory    protection domains, regions, keys, what may be pinned         memory.c
- *   window    memory windows: bound, granted, taken back                    window.c
+ *   window    memory windows: bound, granted, taken back                    mw.c
  *   cq        completion queues and channels                                cq.c
  *   srq       receive queues, shared or not                                 recv.c
  *   qp        queue pairs: their states and attributes                      qp.c, modify.c
  *   post      ibv_post_send: what is taken and what is refused              post.c
- *   request   the sending side of a connection: order, windows, retries     request.c
- *   respond   the receiving side: what each operation does and answers      respond.c
- *   place     bytes that become visible line by line                        place.c
- *   datagram  UD                                                            datagram.c
+ *   request   the sending side of a connection: order, windows, retries     requester.c
+ *   respond   the receiving side: what each operation does and answers      responder.c
+ *   place     bytes that become visible line by line                        visibility.c
+ *   datagram  UD                                                            ud.c
  *   cm        rdma_cm                                                       cm.c
- *   harm      breaks, flaps, deaths                                         harm.c
+ *   harm      breaks, flaps, deaths                                         faults.c
  *
  * Invariant: an event names queue pairs by device and number, never by pointer: what it is for may be gone, or another one may
- * have the number. All state is under hca_take's lock. Everything random comes from hca.random, in an order that depends on the
+ * have the number. All state is under hca_lock's lock. Everything random comes from hca.random, in an order that depends on the
  * calls only.
  */
 #ifndef WEFT_SIMHCA_HCA_H
@@ -41,7 +41,7 @@ typedef struct hca_context hca_context;
 typedef struct hca_qp hca_qp;
 typedef struct hca_cq hca_cq;
 typedef struct hca_event hca_event;
-typedef struct hca_place hca_place;
+typedef struct hca_visibility hca_visibility;
 
 /* -- devices -- */
 typedef struct hca_port {
@@ -61,12 +61,12 @@ struct hca_device {
     hca_port port;             /* one per device: number 1 */
     weft_list_link contexts;
     hca_qp **qps;              /* by number - HCA_QPN_FIRST */
-    uint32_t qp_room, qp_count;
+    uint32_t qp_capacity, qp_count;
     struct hca_mr **mrs;       /* by key >> 8 */
-    uint32_t mr_room, mr_count, ah_count;
+    uint32_t mr_capacity, mr_count, ah_count;
     uint8_t *mr_tags;          /* the low byte of the next key in that place */
     struct hca_mw **mws;       /* by place */
-    uint32_t mw_room;
+    uint32_t mw_capacity;
 };
 
 enum hca_object { HCA_PD, HCA_MR, HCA_CQ, HCA_CHANNEL, HCA_SRQ, HCA_QP, HCA_AH, HCA_MW, HCA_OBJECTS };
@@ -102,7 +102,7 @@ typedef struct hca_mr {
     uint32_t place, lkey, rkey; /* the user's copies are his to spoil */
     unsigned access;
     uint64_t iova, bytes;
-    uint32_t windows;           /* bound to it */
+    uint32_t mws;           /* bound to it */
 } hca_mr;
 
 typedef struct hca_mw {
@@ -134,7 +134,7 @@ typedef struct hca_channel {
     struct ibv_comp_channel base;
     weft_list_link link;
     hca_cq **ready;            /* events that wait to be taken */
-    uint32_t ready_count, ready_room;
+    uint32_t ready_count, ready_capacity;
     uint32_t users;
     bool never_blocks;
 } hca_channel;
@@ -143,7 +143,7 @@ struct hca_cq {
     struct ibv_cq base;
     weft_list_link link;
     hca_cqe *ring;
-    uint32_t head, count, room;
+    uint32_t head, count, capacity;
     uint32_t users;            /* queue pairs */
     bool armed, armed_solicited, is_overrun;
     uint32_t events_taken, events_acked;
@@ -158,7 +158,7 @@ typedef struct hca_rwqe {
 
 typedef struct hca_rq {        /* of a queue pair, or shared */
     hca_rwqe *ring;
-    uint32_t head, count, room; /* posted and not yet taken */
+    uint32_t head, count, capacity; /* posted and not yet taken */
     uint32_t used;             /* posted, and not polled yet: what room bounds */
     uint32_t max_sge;
 } hca_rq;
@@ -186,9 +186,9 @@ typedef struct hca_wqe {
     struct ibv_sge *sges;
     uint8_t *inlined;
     struct ibv_ah_attr av;     /* datagrams */
-    uint32_t far_qpn, far_qkey;
+    uint32_t remote_qpn, remote_qkey;
     hca_bind bind;
-    bool is_sent, is_told;     /* told: its completion was given before its answer came (profile.early) */
+    bool is_sent, is_completed_early;     /* told: its completion was given before its answer came (profile.early) */
 } hca_wqe;
 
 typedef struct hca_saved {     /* an atomic's answer, for when it is asked again */
@@ -203,7 +203,7 @@ struct hca_qp {
     uint64_t id;               /* never given twice */
     struct ibv_qp_attr attr;
     struct ibv_qp_cap cap;
-    hca_device *far;           /* that the address leads to; NULL: not found yet */
+    hca_device *remote;           /* that the address leads to; NULL: not found yet */
     bool sig_all;
     hca_rq own_rq, *rq;
     /* sending: places count up for ever; the ring is indexed modulo its room */
@@ -220,14 +220,14 @@ struct hca_qp {
     bool is_mute;              /* nothing that it sends arrives */
     bool ack_mute;             /* no answer reaches it */
     bool flush_posted;
-    bool was_established, was_last_told;
+    bool was_established, was_last_early;
     weft_list_link answers;         /* responses that wait for one that is being placed */
-    hca_place *reading;
+    hca_visibility *reading;
     /* receiving */
     uint64_t expected;
     uint64_t answer_due;
     weft_list_link requests;        /* arrived, wait for one that is being placed */
-    hca_place *writing;
+    hca_visibility *writing;
     hca_event *writing_for;    /* what is being placed ... */
     struct ibv_wc writing_wc;  /* ... and the receive that it ends, when takes_recv */
     bool takes_recv;
@@ -235,7 +235,7 @@ struct hca_qp {
 };
 
 /* -- events -- */
-enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_PLACE, HCA_FLUSH, HCA_DATAGRAM, HCA_FLAP, HCA_CM };
+enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_VISIBILITY, HCA_FLUSH, HCA_UD, HCA_FLAP, HCA_CM };
 enum hca_answer_kind { HCA_ACK, HCA_RNR_NAK, HCA_NAK };
 
 typedef struct hca_address {   /* of a queue pair, on the wire */
@@ -264,7 +264,7 @@ struct hca_event {
 };
 
 /* A copy into memory that is under way. */
-struct hca_place {
+struct hca_visibility {
     uint8_t *data;
     struct ibv_sge *sges;      /* where to; lkeys were checked */
     uint32_t count;
@@ -280,9 +280,9 @@ typedef struct hca_fabric {
     uint32_t process, per_host;
     bool purges;               /* destroying a queue pair takes its completions out of the queue, as some drivers do */
     hca_event **heap;
-    uint32_t heap_count, heap_room;
+    uint32_t heap_count, heap_capacity;
     hca_device **devices;      /* of all hosts: host * profile.devices + index */
-    uint32_t device_count, device_room;
+    uint32_t device_count, device_capacity;
     weft_list_link cm_channels, cm_ids; /* cm.c */
     uint64_t cm_last;
     uint64_t counts[SIMHCA_COUNT_LAST];
@@ -295,10 +295,10 @@ typedef struct hca_fabric {
 extern hca_fabric hca;
 
 /* -- fabric.c -- */
-void hca_take(void);
-void hca_give(void);
+void hca_lock(void);
+void hca_unlock(void);
 /* Opens the fabric by the environment if nobody has. */
-void hca_need(void);
+void hca_open_default(void);
 uint64_t hca_random(void);
 bool hca_chance(uint32_t part, uint32_t of);
 uint64_t hca_delay(uint32_t max, uint64_t bytes);
@@ -319,7 +319,7 @@ static inline hca_context *hca_context_of(struct ibv_context *context)
 {
     return (hca_context *)((char *)context - offsetof(hca_context, verbs.context));
 }
-void hca_tell(hca_context *context, enum ibv_event_type type, void *element, int port);
+void hca_report_event(hca_context *context, enum ibv_event_type type, void *element, int port);
 void hca_context_drop(hca_context *context); /* without asking what is still open */
 /* Forgets events about an object that goes; complains about events that were taken and not acknowledged. */
 void hca_async_forget(hca_context *context, const void *element);
@@ -335,15 +335,15 @@ hca_mr *hca_mr_of(hca_device *device, struct ibv_pd *pd, uint32_t key, bool is_r
 bool hca_sges_ok(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sges, uint32_t count, unsigned access);
 void hca_mr_free(hca_mr *mr);
 
-/* -- window.c -- */
-void hca_windows_fill(struct ibv_context_ops *ops);
+/* -- mw.c -- */
+void hca_mw_fill(struct ibv_context_ops *ops);
 void hca_mw_free(hca_mw *mw);
-static inline bool hca_is_window_work(enum ibv_wr_opcode opcode) { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
+static inline bool hca_is_mw_work(enum ibv_wr_opcode opcode) { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
 /* Does what a request of this kind asks for; false: it is wrong. */
-bool hca_window_do(hca_qp *qp, const hca_wqe *wqe);
+bool hca_mw_execute(hca_qp *qp, const hca_wqe *wqe);
 /* May the peer of this queue pair do that by this key? */
-bool hca_window_grants(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access);
-bool hca_has_windows(const hca_qp *qp);
+bool hca_mw_allows(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access);
+bool hca_has_mws(const hca_qp *qp);
 
 /* -- cq.c -- */
 int hca_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
@@ -361,10 +361,10 @@ bool hca_rq_open(hca_rq *rq, uint32_t room, uint32_t max_sge);
 void hca_rq_close(hca_rq *rq);
 int hca_rq_post(hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* The next posted receive; false when there is none. It stays valid until the next call on this queue. */
-bool hca_rq_take(hca_rq *rq, hca_rwqe *rwqe);
+bool hca_rq_dequeue(hca_rq *rq, hca_rwqe *rwqe);
 int hca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int hca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-void hca_srq_took(hca_qp *qp);
+void hca_srq_on_dequeue(hca_qp *qp);
 void hca_srq_free(hca_srq *srq);
 
 /* -- qp.c -- */
@@ -375,7 +375,7 @@ void hca_qp_reset(hca_qp *qp);
 /* To ERR: what is posted will be flushed. `event` is told when it is not -1. */
 void hca_qp_error(hca_qp *qp, int event);
 void hca_qp_flush(hca_event *event);
-hca_device *hca_far_device(hca_qp *qp);
+hca_device *hca_remote_device(hca_qp *qp);
 /* The device that an address leads to from this one; NULL when there is none. */
 hca_device *hca_device_by(const hca_device *from, const struct ibv_ah_attr *av);
 static inline hca_wqe *hca_wqe_at(hca_qp *qp, uint64_t place) { return &qp->sq[place % qp->sq_ring]; }
@@ -390,41 +390,41 @@ bool hca_reaches(const hca_device *a, const hca_device *b);
 /* -- post.c -- */
 int hca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/* -- request.c -- */
-void hca_request_kick(hca_qp *qp);
-void hca_request_send(hca_event *event);
-void hca_request_answer(hca_event *event); /* takes the event over */
-void hca_request_timer(hca_event *event);
-void hca_request_rnr_over(hca_event *event);
-void hca_request_placed(hca_qp *qp);
+/* -- requester.c -- */
+void hca_requester_kick(hca_qp *qp);
+void hca_requester_send(hca_event *event);
+void hca_requester_response(hca_event *event); /* takes the event over */
+void hca_requester_timer(hca_event *event);
+void hca_requester_rnr_over(hca_event *event);
+void hca_requester_placed(hca_qp *qp);
 /* The oldest message ends in error, and with it the connection. */
-void hca_request_fail(hca_qp *qp, enum ibv_wc_status status);
+void hca_requester_fail(hca_qp *qp, enum ibv_wc_status status);
 uint8_t *hca_gather(const hca_wqe *wqe);
 
-/* -- respond.c -- */
-void hca_respond(hca_event *event); /* takes the event over */
-void hca_respond_placed(hca_qp *qp);
+/* -- responder.c -- */
+void hca_responder_request(hca_event *event); /* takes the event over */
+void hca_responder_placed(hca_qp *qp);
 
-/* -- place.c -- */
+/* -- visibility.c -- */
 /* Begins to copy. All is placed at once when nothing is torn: then NULL. */
-hca_place *hca_place_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
+hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
                            bool is_reading);
-void hca_place_step(hca_event *event);
-void hca_place_free(hca_place *place);
-void hca_place_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count);
+void hca_visibility_step(hca_event *event);
+void hca_visibility_free(hca_visibility *place);
+void hca_visibility_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count);
 
-/* -- datagram.c -- */
-void hca_datagram_send(hca_qp *qp, hca_wqe *wqe);
-void hca_datagram_arrive(hca_event *event);
+/* -- ud.c -- */
+void hca_ud_send(hca_qp *qp, hca_wqe *wqe);
+void hca_ud_recv(hca_event *event);
 
 /* -- cm.c -- */
 void hca_cm_arrive(hca_event *event);
 uint32_t hca_cm_close(FILE *out); /* how many ids were left */
 
-/* -- harm.c -- */
+/* -- faults.c -- */
 /* At each message of a connected queue pair: breaks it by chance. False when it is not to be sent. */
-bool hca_harm_at(hca_qp *qp);
-void hca_harm_flap(hca_event *event);
-void hca_harm_watch(hca_device *device); /* something is sent there: its port may flap */
+bool hca_faults_at(hca_qp *qp);
+void hca_faults_flap(hca_event *event);
+void hca_faults_watch(hca_device *device); /* something is sent there: its port may flap */
 
 #endif

@@ -24,24 +24,24 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *base)
         return NULL;
     }
     pd->base.context = base;
-    hca_take();
+    hca_lock();
     weft_list_append(&context->pds, &pd->link);
     context->objects[HCA_PD]++;
-    hca_give();
+    hca_unlock();
     return &pd->base;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *base)
 {
     hca_pd *pd = (hca_pd *)base;
-    hca_take();
+    hca_lock();
     int rc = pd->users ? EBUSY : 0;
     if (!rc) {
         hca_context_of(base->context)->objects[HCA_PD]--;
         weft_list_remove(&pd->link);
         free(pd);
     }
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -75,17 +75,17 @@ static int place_for(hca_device *device, hca_mr *mr)
     uint32_t max = hca_limit(hca.profile.max_mr, 65536);
     if (device->mr_count >= max)
         return -1;
-    if (device->mr_count == device->mr_room) {
-        uint32_t room = device->mr_room ? 2 * device->mr_room : 64;
+    if (device->mr_count == device->mr_capacity) {
+        uint32_t room = device->mr_capacity ? 2 * device->mr_capacity : 64;
         device->mrs = realloc(device->mrs, room * sizeof *device->mrs);
         device->mr_tags = realloc(device->mr_tags, room);
-        memset(device->mrs + device->mr_room, 0, (room - device->mr_room) * sizeof *device->mrs);
-        memset(device->mr_tags + device->mr_room, 0, room - device->mr_room);
-        device->mr_room = room;
+        memset(device->mrs + device->mr_capacity, 0, (room - device->mr_capacity) * sizeof *device->mrs);
+        memset(device->mr_tags + device->mr_capacity, 0, room - device->mr_capacity);
+        device->mr_capacity = room;
     }
-    uint32_t at = (uint32_t)(hca.counts[SIMHCA_REGISTERED] % device->mr_room);
+    uint32_t at = (uint32_t)(hca.counts[SIMHCA_REGISTERED] % device->mr_capacity);
     while (device->mrs[at])
-        at = (at + 1) % device->mr_room;
+        at = (at + 1) % device->mr_capacity;
     device->mrs[at] = mr;
     device->mr_count++;
     mr->place = at;
@@ -125,7 +125,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t bytes, uin
     hca_mr *mr = calloc(1, sizeof *mr);
     if (!mr)
         return NULL;
-    hca_take();
+    hca_lock();
     mr->base = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = bytes};
     mr->access = access & ~IBV_ACCESS_OPTIONAL_RANGE;
     mr->iova = iova;
@@ -145,7 +145,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t bytes, uin
         ((hca_pd *)pd)->users++;
         weft_list_append(&context->mrs, &mr->link);
     }
-    hca_give();
+    hca_unlock();
     if (mr && hca.profile.pin_ns)
         hca_spend(hca.profile.pin_ns + pages * hca.profile.pin_page_ns, false);
     if (!mr)
@@ -193,11 +193,11 @@ void hca_mr_free(hca_mr *mr)
 
 int ibv_dereg_mr(struct ibv_mr *base)
 {
-    hca_take();
-    int rc = ((hca_mr *)base)->windows ? EBUSY : 0;
+    hca_lock();
+    int rc = ((hca_mr *)base)->mws ? EBUSY : 0;
     if (!rc)
         hca_mr_free((hca_mr *)base);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -205,7 +205,7 @@ hca_mr *hca_mr_of(hca_device *device, struct ibv_pd *pd, uint32_t key, bool is_r
                   unsigned access)
 {
     uint32_t place = (key & ~REMOTE_BIT) >> 8;
-    if (!place || place > device->mr_room || is_remote != !!(key & REMOTE_BIT))
+    if (!place || place > device->mr_capacity || is_remote != !!(key & REMOTE_BIT))
         return NULL;
     hca_mr *mr = device->mrs[place - 1];
     if (!mr || (is_remote ? mr->rkey : mr->lkey) != key || mr->base.pd != pd || (mr->access & access) != access)
@@ -240,12 +240,12 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     ah->base.context = pd->context;
     ah->base.pd = pd;
     ah->attr = *attr;
-    hca_take();
+    hca_lock();
     ((hca_pd *)pd)->users++;
     context->device->ah_count++;
     context->objects[HCA_AH]++;
     weft_list_append(&context->ahs, &ah->link);
-    hca_give();
+    hca_unlock();
     return &ah->base;
 }
 
@@ -253,12 +253,12 @@ int ibv_destroy_ah(struct ibv_ah *base)
 {
     hca_ah *ah = (hca_ah *)base;
     hca_context *context = hca_context_of(base->context);
-    hca_take();
+    hca_lock();
     ((hca_pd *)base->pd)->users--;
     context->device->ah_count--;
     context->objects[HCA_AH]--;
     weft_list_remove(&ah->link);
     free(ah);
-    hca_give();
+    hca_unlock();
     return 0;
 }

@@ -107,7 +107,7 @@ static void reset(hca_qp *qp)
     qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET};
     qp->expected = 0;
     qp->head = qp->sent = qp->done = qp->freed = 0;
-    qp->flush_posted = qp->was_established = qp->was_last_told = false;
+    qp->flush_posted = qp->was_established = qp->was_last_early = false;
 }
 
 static int modify(hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -143,9 +143,9 @@ static int modify(hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
-    hca_take();
+    hca_lock();
     int rc = modify((hca_qp *)base, attr, mask);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 

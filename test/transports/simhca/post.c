@@ -12,7 +12,7 @@
 static bool is_known(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
 {
     bool is_send = opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
-    bool is_window = hca_is_window_work(opcode) && !hca.profile.no_windows;
+    bool is_window = hca_is_mw_work(opcode) && !hca.profile.no_windows;
     return is_send || (type == IBV_QPT_RC && (is_window || opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
                                               opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
                                               opcode == IBV_WR_ATOMIC_FETCH_AND_ADD));
@@ -69,8 +69,8 @@ static void take(hca_qp *qp, const struct ibv_send_wr *wr)
                      .length = (uint32_t)length_of(wr), .count = (uint32_t)wr->num_sge};
     if (qp->base.qp_type == IBV_QPT_UD) {
         wqe->av = ((hca_ah *)wr->wr.ud.ah)->attr;
-        wqe->far_qpn = wr->wr.ud.remote_qpn;
-        wqe->far_qkey = wr->wr.ud.remote_qkey;
+        wqe->remote_qpn = wr->wr.ud.remote_qpn;
+        wqe->remote_qkey = wr->wr.ud.remote_qkey;
     } else if (is_atomic(wr->opcode)) {
         wqe->remote = wr->wr.atomic.remote_addr;
         wqe->compare = wr->wr.atomic.compare_add;
@@ -98,7 +98,7 @@ int hca_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_w
 {
     hca_qp *qp = (hca_qp *)base;
     int rc = 0;
-    hca_take();
+    hca_lock();
     hca.counts[SIMHCA_POSTS]++;
     hca.dull = 0;
     for (; wr && !rc; wr = wr->next) {
@@ -113,8 +113,8 @@ int hca_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_w
     if (qp->attr.qp_state == IBV_QPS_ERR)
         hca_qp_error(qp, -1); /* what is posted now is flushed too */
     else
-        hca_request_kick(qp);
-    hca_give();
+        hca_requester_kick(qp);
+    hca_unlock();
     return rc;
 }
 

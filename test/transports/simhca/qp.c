@@ -11,7 +11,7 @@
 hca_qp *hca_qp_find(hca_device *device, uint32_t qpn)
 {
     uint32_t at = qpn - HCA_QPN_FIRST;
-    return at < device->qp_room ? device->qps[at] : NULL;
+    return at < device->qp_capacity ? device->qps[at] : NULL;
 }
 
 hca_qp *hca_qp_by_id(hca_device *device, uint32_t qpn, uint64_t id)
@@ -25,11 +25,11 @@ static int number_for(hca_device *device, hca_qp *qp)
 {
     if (device->qp_count >= hca_limit(hca.profile.max_qp, 4096))
         return ENOMEM;
-    if (device->qp_count == device->qp_room) {
-        uint32_t room = device->qp_room ? 2 * device->qp_room : 32;
+    if (device->qp_count == device->qp_capacity) {
+        uint32_t room = device->qp_capacity ? 2 * device->qp_capacity : 32;
         device->qps = realloc(device->qps, room * sizeof *device->qps);
-        memset(device->qps + device->qp_room, 0, (room - device->qp_room) * sizeof *device->qps);
-        device->qp_room = room;
+        memset(device->qps + device->qp_capacity, 0, (room - device->qp_capacity) * sizeof *device->qps);
+        device->qp_capacity = room;
     }
     uint32_t at = 0;
     while (device->qps[at])
@@ -88,7 +88,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     int rc = is_refused(context, attr);
     hca_qp *qp = rc ? NULL : calloc(1, sizeof *qp);
     if (qp) {
-        hca_take();
+        hca_lock();
         qp->context = context;
         qp->device = context->device;
         set_up(qp, pd, attr);
@@ -108,7 +108,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
             weft_list_append(&context->qps, &qp->link);
             attr->cap = qp->cap;
         }
-        hca_give();
+        hca_unlock();
     }
     if (!qp)
         errno = rc ? rc : ENOMEM;
@@ -142,14 +142,14 @@ void hca_qp_reset(hca_qp *qp)
         hca_wqe_clear(hca_wqe_at(qp, qp->done));
     qp->sent = qp->freed = qp->done = qp->head;
     qp->deadline = 0;
-    qp->far = NULL;
+    qp->remote = NULL;
     qp->send_posted = qp->timer_runs = qp->is_waiting_rnr = qp->is_mute = qp->ack_mute = false;
     qp->reads_out = qp->retries = 0;
     qp->pending_break = 0;
     drop_queue(&qp->answers);
     drop_queue(&qp->requests);
-    hca_place_free(qp->reading);
-    hca_place_free(qp->writing);
+    hca_visibility_free(qp->reading);
+    hca_visibility_free(qp->writing);
     qp->reading = qp->writing = NULL;
     if (qp->writing_for)
         hca_event_free(qp->writing_for);
@@ -180,13 +180,13 @@ void hca_qp_free(hca_qp *qp)
 
 int ibv_destroy_qp(struct ibv_qp *base)
 {
-    hca_take();
+    hca_lock();
     if (base->handle != base->events_completed)
         hca_misuse("ibv_destroy_qp would block for ever: an event of queue pair %u is not acknowledged", base->qp_num);
-    if (hca_has_windows((hca_qp *)base))
+    if (hca_has_mws((hca_qp *)base))
         hca_misuse("ibv_destroy_qp would hang or leak: a memory window is still bound by queue pair %u", base->qp_num);
     hca_qp_free((hca_qp *)base);
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
@@ -211,11 +211,11 @@ hca_device *hca_device_by(const hca_device *from, const struct ibv_ah_attr *av)
     return NULL;
 }
 
-hca_device *hca_far_device(hca_qp *qp)
+hca_device *hca_remote_device(hca_qp *qp)
 {
-    if (!qp->far)
-        qp->far = hca_device_by(qp->device, &qp->attr.ah_attr);
-    return qp->far;
+    if (!qp->remote)
+        qp->remote = hca_device_by(qp->device, &qp->attr.ah_attr);
+    return qp->remote;
 }
 
 bool hca_reaches(const hca_device *a, const hca_device *b)
@@ -255,7 +255,7 @@ void hca_complete_send(hca_qp *qp, enum ibv_wc_status status)
     hca_cqe cqe = {.wc = {.wr_id = wqe->wr_id, .status = status, .opcode = opcode_of(wqe->opcode), .byte_len = wqe->length,
                           .qp_num = qp->base.qp_num},
                    .qp_id = qp->id, .place = qp->done};
-    bool is_told = !wqe->is_told && (status != IBV_WC_SUCCESS || qp->sig_all || (wqe->flags & IBV_SEND_SIGNALED));
+    bool is_told = !wqe->is_completed_early && (status != IBV_WC_SUCCESS || qp->sig_all || (wqe->flags & IBV_SEND_SIGNALED));
     if (status != IBV_WC_SUCCESS)
         spoil(&cqe.wc);
     hca_wqe_clear(wqe);
@@ -269,9 +269,9 @@ void hca_complete_early(hca_qp *qp, hca_wqe *wqe)
 {
     hca_cqe cqe = {.wc = {.wr_id = wqe->wr_id, .opcode = opcode_of(wqe->opcode), .byte_len = wqe->length, .qp_num = qp->base.qp_num},
                    .qp_id = qp->id, .place = qp->sent};
-    if (wqe->is_told || !hca.profile.early || qp->base.qp_type != IBV_QPT_RC)
+    if (wqe->is_completed_early || !hca.profile.early || qp->base.qp_type != IBV_QPT_RC)
         return;
-    wqe->is_told = true;
+    wqe->is_completed_early = true;
     if (qp->sig_all || (wqe->flags & IBV_SEND_SIGNALED))
         hca_cq_add((hca_cq *)qp->base.send_cq, &cqe, false);
 }
@@ -293,7 +293,7 @@ void hca_qp_error(hca_qp *qp, int event)
         qp->attr.qp_state = qp->base.state = IBV_QPS_ERR;
         qp->deadline = 0;
         if (event >= 0)
-            hca_tell(qp->context, (enum ibv_event_type)event, qp, 0);
+            hca_report_event(qp->context, (enum ibv_event_type)event, qp, 0);
     }
     if (qp->flush_posted)
         return;
@@ -319,10 +319,10 @@ void hca_qp_flush(hca_event *event)
     while (qp->done < qp->head)
         hca_complete_send(qp, IBV_WC_WR_FLUSH_ERR);
     qp->sent = qp->head;
-    while (!qp->base.srq && hca_rq_take(qp->rq, &rwqe))
+    while (!qp->base.srq && hca_rq_dequeue(qp->rq, &rwqe))
         hca_complete_recv(qp, &(struct ibv_wc){.wr_id = rwqe.wr_id, .status = IBV_WC_WR_FLUSH_ERR}, false);
-    if (qp->base.srq && !qp->was_last_told) {
-        qp->was_last_told = true;
-        hca_tell(qp->context, IBV_EVENT_QP_LAST_WQE_REACHED, qp, 0);
+    if (qp->base.srq && !qp->was_last_early) {
+        qp->was_last_early = true;
+        hca_report_event(qp->context, IBV_EVENT_QP_LAST_WQE_REACHED, qp, 0);
     }
 }

@@ -154,7 +154,7 @@ void hca_verbs_fill(hca_context *context)
     ops->post_srq_recv = hca_post_srq_recv;
     ops->post_send = hca_post_send;
     ops->post_recv = hca_post_recv;
-    hca_windows_fill(ops);
+    hca_mw_fill(ops);
 }
 
 /* -- what needs no device -- */

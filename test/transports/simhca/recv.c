@@ -10,7 +10,7 @@
 
 bool hca_rq_open(hca_rq *rq, uint32_t room, uint32_t max_sge)
 {
-    *rq = (hca_rq){.room = room, .max_sge = max_sge};
+    *rq = (hca_rq){.capacity = room, .max_sge = max_sge};
     if (!room)
         return true;
     rq->ring = calloc(room, sizeof *rq->ring);
@@ -32,18 +32,18 @@ void hca_rq_close(hca_rq *rq)
         free(rq->ring[0].sges);
     free(rq->ring);
     rq->ring = NULL;
-    rq->count = rq->room = 0;
+    rq->count = rq->capacity = 0;
 }
 
 int hca_rq_post(hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     for (; wr; wr = wr->next) {
         bool is_wrong = wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge;
-        if (is_wrong || rq->used >= rq->room) {
+        if (is_wrong || rq->used >= rq->capacity) {
             *bad = wr;
             return is_wrong ? EINVAL : ENOMEM;
         }
-        hca_rwqe *rwqe = &rq->ring[(rq->head + rq->count++) % rq->room];
+        hca_rwqe *rwqe = &rq->ring[(rq->head + rq->count++) % rq->capacity];
         rq->used++;
         rwqe->wr_id = wr->wr_id;
         rwqe->count = (uint32_t)wr->num_sge;
@@ -52,12 +52,12 @@ int hca_rq_post(hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
     return 0;
 }
 
-bool hca_rq_take(hca_rq *rq, hca_rwqe *rwqe)
+bool hca_rq_dequeue(hca_rq *rq, hca_rwqe *rwqe)
 {
     if (!rq->count)
         return false;
     *rwqe = rq->ring[rq->head];
-    rq->head = (rq->head + 1) % rq->room;
+    rq->head = (rq->head + 1) % rq->capacity;
     rq->count--;
     return true;
 }
@@ -65,14 +65,14 @@ bool hca_rq_take(hca_rq *rq, hca_rwqe *rwqe)
 int hca_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     hca_qp *qp = (hca_qp *)base;
-    hca_take();
+    hca_lock();
     bool is_wrong = base->srq || qp->attr.qp_state == IBV_QPS_RESET;
     int rc = is_wrong ? EINVAL : hca_rq_post(qp->rq, wr, bad);
     if (is_wrong)
         *bad = wr;
     if (qp->attr.qp_state == IBV_QPS_ERR)
         hca_qp_error(qp, -1); /* what is posted now is flushed too */
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -92,11 +92,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     srq->base.context = pd->context;
     srq->base.pd = pd;
     srq->base.srq_context = attr->srq_context;
-    hca_take();
+    hca_lock();
     ((hca_pd *)pd)->users++;
     context->objects[HCA_SRQ]++;
     weft_list_append(&context->srqs, &srq->link);
-    hca_give();
+    hca_unlock();
     return &srq->base;
 }
 
@@ -115,13 +115,13 @@ void hca_srq_free(hca_srq *srq)
 int ibv_destroy_srq(struct ibv_srq *base)
 {
     hca_srq *srq = (hca_srq *)base;
-    hca_take();
+    hca_lock();
     int rc = srq->users ? EBUSY : 0;
     if (!rc && base->handle != base->events_completed)
         hca_misuse("ibv_destroy_srq would block for ever: an asynchronous event of it is not acknowledged");
     if (!rc)
         hca_srq_free(srq);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
@@ -130,34 +130,34 @@ int ibv_modify_srq(struct ibv_srq *base, struct ibv_srq_attr *attr, int mask)
     hca_srq *srq = (hca_srq *)base;
     if (mask & IBV_SRQ_MAX_WR)
         return EOPNOTSUPP;
-    hca_take();
+    hca_lock();
     if (mask & IBV_SRQ_LIMIT)
         srq->limit = attr->srq_limit;
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
 int ibv_query_srq(struct ibv_srq *base, struct ibv_srq_attr *attr)
 {
     const hca_srq *srq = (const hca_srq *)base;
-    *attr = (struct ibv_srq_attr){.max_wr = srq->rq.room, .max_sge = srq->rq.max_sge, .srq_limit = srq->limit};
+    *attr = (struct ibv_srq_attr){.max_wr = srq->rq.capacity, .max_sge = srq->rq.max_sge, .srq_limit = srq->limit};
     return 0;
 }
 
 int hca_post_srq_recv(struct ibv_srq *base, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
     hca_srq *srq = (hca_srq *)base;
-    hca_take();
+    hca_lock();
     int rc = hca_rq_post(&srq->rq, wr, bad);
-    hca_give();
+    hca_unlock();
     return rc;
 }
 
-void hca_srq_took(hca_qp *qp)
+void hca_srq_on_dequeue(hca_qp *qp)
 {
     hca_srq *srq = (hca_srq *)qp->base.srq;
     if (!srq || !srq->limit || srq->rq.count >= srq->limit)
         return;
     srq->limit = 0; /* told once */
-    hca_tell(hca_context_of(srq->base.context), IBV_EVENT_SRQ_LIMIT_REACHED, srq, 0);
+    hca_report_event(hca_context_of(srq->base.context), IBV_EVENT_SRQ_LIMIT_REACHED, srq, 0);
 }

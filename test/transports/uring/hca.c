@@ -63,7 +63,7 @@ static bool take_orders(uring_iface *iface)
     pthread_mutex_unlock(&iface->lock);
     while ((link = weft_list_take(&orders))) {
         uring_op *op = weft_container(link, uring_op, link);
-        uring_wire_post(op->ep, op);
+        uring_rma_post(op->ep, op);
     }
     return !stops;
 }
@@ -71,36 +71,36 @@ static bool take_orders(uring_iface *iface)
 static void reap(uring_iface *iface)
 {
     struct io_uring_cqe *found[REAP_MAX];
-    unsigned count = io_uring_peek_batch_cqe(&iface->pins.ring, found, REAP_MAX);
+    unsigned count = io_uring_peek_batch_cqe(&iface->bufs.ring, found, REAP_MAX);
     for (unsigned i = 0; i < count; i++) {
         uring_slot *slot = io_uring_cqe_get_data(found[i]);
         int res = found[i]->res;
-        io_uring_cqe_seen(&iface->pins.ring, found[i]);
-        uring_wire_moved(slot, res);
+        io_uring_cqe_seen(&iface->bufs.ring, found[i]);
+        uring_rma_moved(slot, res);
     }
 }
 
 static void meet(uring_iface *iface)
 {
     int fd = uring_socket_accept(iface->hca.listen.fd);
-    uring_wire *wire = fd >= 0 ? calloc(1, sizeof *wire) : NULL;
-    if (!wire) {
+    uring_rma *rma = fd >= 0 ? calloc(1, sizeof *rma) : NULL;
+    if (!rma) {
         if (fd >= 0)
             close(fd);
         return;
     }
-    uring_wire_init(wire, iface, true);
-    wire->source.fd = fd;
-    weft_list_append(&iface->hca.wires, &wire->link);
-    if (uring_watch(iface->hca.epoll, &wire->source, EPOLLIN))
-        uring_wire_close(wire);
+    uring_rma_init(rma, iface, true);
+    rma->source.fd = fd;
+    weft_list_append(&iface->hca.rmas, &rma->link);
+    if (uring_watch(iface->hca.epoll, &rma->source, EPOLLIN))
+        uring_rma_close(rma);
 }
 
 /* What the kernel still moves must end before its pages' registrations and our slots go. */
 static void drain(uring_iface *iface)
 {
     struct io_uring_cqe *next;
-    while (iface->pins.in_kernel && io_uring_wait_cqe(&iface->pins.ring, &next) == 0)
+    while (iface->bufs.in_kernel && io_uring_wait_cqe(&iface->bufs.ring, &next) == 0)
         reap(iface);
 }
 
@@ -124,7 +124,7 @@ static void *run(void *argument)
         else if (source->kind == URING_LISTEN)
             meet(iface);
         else
-            uring_wire_ready((uring_wire *)source);
+            uring_rma_ready((uring_rma *)source);
     }
     drain(iface);
     return NULL;
@@ -145,8 +145,8 @@ static void shut(uring_iface *iface)
 {
     uring_hca *hca = &iface->hca;
     weft_list_link *link;
-    while ((link = weft_list_first(&hca->wires)))
-        uring_wire_close(weft_container(link, uring_wire, link));
+    while ((link = weft_list_first(&hca->rmas)))
+        uring_rma_close(weft_container(link, uring_rma, link));
     uring_unwatch(hca->epoll, &hca->listen);
     uring_unwatch(hca->epoll, &hca->wake);
     if (hca->epoll >= 0)
@@ -157,11 +157,11 @@ int uring_hca_open(uring_iface *iface)
 {
     uring_hca *hca = &iface->hca;
     int rc;
-    weft_list_init(&hca->wires);
+    weft_list_init(&hca->rmas);
     hca->epoll = epoll_create1(EPOLL_CLOEXEC);
     hca->wake = (uring_source){URING_WAKE, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     hca->listen = (uring_source){URING_LISTEN, uring_socket_listen(&iface->addr, 'm')};
-    hca->ring = (uring_source){URING_RING, iface->pins.ring.ring_fd};
+    hca->ring = (uring_source){URING_RING, iface->bufs.ring.ring_fd};
     if (hca->epoll < 0 || hca->wake.fd < 0)
         rc = weft_fail(WEFT_E_SYSTEM, "descriptors for uring's HCA: %s (ulimit -n?)", strerror(errno));
     else
@@ -184,7 +184,7 @@ void uring_hca_close(uring_iface *iface)
     pthread_mutex_unlock(&iface->lock);
     raise_wakeup(&iface->hca.wake);
     pthread_join(iface->hca.thread, NULL);
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) /* those that were lost, or never left */
-        uring_wire_close(&weft_container(link, uring_ep, link)->wire);
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) /* those that were lost, or never left */
+        uring_rma_close(&weft_container(link, uring_ep, link)->rma);
     shut(iface);
 }

@@ -103,11 +103,11 @@ void uring_unwatch(int epoll, uring_source *source)
 
 /* -- life -- */
 
-static const char *uring_unavailable(void) { return uring_pins_absent(); }
+static const char *uring_unavailable(void) { return uring_fixed_bufs_unavailable(); }
 
 static void uring_describe(void (*line)(void *arg, const char *text), void *arg)
 {
-    const char *why = uring_pins_absent();
+    const char *why = uring_fixed_bufs_unavailable();
     char text[320];
     snprintf(text, sizeof text, "a software HCA over io_uring's fixed buffers, for trials: %s", why ? why : "works here");
     line(arg, text);
@@ -195,7 +195,7 @@ static int uring_open(const weft_iface_params *params, weft_iface **out)
     };
     iface->self = params->self;
     iface->listen.fd = iface->wakeup.fd = iface->epoll = -1;
-    weft_list_init(&iface->paths);
+    weft_list_init(&iface->eps);
     weft_list_init(&iface->ins);
     weft_list_init(&iface->posted);
     weft_list_init(&iface->ended);
@@ -204,8 +204,8 @@ static int uring_open(const weft_iface_params *params, weft_iface **out)
     if (rc == 0)
         rc = open_lines(iface);
     memcpy(&salt, iface->addr.id, sizeof salt);
-    if (rc == 0 && (rc = uring_pins_open(&iface->pins, salt)) == 0 && (rc = uring_hca_open(iface)))
-        uring_pins_close(&iface->pins);
+    if (rc == 0 && (rc = uring_fixed_bufs_open(&iface->bufs, salt)) == 0 && (rc = uring_hca_open(iface)))
+        uring_fixed_bufs_close(&iface->bufs);
     if (rc)
         release(iface);
     else
@@ -218,10 +218,10 @@ static void uring_close(weft_iface *base)
     uring_iface *iface = (uring_iface *)base;
     weft_list_link *link;
     uring_hca_close(iface);
-    uring_line_close(iface);
+    uring_frame_sock_close(iface);
     while ((link = weft_list_take(&iface->ended)) || (link = weft_list_take(&iface->posted)))
         free(weft_container(link, uring_op, link));
-    uring_pins_close(&iface->pins);
+    uring_fixed_bufs_close(&iface->bufs);
     release(iface);
 }
 
@@ -264,10 +264,10 @@ static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const
     return 0;
 }
 
-static int begin_rma(weft_iface *base, weft_ep *base_path, const weft_rma *rma, enum uring_op_kind kind)
+static int begin_rma(weft_iface *base, weft_ep *base_ep, const weft_rma *rma, enum uring_op_kind kind)
 {
-    uring_ep *ep = (uring_ep *)base_path;
-    if (ep->is_lost)
+    uring_ep *ep = (uring_ep *)base_ep;
+    if (ep->is_failed)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (rma->notify)
         return weft_fail(WEFT_E_UNSUPPORTED, "uring cannot notify of puts");
@@ -324,7 +324,7 @@ static int take_ended(uring_iface *iface)
     op = weft_container(link, uring_op, link);
     op->ep->ops_open--;
     if (op->rc == WEFT_E_PEER)
-        uring_line_break(iface, op->ep); /* perhaps no frame ever went either way: the HCA alone knows */
+        uring_frame_sock_break(iface, op->ep); /* perhaps no frame ever went either way: the HCA alone knows */
     if (op->done)
         iface->iface.callbacks->done(iface->iface.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
     free(op);
@@ -341,12 +341,12 @@ static int uring_poll(weft_iface *base, int budget)
         int count = epoll_wait(iface->epoll, &event, 1, 0), n = 0;
         uring_source *source = event.data.ptr;
         if (count == 1)
-            n = source->kind == URING_WAKEUP ? take_ended(iface) : uring_line_event(iface, source, event.events);
+            n = source->kind == URING_WAKEUP ? take_ended(iface) : uring_frame_sock_event(iface, source, event.events);
         events += n;
         idle += n == 0 ? count == 1 ? 1 : 2 : 0;
     }
     if (iface->broken && events < budget)
-        events += uring_line_deaths(iface);
+        events += uring_frame_sock_deaths(iface);
     return events;
 }
 

@@ -1,7 +1,8 @@
 # test/transports/uring: a software HCA whose registrations pin pages, for tests; a module built with the check programs, never installed.
 # test/contract links the same sources without the glue.
-uring_sources = test/transports/uring/uring.h test/transports/uring/iface.c test/transports/uring/line.c test/transports/uring/pins.c \
-	test/transports/uring/hca.c test/transports/uring/wire.c
+uring_sources = test/transports/uring/uring.h test/transports/uring/iface.c test/transports/uring/frame_sock.c \
+	test/transports/uring/fixed_bufs.c \
+	test/transports/uring/hca.c test/transports/uring/rma.c
 EXTRA_DIST += $(uring_sources)
 if WITH_URING
 check_LTLIBRARIES += uring.la

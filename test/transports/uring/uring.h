@@ -5,10 +5,10 @@
  * registration after its memory was unmapped gets the old pages, as with hardware. So it shows what a registration cache does
  * wrong, without hardware or emulation, between processes of one machine. Not for production: nothing here is faster than shm.
  *
- *   pins     registrations: a slot of the ring's table each; keys; reading and writing pinned pages           pins.c
+ *   pins     registrations: a slot of the ring's table each; keys; reading and writing pinned pages           fixed_bufs.c
  *   hca      the thread that is the HCA: requests of the owner, of peers, of the kernel                       hca.c
- *   wire     one socket and one staging file between two HCAs: gets and puts chunk by chunk                   wire.c
- *   line     frames: one socket for each direction of a pair; greeting, parting, death                        line.c
+ *   wire     one socket and one staging file between two HCAs: gets and puts chunk by chunk                   rma.c
+ *   line     frames: one socket for each direction of a pair; greeting, parting, death                        frame_sock.c
  *   port     the table; open, close, poll, arm                                                                iface.c
  *
  * Two threads: the owner's worker (line, port) and the HCA (hca, wire). They meet under port->lock only: orders go in by `posted`,
@@ -35,10 +35,10 @@
 
 typedef struct uring_iface uring_iface;
 typedef struct uring_ep uring_ep;
-typedef struct uring_wire uring_wire;
+typedef struct uring_rma uring_rma;
 
 /* What an epoll event is about: always the first member of its owner. */
-enum uring_source_kind { URING_LISTEN, URING_WAKEUP, URING_IN, URING_OUT, URING_WAKE, URING_RING, URING_WIRE };
+enum uring_source_kind { URING_LISTEN, URING_WAKEUP, URING_IN, URING_OUT, URING_WAKE, URING_RING, URING_RMA };
 typedef struct uring_source {
     enum uring_source_kind kind;
     int fd; /* -1: none */
@@ -51,19 +51,19 @@ typedef struct uring_iface_addr {
 } uring_iface_addr;
 _Static_assert(sizeof(uring_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
-/* -- pins.c -- */
-typedef struct uring_pins {
+/* -- fixed_bufs.c -- */
+typedef struct uring_fixed_bufs {
     struct io_uring ring;
     weft_rkey_table keys;                   /* guarded by the port's lock, as is ... */
     uint16_t users[URING_REGIONS];       /* ... this: chunks that the kernel moves from or to a registration */
     pthread_cond_t unused;               /* one of them fell to 0 */
     uint32_t in_kernel;                  /* over all */
-} uring_pins;
+} uring_fixed_bufs;
 
 /* Why this kernel offers no fixed buffers to us, or NULL. Tried once. */
-const char *uring_pins_absent(void);
-int uring_pins_open(uring_pins *pins, uint64_t salt);
-void uring_pins_close(uring_pins *pins);
+const char *uring_fixed_bufs_unavailable(void);
+int uring_fixed_bufs_open(uring_fixed_bufs *bufs, uint64_t salt);
+void uring_fixed_bufs_close(uring_fixed_bufs *bufs);
 int uring_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
 int uring_mr_dereg(weft_iface *iface, weft_mr *mr);
 /* Has the kernel move bytes between registered memory and a file; `tag` comes back with the completion. WEFT_E_KEY with a text.
@@ -77,10 +77,10 @@ typedef struct uring_span {
     uint64_t file_at;
     void *tag;
 } uring_span;
-int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index);
-void uring_pins_moved(uring_iface *iface, uint32_t index);
+int uring_fixed_bufs_copy(uring_iface *iface, const uring_span *span, uint32_t *index);
+void uring_fixed_bufs_copied(uring_iface *iface, uint32_t index);
 
-/* -- wire.c: HCA's thread only -- */
+/* -- rma.c: HCA's thread only -- */
 enum uring_op_kind { URING_GET, URING_PUT, URING_FLUSH, URING_CLOSE };
 typedef struct uring_op {
     weft_list_link link;      /* in posted, then in its wire's ops, then in ended */
@@ -97,7 +97,7 @@ typedef struct uring_op {
 } uring_op;
 
 typedef struct uring_slot {
-    uring_wire *wire;
+    uring_rma *rma;
     uring_op *op;        /* requester's; NULL: free */
     bool is_busy, in_kernel;
     bool writes;         /* remote memory: a put */
@@ -108,7 +108,7 @@ typedef struct uring_slot {
     weft_rkey rkey;
 } uring_slot;
 
-struct uring_wire {
+struct uring_rma {
     uring_source source;
     weft_list_link link;      /* in hca.wires: those that we serve */
     uring_iface *iface;
@@ -120,21 +120,21 @@ struct uring_wire {
     uring_slot slots[URING_SLOTS];
 };
 
-void uring_wire_init(uring_wire *wire, uring_iface *iface, bool serves);
+void uring_rma_init(uring_rma *rma, uring_iface *iface, bool serves);
 /* An order of the owner. */
-void uring_wire_post(uring_ep *ep, uring_op *op);
+void uring_rma_post(uring_ep *ep, uring_op *op);
 /* Something can be read, or the peer hung up. Frees a wire that we served when nothing of it is left. */
-void uring_wire_ready(uring_wire *wire);
+void uring_rma_ready(uring_rma *rma);
 /* The kernel has moved a chunk: `res` as io_uring tells it. */
-void uring_wire_moved(uring_slot *slot, int res);
-void uring_wire_close(uring_wire *wire);
+void uring_rma_moved(uring_slot *slot, int res);
+void uring_rma_close(uring_rma *rma);
 
 /* -- hca.c -- */
 typedef struct uring_hca {
     pthread_t thread;
     int epoll;
     uring_source listen, wake, ring;
-    weft_list_link wires;     /* that we serve */
+    weft_list_link rmas;     /* that we serve */
     bool stops;          /* guarded by the port's lock */
 } uring_hca;
 
@@ -143,7 +143,7 @@ void uring_hca_close(uring_iface *iface);
 void uring_hca_post(uring_iface *iface, uring_op *op);
 void uring_hca_end(uring_iface *iface, uring_op *op); /* HCA's thread: over, tell the owner */
 
-/* -- line.c: the owner's worker only -- */
+/* -- frame_sock.c: the owner's worker only -- */
 typedef struct uring_in {  /* a socket that brings frames */
     uring_source source;
     weft_list_link link;        /* in port->ins */
@@ -155,26 +155,26 @@ struct uring_ep {
     weft_ep ep;
     weft_list_link link;        /* in port->paths */
     weft_proc_id proc_id;
-    uring_iface_addr far;
+    uring_iface_addr remote;
     uring_source out;      /* our frames leave here; connected at the first */
-    bool wants_room;       /* a send was refused: the wakeup is raised when there is room */
+    bool wants_writable;       /* a send was refused: the wakeup is raised when there is room */
     bool has_left;         /* the peer parted in peace */
-    bool is_broken, is_lost;
+    bool is_broken, is_failed;
     uint32_t ops_open;     /* orders that have not come back */
     bool is_closing;       /* the wire was ordered to close, or is closed: then nothing is open */
-    uring_wire wire;       /* HCA's */
+    uring_rma rma;       /* HCA's */
 };
 
 int uring_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int uring_ep_close(weft_iface *iface, weft_ep *ep);
 int uring_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* One event of a socket: how many things were told or done. */
-int uring_line_event(uring_iface *iface, uring_source *source, uint32_t events);
+int uring_frame_sock_event(uring_iface *iface, uring_source *source, uint32_t events);
 /* The peer is known to be dead. */
-void uring_line_break(uring_iface *iface, uring_ep *ep);
+void uring_frame_sock_break(uring_iface *iface, uring_ep *ep);
 /* Tells of deaths whose last frames have arrived. How many. */
-int uring_line_deaths(uring_iface *iface);
-void uring_line_close(uring_iface *iface);
+int uring_frame_sock_deaths(uring_iface *iface);
+void uring_frame_sock_close(uring_iface *iface);
 
 /* -- iface.c -- */
 struct uring_iface {
@@ -183,13 +183,13 @@ struct uring_iface {
     uring_iface_addr addr;
     int epoll;
     uring_source listen, wakeup;
-    weft_list_link paths, ins;
+    weft_list_link eps, ins;
     uint32_t broken;       /* paths whose death is not told yet */
     bool tries_again;      /* a connection could not be queued: look again soon */
     void *frame_out, *frame_in; /* bounce memory, one frame each */
     pthread_mutex_t lock;  /* guards the rest, and pins.keys, pins.users */
     weft_list_link posted, ended;
-    uring_pins pins;
+    uring_fixed_bufs bufs;
     uring_hca hca;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pins: registrations as slots of an io_uring's table of fixed buffers: long-term pins, held by the kernel until the slot is
+ * fixed_bufs: registrations as slots of an io_uring's table of fixed buffers: long-term pins, held by the kernel until the slot is
  * emptied.
  * map and unmap come from any thread; moves from the HCA's. A chunk is looked up and handed to the kernel under one lock, and
  * unmap waits for chunks under way: after it nothing of ours touches the pages, which is what hardware promises too.
@@ -17,11 +17,11 @@
 #define DYING 0x8000u    /* in users: being unmapped */
 #define RING_ENTRIES 32   /* few: a chunk leaves the queue as soon as it enters, and some kernels count the ring as locked */
 
-static int update(uring_pins *pins, uint32_t index, void *addr, uint64_t bytes)
+static int update(uring_fixed_bufs *bufs, uint32_t index, void *addr, uint64_t bytes)
 {
     struct iovec memory = {addr, bytes};
     __u64 tag = 0;
-    int rc = io_uring_register_buffers_update_tag(&pins->ring, index, &memory, &tag, 1);
+    int rc = io_uring_register_buffers_update_tag(&bufs->ring, index, &memory, &tag, 1);
     return rc < 0 ? rc : 0;
 }
 
@@ -32,7 +32,7 @@ static void try_once(void)
     /* a mapping of its own: older kernels refuse .bss, which may be part of a file's */
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct io_uring ring;
-    uring_pins pins;
+    uring_fixed_bufs bufs;
     int rc = io_uring_queue_init(4, &ring, 0);
     if (rc) {
         snprintf(reason, sizeof reason, "io_uring_setup failed: %s (%s)", strerror(-rc),
@@ -44,8 +44,8 @@ static void try_once(void)
     }
     rc = io_uring_register_buffers_sparse(&ring, 4);
     if (rc == 0) {
-        pins.ring = ring;
-        rc = update(&pins, 1, page, 4096);
+        bufs.ring = ring;
+        rc = update(&bufs, 1, page, 4096);
     }
     if (rc)
         snprintf(reason, sizeof reason, "io_uring's fixed buffers cannot be registered one by one: %s (%s)", strerror(-rc),
@@ -54,34 +54,34 @@ static void try_once(void)
     munmap(page, 4096);
 }
 
-const char *uring_pins_absent(void)
+const char *uring_fixed_bufs_unavailable(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, try_once);
     return *reason ? reason : NULL;
 }
 
-int uring_pins_open(uring_pins *pins, uint64_t salt)
+int uring_fixed_bufs_open(uring_fixed_bufs *bufs, uint64_t salt)
 {
-    int rc = io_uring_queue_init(RING_ENTRIES, &pins->ring, 0);
+    int rc = io_uring_queue_init(RING_ENTRIES, &bufs->ring, 0);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "io_uring_setup for %d entries failed: %s", RING_ENTRIES, strerror(-rc));
-    io_uring_ring_dontfork(&pins->ring);
-    rc = io_uring_register_buffers_sparse(&pins->ring, URING_REGIONS);
+    io_uring_ring_dontfork(&bufs->ring);
+    rc = io_uring_register_buffers_sparse(&bufs->ring, URING_REGIONS);
     if (rc) {
-        io_uring_queue_exit(&pins->ring);
+        io_uring_queue_exit(&bufs->ring);
         return weft_fail(WEFT_E_SYSTEM, "a table of %u fixed buffers was refused by io_uring: %s", URING_REGIONS, strerror(-rc));
     }
-    weft_rkey_table_open(&pins->keys, salt);
-    pthread_cond_init(&pins->unused, NULL);
+    weft_rkey_table_open(&bufs->keys, salt);
+    pthread_cond_init(&bufs->unused, NULL);
     return 0;
 }
 
-void uring_pins_close(uring_pins *pins)
+void uring_fixed_bufs_close(uring_fixed_bufs *bufs)
 {
-    io_uring_queue_exit(&pins->ring);
-    weft_rkey_table_close(&pins->keys);
-    pthread_cond_destroy(&pins->unused);
+    io_uring_queue_exit(&bufs->ring);
+    weft_rkey_table_close(&bufs->keys);
+    pthread_cond_destroy(&bufs->unused);
 }
 
 static int explain(int rc, const void *addr, uint64_t bytes)
@@ -107,19 +107,19 @@ int uring_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, 
         return weft_fail(WEFT_E_UNSUPPORTED, "%" PRIu64 " bytes are more than the %llu that io_uring registers in one piece",
                          bytes, URING_REGION_MAX);
     pthread_mutex_lock(&iface->lock);
-    rc = iface->pins.keys.live < URING_REGIONS
-             ? weft_rkey_table_add(&iface->pins.keys, addr, bytes, rights, mr)
+    rc = iface->bufs.keys.live < URING_REGIONS
+             ? weft_rkey_table_add(&iface->bufs.keys, addr, bytes, rights, mr)
              : weft_fail(WEFT_E_NOSPACE, "all %u registrations are in use", URING_REGIONS);
     pthread_mutex_unlock(&iface->lock);
     if (rc)
         return rc;
     /* Nobody knows the key yet: the pinning itself, which may take long, needs no lock. */
     index = weft_rkey_table_index(&mr->rkey);
-    rc = bytes ? update(&iface->pins, index, addr, bytes) : 0;
+    rc = bytes ? update(&iface->bufs, index, addr, bytes) : 0;
     if (rc == 0)
         return 0;
     pthread_mutex_lock(&iface->lock);
-    weft_rkey_table_remove(&iface->pins.keys, mr);
+    weft_rkey_table_remove(&iface->bufs.keys, mr);
     pthread_mutex_unlock(&iface->lock);
     return explain(rc, addr, bytes);
 }
@@ -131,35 +131,35 @@ int uring_mr_dereg(weft_iface *base, weft_mr *mr)
     uint32_t index;
     int rc;
     pthread_mutex_lock(&iface->lock);
-    rc = weft_rkey_table_check(&iface->pins.keys, &rkey, (uintptr_t)mr->addr, 0, 0);
+    rc = weft_rkey_table_check(&iface->bufs.keys, &rkey, (uintptr_t)mr->addr, 0, 0);
     if (rc == 0) {
         index = weft_rkey_table_index(&rkey);
-        iface->pins.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
-        while (iface->pins.users[index] != DYING)
-            pthread_cond_wait(&iface->pins.unused, &iface->lock);
-        iface->pins.users[index] = 0;
-        if (mr->bytes && update(&iface->pins, index, NULL, 0))
+        iface->bufs.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
+        while (iface->bufs.users[index] != DYING)
+            pthread_cond_wait(&iface->bufs.unused, &iface->lock);
+        iface->bufs.users[index] = 0;
+        if (mr->bytes && update(&iface->bufs, index, NULL, 0))
             rc = weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended", mr->addr);
-        weft_rkey_table_remove(&iface->pins.keys, mr);
+        weft_rkey_table_remove(&iface->bufs.keys, mr);
     }
     pthread_mutex_unlock(&iface->lock);
     return rc;
 }
 
-int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index)
+int uring_fixed_bufs_copy(uring_iface *iface, const uring_span *span, uint32_t *index)
 {
-    uring_pins *pins = &iface->pins;
+    uring_fixed_bufs *bufs = &iface->bufs;
     struct io_uring_sqe *order;
     int rc;
     pthread_mutex_lock(&iface->lock);
-    rc = weft_rkey_table_check(&pins->keys, span->rkey, span->whole, span->whole_bytes, span->rights);
-    if (rc == 0 && pins->users[weft_rkey_table_index(span->rkey)] & DYING)
+    rc = weft_rkey_table_check(&bufs->keys, span->rkey, span->whole, span->whole_bytes, span->rights);
+    if (rc == 0 && bufs->users[weft_rkey_table_index(span->rkey)] & DYING)
         rc = weft_fail(WEFT_E_KEY, "a remote key's memory is being unmapped by its owner");
     if (rc == 0 && span->bytes) {
         *index = weft_rkey_table_index(span->rkey);
-        order = io_uring_get_sqe(&pins->ring);
+        order = io_uring_get_sqe(&bufs->ring);
         if (!order)
-            rc = weft_fail(WEFT_E_INTERN, "io_uring's queue is full with %u chunks under way", pins->in_kernel);
+            rc = weft_fail(WEFT_E_INTERN, "io_uring's queue is full with %u chunks under way", bufs->in_kernel);
     }
     if (rc == 0 && span->bytes) {
         if (span->into_file)
@@ -167,14 +167,14 @@ int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index)
         else
             io_uring_prep_read_fixed(order, span->file, (void *)(uintptr_t)span->at, span->bytes, span->file_at, (int)*index);
         io_uring_sqe_set_data(order, span->tag);
-        pins->users[*index]++;
-        pins->in_kernel++;
+        bufs->users[*index]++;
+        bufs->in_kernel++;
         do
-            rc = io_uring_submit(&pins->ring); /* the kernel holds the registration from here on */
+            rc = io_uring_submit(&bufs->ring); /* the kernel holds the registration from here on */
         while (rc == -EINTR || rc == -EAGAIN || rc == -EBUSY);
         if (rc < 0) {
-            pins->users[*index]--;
-            pins->in_kernel--;
+            bufs->users[*index]--;
+            bufs->in_kernel--;
         }
         rc = rc >= 0 ? 0 : weft_fail(WEFT_E_SYSTEM, "io_uring_enter failed: %s", strerror(-rc));
     }
@@ -182,11 +182,11 @@ int uring_pins_move(uring_iface *iface, const uring_span *span, uint32_t *index)
     return rc;
 }
 
-void uring_pins_moved(uring_iface *iface, uint32_t index)
+void uring_fixed_bufs_copied(uring_iface *iface, uint32_t index)
 {
     pthread_mutex_lock(&iface->lock);
-    iface->pins.in_kernel--;
-    if ((--iface->pins.users[index] & ~DYING) == 0)
-        pthread_cond_broadcast(&iface->pins.unused);
+    iface->bufs.in_kernel--;
+    if ((--iface->bufs.users[index] & ~DYING) == 0)
+        pthread_cond_broadcast(&iface->bufs.unused);
     pthread_mutex_unlock(&iface->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * respond: the receiving side of a connected queue pair: one message at a time, in order; what comes twice is answered again and
+ * responder: the receiving side of a connected queue pair: one message at a time, in order; what comes twice is answered again and
  * not done again. A refusal ends both sides' connection, as the specification has it.
  */
 #include <stdlib.h>
@@ -67,11 +67,11 @@ static bool take_recv(hca_qp *qp, const hca_event *request, hca_rwqe *rwqe)
     bool has_imm = request->opcode == IBV_WR_SEND_WITH_IMM || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     bool is_write = request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     uint64_t room = 0;
-    if (!hca_rq_take(qp->rq, rwqe)) {
+    if (!hca_rq_dequeue(qp->rq, rwqe)) {
         not_ready(qp, request);
         return false;
     }
-    hca_srq_took(qp);
+    hca_srq_on_dequeue(qp);
     qp->writing_wc = (struct ibv_wc){.wr_id = rwqe->wr_id, .status = IBV_WC_SUCCESS, .byte_len = request->length,
                                      .opcode = is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
                                      .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0, .imm_data = request->imm};
@@ -92,7 +92,7 @@ static bool may(hca_qp *qp, const hca_event *request, uint64_t bytes, unsigned a
         return true;
     return (qp->attr.qp_access_flags & access) &&
            (hca_mr_of(qp->device, qp->base.pd, request->rkey, true, request->remote, bytes, access) ||
-            hca_window_grants(qp, request->rkey, request->remote, bytes, access));
+            hca_mw_allows(qp, request->rkey, request->remote, bytes, access));
 }
 
 /* Places a send's or a write's bytes. True when that is over. */
@@ -109,8 +109,8 @@ static bool write_memory(hca_qp *qp, hca_event *request)
     if (takes_recv && !take_recv(qp, request, &rwqe))
         return true;
     qp->takes_recv = takes_recv;
-    qp->writing = is_write ? hca_place_begin(request->body, request->length, &there, 1, qp, false)
-                           : hca_place_begin(request->body, request->length, rwqe.sges, rwqe.count, qp, false);
+    qp->writing = is_write ? hca_visibility_begin(request->body, request->length, &there, 1, qp, false)
+                           : hca_visibility_begin(request->body, request->length, rwqe.sges, rwqe.count, qp, false);
     if (qp->writing) {
         qp->writing_for = request;
         return false;
@@ -206,11 +206,11 @@ static bool listens(hca_qp *qp)
     return qp->attr.qp_state == IBV_QPS_RTR || qp->attr.qp_state == IBV_QPS_RTS || qp->attr.qp_state == IBV_QPS_SQD;
 }
 
-void hca_respond(hca_event *event)
+void hca_responder_request(hca_event *event)
 {
     hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
     bool is_ours = qp && qp->base.qp_type == IBV_QPT_RC && listens(qp) && event->from.qpn == qp->attr.dest_qp_num &&
-                   event->from.device == hca_far_device(qp) && event->from.psn == qp->attr.rq_psn &&
+                   event->from.device == hca_remote_device(qp) && event->from.psn == qp->attr.rq_psn &&
                    hca_reaches(event->from.device, event->to.device);
     if (!is_ours) {
         hca.counts[SIMHCA_DROPPED]++;
@@ -218,7 +218,7 @@ void hca_respond(hca_event *event)
         return;
     }
     if (!qp->was_established && qp->attr.qp_state == IBV_QPS_RTR)
-        hca_tell(qp->context, IBV_EVENT_COMM_EST, qp, 0);
+        hca_report_event(qp->context, IBV_EVENT_COMM_EST, qp, 0);
     qp->was_established = true;
     if (qp->writing)
         weft_list_append(&qp->requests, &event->link);
@@ -226,11 +226,11 @@ void hca_respond(hca_event *event)
         hca_event_free(event);
 }
 
-void hca_respond_placed(hca_qp *qp)
+void hca_responder_placed(hca_qp *qp)
 {
     weft_list_link *link;
     hca_event *request = qp->writing_for;
-    hca_place_free(qp->writing);
+    hca_visibility_free(qp->writing);
     qp->writing = NULL;
     qp->writing_for = NULL;
     finish(qp, request);

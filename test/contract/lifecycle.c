@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * life: the contract's first part: open, address, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
+ * lifecycle: the contract's first part: open, address, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lend: the contract's loans: a key to these bytes, with this right, for this peer, until it is taken back or the connection breaks.
+ * mw: the contract's loans: a key to these bytes, with this right, for this peer, until it is taken back or the connection breaks.
  * On ports that do not lend there is nothing to see.
  */
 #include <stdlib.h>

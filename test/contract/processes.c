@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * far: the contract between two processes on one segment: echo with real sleeping, copies by the kernel, and death by SIGKILL.
+ * processes: the contract between two processes on one segment: echo with real sleeping, copies by the kernel, and death by SIGKILL.
  * The suite in contract.c shows each sentence in one process; this shows what needs two. An alarm ends a process that hangs.
  */
 #include <CUnit/Basic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * harm: what goes wrong with queue pairs, links, devices and processes, by chance or on command.
+ * faults: what goes wrong with queue pairs, links, devices and processes, by chance or on command.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 static hca_qp *far_of(hca_qp *qp)
 {
-    hca_device *device = hca_far_device(qp);
+    hca_device *device = hca_remote_device(qp);
     hca_qp *far = device ? hca_qp_find(device, qp->attr.dest_qp_num) : NULL;
     return far && far->base.qp_type == IBV_QPT_RC && far->attr.dest_qp_num == qp->base.qp_num ? far : NULL;
 }
@@ -29,7 +29,7 @@ static bool break_now(hca_qp *qp, enum simhca_break_kind kind)
         qp->ack_mute = true;
         return true;
     case SIMHCA_BREAK_LOCAL:
-        hca_request_fail(qp, IBV_WC_LOC_QP_OP_ERR);
+        hca_requester_fail(qp, IBV_WC_LOC_QP_OP_ERR);
         return false;
     case SIMHCA_BREAK_REMOTE:
         if (far)
@@ -38,7 +38,7 @@ static bool break_now(hca_qp *qp, enum simhca_break_kind kind)
     case SIMHCA_BREAK_BOTH:
         if (far)
             hca_qp_error(far, IBV_EVENT_QP_FATAL);
-        hca_request_fail(qp, IBV_WC_FATAL_ERR);
+        hca_requester_fail(qp, IBV_WC_FATAL_ERR);
         return false;
     default:
         hca_qp_error(qp, IBV_EVENT_QP_FATAL);
@@ -46,9 +46,9 @@ static bool break_now(hca_qp *qp, enum simhca_break_kind kind)
     }
 }
 
-bool hca_harm_at(hca_qp *qp)
+bool hca_faults_at(hca_qp *qp)
 {
-    hca_harm_watch(qp->device);
+    hca_faults_watch(qp->device);
     if (qp->is_mute || qp->ack_mute)
         return true;
     if (qp->pending_break) {
@@ -64,26 +64,26 @@ bool hca_harm_at(hca_qp *qp)
 void simhca_break(struct ibv_qp *base, enum simhca_break_kind kind)
 {
     hca_qp *qp = (hca_qp *)base;
-    hca_take();
+    hca_lock();
     if (kind == SIMHCA_BREAK_LOST || kind == SIMHCA_BREAK_ACK)
         qp->pending_break = kind + 1;
     else if (qp->attr.qp_state != IBV_QPS_RESET)
         break_now(qp, kind);
-    hca_give();
+    hca_unlock();
 }
 
 struct ibv_qp *simhca_any_qp(void)
 {
     hca_qp *chosen = NULL;
     uint32_t count = 0;
-    hca_take();
+    hca_lock();
     for (uint32_t i = 0; i < hca.device_count; i++)
-        for (uint32_t q = 0; hca.devices[i] && q < hca.devices[i]->qp_room; q++) {
+        for (uint32_t q = 0; hca.devices[i] && q < hca.devices[i]->qp_capacity; q++) {
             hca_qp *qp = hca.devices[i]->qps[q];
             if (qp && qp->base.qp_type == IBV_QPT_RC && qp->attr.qp_state == IBV_QPS_RTS && hca_random() % ++count == 0)
                 chosen = qp;
         }
-    hca_give();
+    hca_unlock();
     return chosen ? &chosen->base : NULL;
 }
 
@@ -96,7 +96,7 @@ static void set_link(hca_device *device, bool is_up)
     device->port.is_up = is_up;
     hca.counts[SIMHCA_FLAPS] += !is_up;
     for (weft_list_link *link = device->contexts.next; link != &device->contexts; link = link->next)
-        hca_tell(weft_container(link, hca_context, link), is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL, 1);
+        hca_report_event(weft_container(link, hca_context, link), is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL, 1);
 }
 
 static void post_flap(hca_device *device, uint64_t after)
@@ -107,14 +107,14 @@ static void post_flap(hca_device *device, uint64_t after)
     hca_event_post(event, hca.now + after);
 }
 
-void hca_harm_watch(hca_device *device)
+void hca_faults_watch(hca_device *device)
 {
     if (!device->port.flap_posted && hca_chance(hca.profile.flap_per_100k, 100000))
         post_flap(device, 1 + hca_random() % hca.profile.delay_ns);
 }
 
 /* Some last so long that connections break over it. */
-void hca_harm_flap(hca_event *event)
+void hca_faults_flap(hca_event *event)
 {
     hca_device *device = event->to.device;
     uint64_t max = hca.profile.flap_ns * (hca_chance(1, 8) ? 100 : 1);
@@ -127,29 +127,29 @@ void hca_harm_flap(hca_event *event)
 void simhca_link(uint32_t host, uint32_t device, uint8_t port, bool is_up)
 {
     (void)port;
-    hca_take();
+    hca_lock();
     set_link(hca_device_at(host, device), is_up);
-    hca_give();
+    hca_unlock();
 }
 
 /* -- devices and processes -- */
 
 void simhca_device_fatal(uint32_t host, uint32_t index)
 {
-    hca_take();
+    hca_lock();
     hca_device *device = hca_device_at(host, index);
-    for (uint32_t i = 0; i < device->qp_room; i++)
+    for (uint32_t i = 0; i < device->qp_capacity; i++)
         if (device->qps[i])
             hca_qp_error(device->qps[i], -1);
     device->is_dead = true;
     for (weft_list_link *link = device->contexts.next; link != &device->contexts; link = link->next)
-        hca_tell(weft_container(link, hca_context, link), IBV_EVENT_DEVICE_FATAL, NULL, 1);
-    hca_give();
+        hca_report_event(weft_container(link, hca_context, link), IBV_EVENT_DEVICE_FATAL, NULL, 1);
+    hca_unlock();
 }
 
 void simhca_kill(uint32_t process)
 {
-    hca_take();
+    hca_lock();
     for (uint32_t i = 0; i < hca.device_count; i++) {
         hca_device *device = hca.devices[i];
         for (weft_list_link *link = device ? device->contexts.next : NULL, *next; device && link != &device->contexts; link = next) {
@@ -160,5 +160,5 @@ void simhca_kill(uint32_t process)
         }
     }
     hca.counts[SIMHCA_KILLED]++;
-    hca_give();
+    hca_unlock();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * window: memory windows of type 2B. A window is bound to a part of a region by a request of a queue pair's, opens that part to
+ * mw: memory windows of type 2B. A window is bound to a part of a region by a request of a queue pair's, opens that part to
  * whoever comes by that queue pair, and is free again when a request there takes it back. Its key is place << 8 | tag; the user
  * chooses the tag with each bind. Bind and invalidation are done when they leave the send queue; what follows finds them done.
  */
@@ -16,7 +16,7 @@
 static hca_mw *find(const hca_device *device, uint32_t key)
 {
     uint32_t place = (key & ~WINDOW_BITS) >> 8;
-    if ((key & WINDOW_BITS) != WINDOW_BITS || !place || place > device->mw_room)
+    if ((key & WINDOW_BITS) != WINDOW_BITS || !place || place > device->mw_capacity)
         return NULL;
     return device->mws[place - 1];
 }
@@ -27,17 +27,17 @@ static struct ibv_mw *alloc(struct ibv_pd *pd, enum ibv_mw_type type)
     hca_device *device = context->device;
     uint32_t at = 0;
     hca_mw *mw = type == IBV_MW_TYPE_2 && !hca.profile.no_windows && !device->is_dead ? calloc(1, sizeof *mw) : NULL;
-    hca_take();
-    while (mw && at < device->mw_room && device->mws[at])
+    hca_lock();
+    while (mw && at < device->mw_capacity && device->mws[at])
         at++;
-    if (mw && at == device->mw_room && at < hca_limit(hca.profile.max_mw, PLACES)) {
+    if (mw && at == device->mw_capacity && at < hca_limit(hca.profile.max_mw, PLACES)) {
         device->mws = realloc(device->mws, (at + 1) * sizeof(hca_mw *));
         device->mws[at] = NULL;
-        device->mw_room++;
+        device->mw_capacity++;
     }
-    if (!mw || at == device->mw_room) {
+    if (!mw || at == device->mw_capacity) {
         free(mw);
-        hca_give();
+        hca_unlock();
         errno = device->is_dead ? EIO : mw ? ENOMEM : EOPNOTSUPP;
         return NULL;
     }
@@ -48,14 +48,14 @@ static struct ibv_mw *alloc(struct ibv_pd *pd, enum ibv_mw_type type)
     ((hca_pd *)pd)->users++;
     context->objects[HCA_MW]++;
     weft_list_append(&context->mws, &mw->link);
-    hca_give();
+    hca_unlock();
     return &mw->base;
 }
 
 static void unbind(hca_mw *mw)
 {
     if (mw->mr)
-        mw->mr->windows--;
+        mw->mr->mws--;
     mw->mr = NULL;
 }
 
@@ -72,13 +72,13 @@ void hca_mw_free(hca_mw *mw)
 
 static int dealloc(struct ibv_mw *base)
 {
-    hca_take();
+    hca_lock();
     hca_mw_free((hca_mw *)base);
-    hca_give();
+    hca_unlock();
     return 0;
 }
 
-void hca_windows_fill(struct ibv_context_ops *ops)
+void hca_mw_fill(struct ibv_context_ops *ops)
 {
     ops->alloc_mw = alloc;
     ops->dealloc_mw = dealloc;
@@ -97,7 +97,7 @@ static bool bind(hca_qp *qp, const hca_wqe *wqe)
     if ((what->new_key ^ what->old_key) & ~0xffu || (writes && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
         return false;
     mw->mr = mr;
-    mr->windows++;
+    mr->mws++;
     mw->rkey = what->new_key;
     mw->qp_id = qp->id;
     mw->addr = what->addr;
@@ -116,12 +116,12 @@ static bool take_back(hca_qp *qp, uint32_t key)
     return true;
 }
 
-bool hca_window_do(hca_qp *qp, const hca_wqe *wqe)
+bool hca_mw_execute(hca_qp *qp, const hca_wqe *wqe)
 {
     return wqe->opcode == IBV_WR_BIND_MW ? bind(qp, wqe) : take_back(qp, wqe->imm);
 }
 
-bool hca_window_grants(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access)
+bool hca_mw_allows(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access)
 {
     const hca_mw *mw = find(qp->device, key);
     if (!mw || !mw->mr || mw->rkey != key || mw->qp_id != qp->id || (mw->access & access) != access)
@@ -129,9 +129,9 @@ bool hca_window_grants(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t b
     return addr >= mw->addr && bytes <= mw->bytes && addr - mw->addr <= mw->bytes - bytes;
 }
 
-bool hca_has_windows(const hca_qp *qp)
+bool hca_has_mws(const hca_qp *qp)
 {
-    for (uint32_t i = 0; i < qp->device->mw_room; i++)
+    for (uint32_t i = 0; i < qp->device->mw_capacity; i++)
         if (qp->device->mws[i] && qp->device->mws[i]->mr && qp->device->mws[i]->qp_id == qp->id)
             return true;
     return false;

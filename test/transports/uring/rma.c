@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wire: gets and puts between two HCAs, a chunk at a time. The requester owns the wire: its socket and a staging file of a few
+ * rma: gets and puts between two HCAs, a chunk at a time. The requester owns the wire: its socket and a staging file of a few
  * chunks.
  *     put   requester: pinned pages -> staging; ASK; owner: staging -> pinned pages; ANSWER
  *     get   ASK; owner: pinned pages -> staging; ANSWER; requester: staging -> pinned pages
@@ -31,21 +31,21 @@ typedef struct word {
     char text[160];
 } word;
 
-void uring_wire_init(uring_wire *wire, uring_iface *iface, bool serves)
+void uring_rma_init(uring_rma *rma, uring_iface *iface, bool serves)
 {
-    wire->source = (uring_source){URING_WIRE, -1};
-    wire->iface = iface;
-    wire->file = -1;
-    wire->serves = serves;
-    weft_list_init(&wire->link);
-    weft_list_init(&wire->ops);
+    rma->source = (uring_source){URING_RMA, -1};
+    rma->iface = iface;
+    rma->file = -1;
+    rma->serves = serves;
+    weft_list_init(&rma->link);
+    weft_list_init(&rma->ops);
     for (uint32_t i = 0; i < URING_SLOTS; i++)
-        wire->slots[i].wire = wire;
+        rma->slots[i].rma = rma;
 }
 
-static uint32_t number_of(const uring_slot *slot) { return (uint32_t)(slot - slot->wire->slots); }
+static uint32_t number_of(const uring_slot *slot) { return (uint32_t)(slot - slot->rma->slots); }
 
-static bool say(uring_wire *wire, const word *what, int file)
+static bool say(uring_rma *rma, const word *what, int file)
 {
     struct iovec part = {(void *)what, sizeof *what};
     _Alignas(struct cmsghdr) char extra[CMSG_SPACE(sizeof file)] = {0};
@@ -57,7 +57,7 @@ static bool say(uring_wire *wire, const word *what, int file)
         *head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(head), &file, sizeof file);
     }
-    return sendmsg(wire->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *what;
+    return sendmsg(rma->source.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof *what;
 }
 
 /* -- requester -- */
@@ -70,23 +70,23 @@ static void fail_op(uring_op *op, int rc)
     snprintf(op->text, sizeof op->text, "%s", weft_fail_text(rc));
 }
 
-static int lost(const uring_wire *wire)
+static int lost(const uring_rma *rma)
 {
-    (void)wire;
+    (void)rma;
     return weft_fail(WEFT_E_PEER, "the peer's software HCA hung up: its process ended");
 }
 
 /* Ends what is over, and flushes that nothing precedes. */
-static void settle(uring_wire *wire)
+static void settle(uring_rma *rma)
 {
-    weft_list_link *link = wire->ops.next;
-    while (link != &wire->ops) {
+    weft_list_link *link = rma->ops.next;
+    while (link != &rma->ops) {
         uring_op *op = weft_container(link, uring_op, link);
-        bool is_over = op->kind == URING_FLUSH ? link == wire->ops.next : !op->in_slots && (op->is_issued || op->rc);
+        bool is_over = op->kind == URING_FLUSH ? link == rma->ops.next : !op->in_slots && (op->is_issued || op->rc);
         link = link->next;
         if (is_over) {
             weft_list_remove(&op->link);
-            uring_hca_end(wire->iface, op);
+            uring_hca_end(rma->iface, op);
         }
     }
 }
@@ -101,14 +101,14 @@ static void free_slot(uring_slot *slot)
 /* Has the kernel move what is left of the slot's chunk. */
 static int move(uring_slot *slot, const weft_rkey *rkey, uint32_t rights)
 {
-    uring_wire *wire = slot->wire;
+    uring_rma *rma = slot->rma;
     uring_span span = {.rkey = rkey, .whole = slot->whole, .whole_bytes = slot->whole_bytes, .at = slot->at + slot->moved,
-                       .bytes = slot->bytes - slot->moved, .rights = rights, .into_file = slot->into_file, .file = wire->file,
+                       .bytes = slot->bytes - slot->moved, .rights = rights, .into_file = slot->into_file, .file = rma->file,
                        .file_at = (uint64_t)number_of(slot) * URING_CHUNK + slot->moved, .tag = slot};
-    int rc = uring_pins_move(wire->iface, &span, &slot->index);
+    int rc = uring_fixed_bufs_copy(rma->iface, &span, &slot->index);
     if (rc == 0 && span.bytes) {
         slot->in_kernel = true;
-        wire->in_kernel++;
+        rma->in_kernel++;
     }
     return rc;
 }
@@ -118,7 +118,7 @@ static int ask(uring_slot *slot)
     const uring_op *op = slot->op;
     word what = {.kind = WORD_ASK, .slot = number_of(slot), .writes = slot->writes, .bytes = slot->bytes,
                  .at = op->remote + (slot->at - op->local), .whole = op->remote, .whole_bytes = op->bytes, .rkey = op->key};
-    return say(slot->wire, &what, -1) ? 0 : lost(slot->wire);
+    return say(slot->rma, &what, -1) ? 0 : lost(slot->rma);
 }
 
 /* Gives an operation's next chunk to a free slot. */
@@ -144,43 +144,43 @@ static void issue_chunk(uring_slot *slot, uring_op *op)
     }
 }
 
-static void issue(uring_wire *wire)
+static void issue(uring_rma *rma)
 {
-    weft_list_link *link = wire->ops.next;
-    for (uint32_t i = 0; i < URING_SLOTS && link != &wire->ops && !wire->is_dead; i++) {
-        if (wire->slots[i].is_busy)
+    weft_list_link *link = rma->ops.next;
+    for (uint32_t i = 0; i < URING_SLOTS && link != &rma->ops && !rma->is_dead; i++) {
+        if (rma->slots[i].is_busy)
             continue;
-        while (link != &wire->ops) {
+        while (link != &rma->ops) {
             uring_op *op = weft_container(link, uring_op, link);
             if (op->kind != URING_FLUSH && !op->is_issued && !op->rc) {
-                issue_chunk(&wire->slots[i], op);
+                issue_chunk(&rma->slots[i], op);
                 break;
             }
             link = link->next;
         }
     }
-    settle(wire);
+    settle(rma);
 }
 
 static int begin(uring_ep *ep)
 {
-    uring_wire *wire = &ep->wire;
+    uring_rma *rma = &ep->rma;
     word hello = {.kind = WORD_HELLO};
-    if (wire->is_dead)
-        return lost(wire);
-    if (wire->source.fd >= 0)
+    if (rma->is_dead)
+        return lost(rma);
+    if (rma->source.fd >= 0)
         return 0;
-    if (wire->file < 0)
-        wire->file = memfd_create("weft-uring-staging", MFD_CLOEXEC);
-    if (wire->file < 0 || ftruncate(wire->file, (off_t)URING_SLOTS * URING_CHUNK))
+    if (rma->file < 0)
+        rma->file = memfd_create("weft-uring-staging", MFD_CLOEXEC);
+    if (rma->file < 0 || ftruncate(rma->file, (off_t)URING_SLOTS * URING_CHUNK))
         return weft_fail(WEFT_E_SYSTEM, "a staging file of %u bytes cannot be made: %s", URING_SLOTS * URING_CHUNK,
                          strerror(errno));
-    wire->source.fd = uring_socket_connect(&ep->far, 'm');
-    if (wire->source.fd < 0 || !say(wire, &hello, wire->file)) {
-        wire->is_dead = true;
-        return lost(wire);
+    rma->source.fd = uring_socket_connect(&ep->remote, 'm');
+    if (rma->source.fd < 0 || !say(rma, &hello, rma->file)) {
+        rma->is_dead = true;
+        return lost(rma);
     }
-    return uring_watch(wire->iface->hca.epoll, &wire->source, EPOLLIN);
+    return uring_watch(rma->iface->hca.epoll, &rma->source, EPOLLIN);
 }
 
 /* The first look at an operation as a whole: nothing is moved for one that its own side may not make. */
@@ -189,27 +189,27 @@ static int look_at(uring_ep *ep, const uring_op *op)
     uring_span none = {.rkey = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
     uint32_t index;
     int rc = begin(ep);
-    return rc ? rc : uring_pins_move(ep->wire.iface, &none, &index);
+    return rc ? rc : uring_fixed_bufs_copy(ep->rma.iface, &none, &index);
 }
 
-void uring_wire_post(uring_ep *ep, uring_op *op)
+void uring_rma_post(uring_ep *ep, uring_op *op)
 {
-    uring_wire *wire = &ep->wire;
+    uring_rma *rma = &ep->rma;
     if (op->kind == URING_CLOSE) {
-        uring_wire_close(wire);
-        uring_hca_end(wire->iface, op);
+        uring_rma_close(rma);
+        uring_hca_end(rma->iface, op);
         return;
     }
     int rc = op->kind == URING_FLUSH ? 0 : look_at(ep, op);
     if (rc)
         fail_op(op, rc);
-    weft_list_append(&wire->ops, &op->link);
-    issue(wire);
+    weft_list_append(&rma->ops, &op->link);
+    issue(rma);
 }
 
-static void answered(uring_wire *wire, const word *what)
+static void answered(uring_rma *rma, const word *what)
 {
-    uring_slot *slot = &wire->slots[what->slot];
+    uring_slot *slot = &rma->slots[what->slot];
     int rc = what->rc;
     if (!slot->op || slot->in_kernel)
         return; /* nobody asked */
@@ -222,7 +222,7 @@ static void answered(uring_wire *wire, const word *what)
         fail_op(slot->op, weft_fail(rc, "%s", what->text));
     }
     free_slot(slot);
-    issue(wire);
+    issue(rma);
 }
 
 /* -- owner -- */
@@ -233,13 +233,13 @@ static void answer(uring_slot *slot, int rc)
     slot->is_busy = false;
     if (rc)
         snprintf(what.text, sizeof what.text, "%s", weft_fail_text(rc));
-    if (!slot->wire->is_dead)
-        say(slot->wire, &what, -1); /* one that cannot hear has hung up: we shall read that */
+    if (!slot->rma->is_dead)
+        say(slot->rma, &what, -1); /* one that cannot hear has hung up: we shall read that */
 }
 
-static void asked(uring_wire *wire, const word *what)
+static void asked(uring_rma *rma, const word *what)
 {
-    uring_slot *slot = &wire->slots[what->slot];
+    uring_slot *slot = &rma->slots[what->slot];
     int rc = 0;
     if (slot->is_busy)
         return;
@@ -264,47 +264,47 @@ static void asked(uring_wire *wire, const word *what)
 
 static void moved_all(uring_slot *slot, int rc)
 {
-    uring_wire *wire = slot->wire;
-    if (wire->serves) {
+    uring_rma *rma = slot->rma;
+    if (rma->serves) {
         answer(slot, rc);
         return;
     }
-    if (rc == 0 && wire->is_dead)
-        rc = lost(wire);
+    if (rc == 0 && rma->is_dead)
+        rc = lost(rma);
     if (rc == 0 && slot->into_file)
         rc = ask(slot);
     else if (rc == 0) {
         free_slot(slot);
-        issue(wire);
+        issue(rma);
         return;
     }
     if (rc) {
         fail_op(slot->op, rc);
         free_slot(slot);
-        issue(wire);
+        issue(rma);
     }
 }
 
-static void free_if_over(uring_wire *wire)
+static void free_if_over(uring_rma *rma)
 {
-    if (!wire->is_dead || wire->in_kernel)
+    if (!rma->is_dead || rma->in_kernel)
         return;
-    if (wire->file >= 0)
-        close(wire->file);
-    wire->file = -1;
-    if (wire->serves) {
-        weft_list_remove(&wire->link);
-        free(wire);
+    if (rma->file >= 0)
+        close(rma->file);
+    rma->file = -1;
+    if (rma->serves) {
+        weft_list_remove(&rma->link);
+        free(rma);
     }
 }
 
-void uring_wire_moved(uring_slot *slot, int res)
+void uring_rma_moved(uring_slot *slot, int res)
 {
-    uring_wire *wire = slot->wire;
+    uring_rma *rma = slot->rma;
     int rc = 0;
     slot->in_kernel = false;
-    wire->in_kernel--;
-    uring_pins_moved(wire->iface, slot->index);
+    rma->in_kernel--;
+    uring_fixed_bufs_copied(rma->iface, slot->index);
     if (res > 0)
         slot->moved += (uint32_t)res;
     if (res == 0 || (res < 0 && res != -EINTR && res != -EAGAIN))
@@ -312,43 +312,43 @@ void uring_wire_moved(uring_slot *slot, int res)
                        slot->bytes,
                        slot->at, res ? strerror(-res) : "end of the staging file");
     if (rc == 0 && slot->moved < slot->bytes) {
-        const weft_rkey *rkey = wire->serves ? &slot->rkey : &slot->op->local_key;
-        rc = move(slot, rkey, !wire->serves ? 0 : slot->writes ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
+        const weft_rkey *rkey = rma->serves ? &slot->rkey : &slot->op->local_key;
+        rc = move(slot, rkey, !rma->serves ? 0 : slot->writes ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
         if (rc == 0)
             return;
     }
     moved_all(slot, rc);
-    free_if_over(wire);
+    free_if_over(rma);
 }
 
-static void hang_up(uring_wire *wire)
+static void hang_up(uring_rma *rma)
 {
-    uring_unwatch(wire->iface->hca.epoll, &wire->source);
-    wire->is_dead = true;
-    for (uint32_t i = 0; i < URING_SLOTS && !wire->serves; i++)
-        if (wire->slots[i].op && !wire->slots[i].in_kernel)
-            free_slot(&wire->slots[i]);
-    for (weft_list_link *link = wire->ops.next; link != &wire->ops; link = link->next)
-        fail_op(weft_container(link, uring_op, link), lost(wire));
-    settle(wire);
-    free_if_over(wire);
+    uring_unwatch(rma->iface->hca.epoll, &rma->source);
+    rma->is_dead = true;
+    for (uint32_t i = 0; i < URING_SLOTS && !rma->serves; i++)
+        if (rma->slots[i].op && !rma->slots[i].in_kernel)
+            free_slot(&rma->slots[i]);
+    for (weft_list_link *link = rma->ops.next; link != &rma->ops; link = link->next)
+        fail_op(weft_container(link, uring_op, link), lost(rma));
+    settle(rma);
+    free_if_over(rma);
 }
 
-void uring_wire_close(uring_wire *wire)
+void uring_rma_close(uring_rma *rma)
 {
-    if (wire->serves || wire->source.fd >= 0)
-        hang_up(wire);
-    else if (wire->file >= 0)
-        close(wire->file);
+    if (rma->serves || rma->source.fd >= 0)
+        hang_up(rma);
+    else if (rma->file >= 0)
+        close(rma->file);
 }
 
 /* Reads a word, and the staging file that comes with HELLO. Bytes read as recvmsg tells them. */
-static ssize_t hear(uring_wire *wire, word *what, int *file)
+static ssize_t hear(uring_rma *rma, word *what, int *file)
 {
     struct iovec part = {what, sizeof *what};
     _Alignas(struct cmsghdr) char extra[CMSG_SPACE(sizeof *file)];
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = extra, .msg_controllen = sizeof extra};
-    ssize_t bytes = recvmsg(wire->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t bytes = recvmsg(rma->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     struct cmsghdr *head = bytes > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     *file = -1;
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *file))
@@ -356,22 +356,22 @@ static ssize_t hear(uring_wire *wire, word *what, int *file)
     return bytes;
 }
 
-void uring_wire_ready(uring_wire *wire)
+void uring_rma_ready(uring_rma *rma)
 {
     word what;
     int file;
-    ssize_t bytes = hear(wire, &what, &file);
+    ssize_t bytes = hear(rma, &what, &file);
     bool is_whole = bytes == (ssize_t)sizeof what && what.slot < URING_SLOTS;
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (file >= 0 && is_whole && wire->serves && wire->file < 0 && what.kind == WORD_HELLO)
-        wire->file = file;
+    if (file >= 0 && is_whole && rma->serves && rma->file < 0 && what.kind == WORD_HELLO)
+        rma->file = file;
     else if (file >= 0)
         close(file);
-    if (is_whole && what.kind == WORD_ASK && wire->serves && wire->file >= 0)
-        asked(wire, &what);
-    else if (is_whole && what.kind == WORD_ANSWER && !wire->serves)
-        answered(wire, &what);
+    if (is_whole && what.kind == WORD_ASK && rma->serves && rma->file >= 0)
+        asked(rma, &what);
+    else if (is_whole && what.kind == WORD_ANSWER && !rma->serves)
+        answered(rma, &what);
     else if (!is_whole || what.kind != WORD_HELLO)
-        hang_up(wire);
+        hang_up(rma);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * move: the contract's memory: map, keys, get, put, notification, flush, atomics; and that what a port lacks says so.
+ * rma: the contract's memory: map, keys, get, put, notification, flush, atomics; and that what a port lacks says so.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -476,6 +476,7 @@ const rig_test move_tests[] = {
     {"absent-says-so", absent_says_so}, {"moves-bytes", moves_bytes}, {"got-when-told", got_when_told},
     {"many-at-once", many_at_once},
     {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
-    {"maps-from-a-thread", maps_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data}, {"notices-among-frames", notices_among_frames},
+    {"maps-from-a-thread", maps_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
+    {"notices-among-frames", notices_among_frames},
     {"atomics-do-it", atomics_do_it}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * line: frames between two ports. Each direction has a socket of its own, connected by the sender at its first frame, so that two
+ * frame_sock: frames between two ports. Each direction has a socket of its own, connected by the sender at its first frame, so that two
  * who meet at the same time need no agreement. A socket keeps packets whole and in order, and holds what was sent by a process
  * that has ended. Who parts in peace says LEAVE on every socket of the pair; one that ends without is a death, told when both its
  * frames are read to the end and nothing of it can still wait to be accepted.
@@ -33,9 +33,9 @@ typedef struct hello {
 #define MAGIC 0x77656674u
 #define PACKET_MAX (sizeof(framed) + URING_FRAME_MAX)
 
-static uring_ep *path_of(uring_iface *iface, const weft_proc_id *proc_id)
+static uring_ep *ep_of(uring_iface *iface, const weft_proc_id *proc_id)
 {
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         uring_ep *ep = weft_container(link, uring_ep, link);
         if (ep->proc_id.job == proc_id->job && ep->proc_id.rank == proc_id->rank && ep->proc_id.worker == proc_id->worker)
             return ep;
@@ -59,15 +59,15 @@ int uring_ep_open(weft_iface *base, const weft_proc_id *who, const void *bytes_o
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->proc_id = *who;
-    ep->far = addr;
+    ep->remote = addr;
     ep->out = (uring_source){URING_OUT, -1};
-    uring_wire_init(&ep->wire, iface, false);
-    weft_list_append(&iface->paths, &ep->link);
+    uring_rma_init(&ep->rma, iface, false);
+    weft_list_append(&iface->eps, &ep->link);
     *out = &ep->ep;
     return 0;
 }
 
-void uring_line_break(uring_iface *iface, uring_ep *ep)
+void uring_frame_sock_break(uring_iface *iface, uring_ep *ep)
 {
     uring_unwatch(iface->epoll, &ep->out);
     if (ep->is_broken || ep->has_left)
@@ -81,9 +81,9 @@ void uring_line_break(uring_iface *iface, uring_ep *ep)
 static void want(uring_iface *iface, uring_ep *ep, bool wants_room)
 {
     struct epoll_event event = {.events = wants_room ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = &ep->out};
-    if (ep->wants_room == wants_room)
+    if (ep->wants_writable == wants_room)
         return;
-    ep->wants_room = wants_room;
+    ep->wants_writable = wants_room;
     epoll_ctl(iface->epoll, EPOLL_CTL_MOD, ep->out.fd, &event);
 }
 
@@ -92,19 +92,19 @@ static int connect_out(uring_iface *iface, uring_ep *ep)
 {
     hello hello = {{PACKET_HELLO, MAGIC}, iface->self};
     int rc;
-    ep->out.fd = uring_socket_connect(&ep->far, 'f');
+    ep->out.fd = uring_socket_connect(&ep->remote, 'f');
     if (ep->out.fd < 0 && errno == EAGAIN) {
         iface->tries_again = true;
         return WEFT_AGAIN;
     }
     if (ep->out.fd < 0 && errno != ECONNREFUSED)
         return weft_fail(WEFT_E_SYSTEM, "no socket to rank %u: %s", ep->proc_id.rank, strerror(errno));
-    ep->wants_room = false;
+    ep->wants_writable = false;
     rc = ep->out.fd < 0 ? 0 : uring_watch(iface->epoll, &ep->out, EPOLLIN);
     if (rc)
         return rc;
     if (ep->out.fd < 0 || send(ep->out.fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello) {
-        uring_line_break(iface, ep);
+        uring_frame_sock_break(iface, ep);
         return WEFT_AGAIN;
     }
     return 0;
@@ -126,14 +126,14 @@ static int out_event(uring_iface *iface, uring_ep *ep, uint32_t events)
         return 0;
     if (bytes == sizeof packet && packet.kind == PACKET_LEAVE)
         ep->has_left = true;
-    uring_line_break(iface, ep);
+    uring_frame_sock_break(iface, ep);
     return 1;
 }
 
-int uring_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
+int uring_send(weft_iface *base, weft_ep *base_ep, const weft_frame *frame)
 {
     uring_iface *iface = (uring_iface *)base;
-    uring_ep *ep = (uring_ep *)base_path;
+    uring_ep *ep = (uring_ep *)base_ep;
     packet packet = {PACKET_FRAME, MAGIC};
     struct iovec parts[] = {{&packet, sizeof packet}, {(void *)&frame->hdr, sizeof frame->hdr},
                             {(void *)frame->body, frame->hdr.bytes}};
@@ -141,7 +141,7 @@ int uring_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     int rc;
     if (frame->hdr.bytes > URING_FRAME_MAX)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->hdr.bytes, URING_FRAME_MAX);
-    if (ep->is_lost)
+    if (ep->is_failed)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->has_left)
         return 0; /* it parted in peace and hears no more: our own word of parting, or credits, are lost on it */
@@ -192,13 +192,13 @@ static int accept_in(uring_iface *iface)
     return 1;
 }
 
-static void greet(uring_iface *iface, uring_in *in, const hello *hello, size_t bytes)
+static void on_hello(uring_iface *iface, uring_in *in, const hello *hello, size_t bytes)
 {
     if (bytes == sizeof *hello && hello->packet.kind == PACKET_HELLO && hello->packet.magic == MAGIC) {
         weft_proc_id proc_id = hello->proc_id;
-        in->ep = path_of(iface, &proc_id);
+        in->ep = ep_of(iface, &proc_id);
         if (!in->ep && iface->iface.callbacks->accept_peer(iface->iface.owner, &proc_id))
-            in->ep = path_of(iface, &proc_id);
+            in->ep = ep_of(iface, &proc_id);
     }
     if (!in->ep)
         close_in(iface, in);
@@ -216,9 +216,9 @@ static int in_event(uring_iface *iface, uring_in *in)
             ep->has_left = true;
         close_in(iface, in);
         if (ep)
-            uring_line_break(iface, ep);
+            uring_frame_sock_break(iface, ep);
     } else if (!ep) {
-        greet(iface, in, (const hello *)frame, (size_t)bytes);
+        on_hello(iface, in, (const hello *)frame, (size_t)bytes);
     } else if (frame->packet.kind == PACKET_LEAVE) {
         in->has_left = true;
     } else if ((size_t)bytes >= sizeof *frame && (size_t)bytes == sizeof *frame + frame->hdr.bytes) {
@@ -227,7 +227,7 @@ static int in_event(uring_iface *iface, uring_in *in)
     return 1;
 }
 
-int uring_line_event(uring_iface *iface, uring_source *source, uint32_t events)
+int uring_frame_sock_event(uring_iface *iface, uring_source *source, uint32_t events)
 {
     if (source->kind == URING_LISTEN)
         return accept_in(iface);
@@ -248,20 +248,20 @@ static bool is_drained(uring_iface *iface, const uring_ep *ep)
     return poll(&listen, 1, 0) == 0;
 }
 
-int uring_line_deaths(uring_iface *iface)
+int uring_frame_sock_deaths(uring_iface *iface)
 {
     int told = 0;
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths;) {
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps;) {
         uring_ep *ep = weft_container(link, uring_ep, link);
         link = link->next;
-        if (!ep->is_broken || ep->is_lost || !is_drained(iface, ep))
+        if (!ep->is_broken || ep->is_failed || !is_drained(iface, ep))
             continue;
         iface->broken--;
         if (ep->has_left) { /* its word came after the end of another socket */
             ep->is_broken = false;
             continue;
         }
-        ep->is_lost = true;
+        ep->is_failed = true;
         told++;
         iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer,
                             weft_fail(WEFT_E_PEER, "rank %u hung up without a word: its process ended", ep->proc_id.rank));
@@ -273,7 +273,7 @@ int uring_line_deaths(uring_iface *iface)
 /* -- parting -- */
 
 /* false: not yet, the socket is full. */
-static bool say_leave(uring_iface *iface, uring_source *source)
+static bool send_leave(uring_iface *iface, uring_source *source)
 {
     packet packet = {PACKET_LEAVE, MAGIC};
     if (source->fd >= 0 && send(source->fd, &packet, sizeof packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EAGAIN)
@@ -282,23 +282,23 @@ static bool say_leave(uring_iface *iface, uring_source *source)
     return true;
 }
 
-static void close_path(uring_iface *iface, uring_ep *ep)
+static void close_ep(uring_iface *iface, uring_ep *ep)
 {
     for (weft_list_link *link = iface->ins.next; link != &iface->ins;) {
         uring_in *in = weft_container(link, uring_in, link);
         link = link->next;
         if (in->ep != ep)
             continue;
-        say_leave(iface, &in->source); /* nothing else was ever written there: it is not full */
+        send_leave(iface, &in->source); /* nothing else was ever written there: it is not full */
         close_in(iface, in);
     }
     uring_unwatch(iface->epoll, &ep->out);
-    iface->broken -= ep->is_broken && !ep->is_lost;
+    iface->broken -= ep->is_broken && !ep->is_failed;
     weft_list_remove(&ep->link);
     free(ep);
 }
 
-static int close_wire(uring_iface *iface, uring_ep *ep)
+static int close_rma(uring_iface *iface, uring_ep *ep)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
@@ -311,27 +311,27 @@ static int close_wire(uring_iface *iface, uring_ep *ep)
     return WEFT_AGAIN;
 }
 
-int uring_ep_close(weft_iface *base, weft_ep *base_path)
+int uring_ep_close(weft_iface *base, weft_ep *base_ep)
 {
     uring_iface *iface = (uring_iface *)base;
-    uring_ep *ep = (uring_ep *)base_path;
+    uring_ep *ep = (uring_ep *)base_ep;
     if (ep->ops_open)
         return WEFT_AGAIN;
     if (!ep->is_closing)
-        return close_wire(iface, ep);
-    if (!say_leave(iface, &ep->out)) {
+        return close_rma(iface, ep);
+    if (!send_leave(iface, &ep->out)) {
         want(iface, ep, true);
         return WEFT_AGAIN;
     }
-    close_path(iface, ep);
+    close_ep(iface, ep);
     return 0;
 }
 
-void uring_line_close(uring_iface *iface)
+void uring_frame_sock_close(uring_iface *iface)
 {
     weft_list_link *link;
-    while ((link = weft_list_first(&iface->paths)))
-        close_path(iface, weft_container(link, uring_ep, link));
+    while ((link = weft_list_first(&iface->eps)))
+        close_ep(iface, weft_container(link, uring_ep, link));
     while ((link = weft_list_first(&iface->ins)))
         close_in(iface, weft_container(link, uring_in, link));
 }

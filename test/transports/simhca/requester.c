@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * request: the sending side of a queue pair. Messages go out in order; what is not answered in time is sent again, all from the
+ * requester: the sending side of a queue pair. Messages go out in order; what is not answered in time is sent again, all from the
  * oldest on, until the retries are used up. Answers come in order and acknowledge all before.
  */
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool brings_back(enum ibv_wr_opcode opcode)
     return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void hca_request_kick(hca_qp *qp)
+void hca_requester_kick(hca_qp *qp)
 {
     if (qp->send_posted || qp->is_waiting_rnr || qp->sent == qp->head || qp->attr.qp_state != IBV_QPS_RTS)
         return;
@@ -26,7 +26,7 @@ void hca_request_kick(hca_qp *qp)
     hca_event_post(event, hca.now + 1 + hca_random() % DOORBELL_NS);
 }
 
-void hca_request_fail(hca_qp *qp, enum ibv_wc_status status)
+void hca_requester_fail(hca_qp *qp, enum ibv_wc_status status)
 {
     if (qp->done < qp->head)
         hca_complete_send(qp, status);
@@ -56,10 +56,10 @@ static void go_back(hca_qp *qp)
     hca.counts[SIMHCA_RESENT] += qp->sent - qp->done;
     qp->sent = qp->done;
     qp->reads_out = 0;
-    hca_request_kick(qp);
+    hca_requester_kick(qp);
 }
 
-void hca_request_timer(hca_event *event)
+void hca_requester_timer(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
     if (!qp)
@@ -77,7 +77,7 @@ void hca_request_timer(hca_event *event)
         return;
     }
     if (qp->retries >= qp->attr.retry_cnt) {
-        hca_request_fail(qp, IBV_WC_RETRY_EXC_ERR);
+        hca_requester_fail(qp, IBV_WC_RETRY_EXC_ERR);
         return;
     }
     qp->retries++;
@@ -85,7 +85,7 @@ void hca_request_timer(hca_event *event)
     go_back(qp);
 }
 
-void hca_request_rnr_over(hca_event *event)
+void hca_requester_rnr_over(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
     if (!qp || qp->attr.qp_state != IBV_QPS_RTS)
@@ -110,7 +110,7 @@ static hca_event *request_of(hca_qp *qp, const hca_wqe *wqe)
 {
     hca_event *event = hca_event_new(HCA_REQUEST);
     event->from = (hca_address){qp->device, qp->base.qp_num, qp->attr.sq_psn};
-    event->to = (hca_address){hca_far_device(qp), qp->attr.dest_qp_num, 0};
+    event->to = (hca_address){hca_remote_device(qp), qp->attr.dest_qp_num, 0};
     event->seq = qp->sent;
     event->opcode = wqe->opcode;
     event->flags = wqe->flags;
@@ -131,7 +131,7 @@ static hca_event *request_of(hca_qp *qp, const hca_wqe *wqe)
 
 static void count(const hca_wqe *wqe)
 {
-    if (hca_is_window_work(wqe->opcode))
+    if (hca_is_mw_work(wqe->opcode))
         return;
     hca.counts[brings_back(wqe->opcode) ? wqe->opcode == IBV_WR_RDMA_READ ? SIMHCA_READS : SIMHCA_ATOMICS
                : wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? SIMHCA_WRITES : SIMHCA_SENDS]++;
@@ -142,7 +142,7 @@ static void count(const hca_wqe *wqe)
 static void fail_at(hca_qp *qp, enum ibv_wc_status status)
 {
     if (qp->done == qp->sent)
-        hca_request_fail(qp, status);
+        hca_requester_fail(qp, status);
 }
 
 /* Sends the next message; false when it cannot go now. What concerns our own memory only is done here; the wire carries its number,
@@ -162,9 +162,9 @@ static bool send_one(hca_qp *qp)
         fail_at(qp, is_allowed ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR);
         return false;
     }
-    if (!hca_harm_at(qp))
+    if (!hca_faults_at(qp))
         return false;
-    if (!wqe->is_sent && hca_is_window_work(wqe->opcode) && !hca_window_do(qp, wqe)) {
+    if (!wqe->is_sent && hca_is_mw_work(wqe->opcode) && !hca_mw_execute(qp, wqe)) {
         fail_at(qp, IBV_WC_MW_BIND_ERR);
         return false;
     }
@@ -172,7 +172,7 @@ static bool send_one(hca_qp *qp)
         count(wqe);
     wqe->is_sent = true;
     qp->reads_out += reads;
-    if (qp->is_mute || !hca_far_device(qp)) {
+    if (qp->is_mute || !hca_remote_device(qp)) {
         hca.counts[SIMHCA_DROPPED]++;
     } else {
         hca_event *event = request_of(qp, wqe);
@@ -188,7 +188,7 @@ static bool send_one(hca_qp *qp)
     return true;
 }
 
-void hca_request_send(hca_event *event)
+void hca_requester_send(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
     if (!qp)
@@ -197,10 +197,10 @@ void hca_request_send(hca_event *event)
     if (qp->attr.qp_state != IBV_QPS_RTS || qp->is_waiting_rnr || qp->sent == qp->head)
         return;
     if (qp->base.qp_type == IBV_QPT_UD)
-        hca_datagram_send(qp, hca_wqe_at(qp, qp->sent));
+        hca_ud_send(qp, hca_wqe_at(qp, qp->sent));
     else if (!send_one(qp))
         return; /* an answer goes on with it */
-    hca_request_kick(qp);
+    hca_requester_kick(qp);
 }
 
 /* -- answers -- */
@@ -214,7 +214,7 @@ static void progress(hca_qp *qp)
     qp->deadline = 0;
     if (qp->done < qp->sent && !qp->is_waiting_rnr)
         expect_answer(qp);
-    hca_request_kick(qp);
+    hca_requester_kick(qp);
 }
 
 static void complete(hca_qp *qp)
@@ -233,7 +233,7 @@ static void on_rnr(hca_qp *qp, const hca_event *event)
 {
     hca.counts[SIMHCA_RNR]++;
     if (qp->attr.rnr_retry != 7 && qp->rnr_left-- == 0) {
-        hca_request_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+        hca_requester_fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
         return;
     }
     hca_event *over = hca_event_new(HCA_RNR_OVER);
@@ -249,11 +249,11 @@ static bool bring_home(hca_qp *qp, const hca_event *event)
 {
     hca_wqe *wqe = hca_wqe_at(qp, qp->done);
     if (!hca_sges_ok(qp->device, qp->base.pd, wqe->sges, wqe->count, IBV_ACCESS_LOCAL_WRITE)) {
-        hca_request_fail(qp, IBV_WC_LOC_PROT_ERR);
+        hca_requester_fail(qp, IBV_WC_LOC_PROT_ERR);
         return true;
     }
     const uint8_t *data = wqe->opcode == IBV_WR_RDMA_READ ? event->body : (const uint8_t *)&event->value;
-    qp->reading = hca_place_begin(data, wqe->length, wqe->sges, wqe->count, qp, true);
+    qp->reading = hca_visibility_begin(data, wqe->length, wqe->sges, wqe->count, qp, true);
     return qp->reading != NULL;
 }
 
@@ -274,18 +274,18 @@ static void handle(hca_qp *qp, const hca_event *event)
             progress(qp);
         on_rnr(qp, event);
     } else if (event->answer == HCA_NAK) {
-        hca_request_fail(qp, event->status);
+        hca_requester_fail(qp, event->status);
     } else if (!brings_back(hca_wqe_at(qp, qp->done)->opcode) || !bring_home(qp, event)) {
         complete(qp);
         progress(qp);
     }
 }
 
-void hca_request_answer(hca_event *event)
+void hca_requester_response(hca_event *event)
 {
     hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
     bool is_ours = qp && qp->base.qp_type == IBV_QPT_RC && qp->attr.qp_state == IBV_QPS_RTS &&
-                   event->from.qpn == qp->attr.dest_qp_num && event->from.device == hca_far_device(qp) &&
+                   event->from.qpn == qp->attr.dest_qp_num && event->from.device == hca_remote_device(qp) &&
                    event->to.psn == qp->attr.sq_psn && hca_reaches(event->from.device, event->to.device);
     if (!is_ours || qp->ack_mute) {
         hca.counts[SIMHCA_DROPPED]++;
@@ -298,10 +298,10 @@ void hca_request_answer(hca_event *event)
     }
 }
 
-void hca_request_placed(hca_qp *qp)
+void hca_requester_placed(hca_qp *qp)
 {
     weft_list_link *link;
-    hca_place_free(qp->reading);
+    hca_visibility_free(qp->reading);
     qp->reading = NULL;
     complete(qp);
     progress(qp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * place: how bytes come into memory: at once, or cache line by cache line over some time, in the order of addresses or not.
+ * visibility: how bytes come into memory: at once, or cache line by cache line over some time, in the order of addresses or not.
  * Nothing is completed or acknowledged before its last line stands.
  */
 #include <stdlib.h>
@@ -24,14 +24,14 @@ static void scatter(const uint8_t *data, uint32_t at, uint32_t bytes, const stru
     }
 }
 
-void hca_place_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
+void hca_visibility_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
 {
     scatter(data, 0, bytes, sges, count);
 }
 
 static void post(hca_qp *qp, bool is_reading)
 {
-    hca_event *event = hca_event_new(HCA_PLACE);
+    hca_event *event = hca_event_new(HCA_VISIBILITY);
     event->to = (hca_address){qp->device, qp->base.qp_num, 0};
     event->id = qp->id;
     event->is_reading = is_reading;
@@ -52,7 +52,7 @@ static uint32_t *shuffled(uint32_t lines)
     return order;
 }
 
-hca_place *hca_place_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
+hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
                            bool is_reading)
 {
     uint32_t head = count ? WEFT_LINE - sges[0].addr % WEFT_LINE : 0;
@@ -62,7 +62,7 @@ hca_place *hca_place_begin(const uint8_t *data, uint32_t bytes, const struct ibv
             scatter(data, 0, bytes, sges, count);
         return NULL;
     }
-    hca_place *place = calloc(1, sizeof *place);
+    hca_visibility *place = calloc(1, sizeof *place);
     place->data = malloc(bytes);
     memcpy(place->data, data, bytes);
     place->sges = malloc(count * sizeof *place->sges);
@@ -78,7 +78,7 @@ hca_place *hca_place_begin(const uint8_t *data, uint32_t bytes, const struct ibv
     return place;
 }
 
-void hca_place_free(hca_place *place)
+void hca_visibility_free(hca_visibility *place)
 {
     if (!place)
         return;
@@ -88,10 +88,10 @@ void hca_place_free(hca_place *place)
     free(place);
 }
 
-void hca_place_step(hca_event *event)
+void hca_visibility_step(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
-    hca_place *place = qp ? event->is_reading ? qp->reading : qp->writing : NULL;
+    hca_visibility *place = qp ? event->is_reading ? qp->reading : qp->writing : NULL;
     if (!place || qp->attr.qp_state == IBV_QPS_ERR)
         return;
     place->step++;
@@ -104,7 +104,7 @@ void hca_place_step(hca_event *event)
     if (place->step < place->steps)
         post(qp, event->is_reading);
     else if (event->is_reading)
-        hca_request_placed(qp);
+        hca_requester_placed(qp);
     else
-        hca_respond_placed(qp);
+        hca_responder_placed(qp);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * datagram: UD: no promise but that what arrives is whole. Lost, doubled and overtaken as the profile says; dropped without a
+ * ud: UD: no promise but that what arrives is whole. Lost, doubled and overtaken as the profile says; dropped without a
  * word when nobody waits for it, the key is wrong, or it does not fit.
  */
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 static hca_event *event_of(hca_qp *qp, const hca_wqe *wqe, hca_device *to)
 {
-    hca_event *event = hca_event_new(HCA_DATAGRAM);
+    hca_event *event = hca_event_new(HCA_UD);
     event->from = (hca_address){qp->device, qp->base.qp_num, 0};
-    event->to = (hca_address){to, wqe->far_qpn, 0};
-    event->qkey = wqe->far_qkey & 0x80000000u ? qp->attr.qkey : wqe->far_qkey;
+    event->to = (hca_address){to, wqe->remote_qpn, 0};
+    event->qkey = wqe->remote_qkey & 0x80000000u ? qp->attr.qkey : wqe->remote_qkey;
     event->length = wqe->length;
     event->imm = wqe->imm;
     event->opcode = wqe->opcode;
@@ -27,7 +27,7 @@ static void launch(hca_qp *qp, const hca_wqe *wqe)
 {
     hca_device *to = hca_device_by(qp->device, &wqe->av);
     hca.counts[SIMHCA_DATAGRAMS]++;
-    hca_harm_watch(qp->device);
+    hca_faults_watch(qp->device);
     if (!to || hca_chance(hca.profile.lose_permille, 1000)) {
         hca.counts[to ? SIMHCA_DATAGRAMS_LOST : SIMHCA_DROPPED]++;
         return;
@@ -48,7 +48,7 @@ static void launch(hca_qp *qp, const hca_wqe *wqe)
     }
 }
 
-void hca_datagram_send(hca_qp *qp, hca_wqe *wqe)
+void hca_ud_send(hca_qp *qp, hca_wqe *wqe)
 {
     struct ibv_port_attr port;
     enum ibv_wc_status status = IBV_WC_SUCCESS;
@@ -91,16 +91,16 @@ static bool may_arrive(const hca_event *event, hca_qp *qp)
            qp->attr.qkey == event->qkey && hca_reaches(event->from.device, event->to.device);
 }
 
-void hca_datagram_arrive(hca_event *event)
+void hca_ud_recv(hca_event *event)
 {
     hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
     hca_rwqe rwqe;
     uint64_t room = 0;
-    if (!may_arrive(event, qp) || !hca_rq_take(qp->rq, &rwqe)) {
+    if (!may_arrive(event, qp) || !hca_rq_dequeue(qp->rq, &rwqe)) {
         hca.counts[SIMHCA_DROPPED]++;
         return;
     }
-    hca_srq_took(qp);
+    hca_srq_on_dequeue(qp);
     struct ibv_wc wc = {.wr_id = rwqe.wr_id, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = event->length + HCA_GRH,
                         .src_qp = event->from.qpn, .slid = event->from.device->port.lid,
                         .wc_flags = event->value ? IBV_WC_GRH : 0, .imm_data = event->imm};
@@ -116,7 +116,7 @@ void hca_datagram_arrive(hca_event *event)
         uint8_t *full = malloc(event->length + HCA_GRH);
         fill_front(full, event);
         memcpy(full + HCA_GRH, event->body, event->length);
-        hca_place_now(full, event->length + HCA_GRH, rwqe.sges, rwqe.count);
+        hca_visibility_now(full, event->length + HCA_GRH, rwqe.sges, rwqe.count);
         free(full);
     }
     hca_complete_recv(qp, &wc, event->flags & IBV_SEND_SOLICITED);
