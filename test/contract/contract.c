@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contract: one suite over every transport (rows in rig.c), the null port, and mutants that must be caught.
+ * contract: one suite over every transport (rows in rig.c), the null iface, and mutants that must be caught.
  *     contract [-v] [row]
  */
 #include <CUnit/Basic.h>
@@ -69,7 +69,7 @@ static void self_reaches_itself_only(void)
     weft_self_ops.close(iface);
 }
 
-/* A network that flips bits is noticed by the payload checks: so they can notice. */
+/* A network that flips bits is noticed by the payload checks: so the checks work. */
 static void flips_are_noticed(void)
 {
     static const rig_row row = {"sim flipped", &weft_sim_ops, "flipped", 99, false, false};
@@ -99,7 +99,7 @@ static uint32_t failures_under(const mutant *what, const rig_row *row)
     return rig_failures;
 }
 
-/* Most faults are planted in the first two rows; some only where there is such a promise. */
+/* Most faults are planted in the first two rows, some only in rows with the capability. */
 static bool is_for(const mutant *what, const rig_row *row)
 {
     if (what->row)
@@ -121,7 +121,7 @@ static void mutants_are_caught(void)
     for (const rig_row *row = rig_rows; row->name; row++) {
         if (!has_mutants(row))
             continue;
-        CU_ASSERT(failures_under(NULL, row) == 0); /* the healthy one passes, so what fails is the fault */
+        CU_ASSERT(failures_under(NULL, row) == 0); /* without a fault the test passes */
         for (const mutant *what = mutants; what->name; what++) {
             if (!is_for(what, row))
                 continue;

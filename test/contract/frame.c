@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frame: the contract's send and poll: sizes, order, refusal, replies from inside arrive, budgets.
+ * frame: the contract's send and poll: sizes, order, refusal, replies from within recv_frame, budgets.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,14 @@
 #include "base/status.h"
 #include "test/contract/rig.h"
 
-/* Everything in it follows from n and bytes, so that a header that was changed or a body that was cut is seen. */
+/* All fields follow from n and bytes: a changed header or a truncated body is detected. */
 static weft_hdr hdr_of(uint32_t n, uint32_t bytes)
 {
     return (weft_hdr){.seq = n, .kind = WEFT_FRAME_EAGER, .flags = 0x5a, .credits = (uint16_t)(n * 7), .chan = n * 31 + 5,
                        .src = (int32_t)(bytes - 3), .tag = (int32_t)(n * 1000003u), .bytes = bytes};
 }
 
-/* Sends message n with its pattern; the buffer is spoilt as soon as send returns. */
+/* Sends message n with its pattern; the buffer is overwritten as soon as send returns. */
 static int send_pattern(rig_side *side, uint32_t n, uint32_t bytes)
 {
     uint8_t *body = malloc(bytes + 1);
@@ -37,7 +37,7 @@ static void check_arrival(const rig_side *side, const rig_arrival *one)
     CHECK(rig_is_pattern(one->body, one->hdr.seq, one->hdr.bytes));
 }
 
-/* Each of `count` frames exactly once, and in order where the port says so. */
+/* Each of `count` frames exactly once, and in order if caps.ordered. */
 static void check_all(const rig_side *side, uint32_t count)
 {
     uint8_t *seen = calloc(count, 1);
@@ -93,7 +93,7 @@ static void filled_in_place(const rig_row *row)
         weft_frame frame = {.hdr = hdr_of(i, bytes), .body = NULL, .pack = fill_pattern};
         CHECK(rig_send(rig->a, &frame) == 0);
     }
-    CHECK(fills >= count - 1); /* a body of 0 bytes need not be asked for */
+    CHECK(fills >= count - 1); /* pack need not be called for a body of 0 bytes */
     CHECK(rig_until(rig, &rig->b->arrival_count, count));
     check_all(rig->b, count);
     rig_close(rig);
@@ -137,7 +137,7 @@ static void both_ways(const rig_row *row)
     rig_close(rig);
 }
 
-/* Bodies that the port may read where they lie: as they were until it says so, once for each that it held, and in a poll only. */
+/* Zcopy bodies: unchanged until done, which comes once for each INPROGRESS and only within poll. */
 static void holds_bodies(const rig_row *row)
 {
     enum { COUNT = 60 };
@@ -178,7 +178,7 @@ static void holds_bodies(const rig_row *row)
     rig_close(rig);
 }
 
-/* Nobody polls: a bounded queue must say AGAIN some time; a refused frame does not arrive, and goes through later. */
+/* Without polls a bounded queue returns AGAIN; a refused frame does not arrive and can be sent later. */
 static void refuses_when_full(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
@@ -206,7 +206,7 @@ static void refuses_when_full(const rig_row *row)
     rig_close(rig);
 }
 
-/* Ping-pong by replies from inside arrive; a refused reply is sent by the test later. */
+/* Ping-pong by replies from within recv_frame; the test sends a refused reply later. */
 typedef struct pong {
     uint32_t left, owed, next;
 } pong;
@@ -240,7 +240,7 @@ static void replies_from_arrive(const rig_row *row)
     for (uint32_t i = 0; i < 400000 * rig_patience && (game.left || game.owed); i++) {
         rig_turn(rig);
         if (game.owed) {
-            /* the refused reply is that of whoever heard last */
+            /* the refused reply belongs to the side that received last */
             rig_side *who = row->is_self || game.next % 2 == 0 ? rig->a : rig->b;
             weft_frame frame = {.hdr = hdr_of(game.next, 0)};
             game.owed -= who->iface->ops->send(who->iface, who->ep, &frame) == 0;
@@ -274,7 +274,7 @@ static void keeps_to_budget(const rig_row *row)
         int events = rig_poll(rig->b, budget);
         uint32_t came = rig->b->arrival_count - before;
         CHECK(events >= 0 && events <= budget && came <= (uint32_t)budget);
-        CHECK(came <= (uint32_t)events); /* what came was counted */
+        CHECK(came <= (uint32_t)events); /* received frames are counted */
         if (rig->b != rig->a)
             rig_poll(rig->a, 1);
     }
@@ -283,7 +283,7 @@ static void keeps_to_budget(const rig_row *row)
     n = 0;
     for (int i = 0; i < 50; i++)
         n += rig_turn(rig) != 0;
-    CHECK(n <= 2); /* a port may look after its own links now and then; it does not pretend to get on */
+    CHECK(n <= 2); /* an iface may have internal events now and then */
     rig_close(rig);
 }
 

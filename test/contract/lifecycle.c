@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lifecycle: the contract's first part: open, address, reach, greet, leave, close, lost, share; and that nothing in the table is NULL.
+ * lifecycle: the contract's first part: open, get_addr, ep_open, accept_peer, ep_close, close,
+ * peer_failed, share; and that no entry of the table is NULL.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@ static weft_frame frame_of(uint32_t n, const void *body, uint32_t bytes)
     return (weft_frame){.hdr = {.seq = n, .kind = WEFT_FRAME_EAGER, .tag = (int32_t)n, .bytes = bytes}, .body = body};
 }
 
-/* Every pointer of the table, by looking at the table as an array of them. What stands from lend on may be absent. */
+/* Checks the table as an array of pointers. Entries from mw_bind on may be NULL. */
 static void table_is_full(const rig_row *row)
 {
     const void *const *entries = (const void *const *)row->ops;
@@ -76,7 +77,7 @@ static void greeted_once(const rig_row *row)
     rig_close(rig);
 }
 
-/* Frames sent before leave arrive all the same, leave says AGAIN rather than losing them, and peace is not `lost`. */
+/* Frames sent before ep_close arrive; ep_close returns AGAIN while they are in flight; a close is no peer_failed. */
 static void leaves_in_peace(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
@@ -99,8 +100,7 @@ static void leaves_in_peace(const rig_row *row)
     rig_close(rig);
 }
 
-/* A port that lingers lets us leave before the other has said goodbye. When that comes we may still be polling, for the sake of other ports:
- * it is no news, no new acquaintance and no trouble. */
+/* outlives_sender: one side may close first. The other's BYE then comes to a closed ep and causes no event, no accept_peer and no error. */
 static void goodbye_comes_late(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
@@ -130,11 +130,11 @@ static void take_line(void *arg, const char *text)
     uint32_t *lines = arg;
     const char *digit = strpbrk(text, "123456789");
     CHECK(*text && !strchr(text, '\n') && strlen(text) < 1024);
-    CHECK(digit != NULL); /* something is told, and it is not 0 */
+    CHECK(digit != NULL); /* a counter that is not 0 */
     ++*lines;
 }
 
-/* A port that counts has something to tell once a frame has crossed. */
+/* print_counters reports something after the first frame. */
 static void tells_counts(const rig_row *row)
 {
     weft_rig *rig = row->ops->print_counters ? rig_open(row, false) : NULL;
@@ -175,14 +175,14 @@ static void shares(const rig_row *row)
             ((uint8_t *)theirs.addr)[0] = 24;
             CHECK(here[0] == 24);
             CHECK(a->ops->unshare(a, &mine) == 0);
-            CHECK(((uint8_t *)theirs.addr)[9999] == 42); /* the other's mapping stays */
+            CHECK(((uint8_t *)theirs.addr)[9999] == 42); /* the peer's mapping stays */
             CHECK(b->ops->unshare(b, &theirs) == 0);
         }
     }
     rig_close(rig);
 }
 
-/* What came before the death arrives, from the beginning and without a gap; then lost is told once. */
+/* Frames sent before the death arrive in order, without a gap; then peer_failed is called once. */
 static void peer_dies(const rig_row *row)
 {
     weft_rig *rig = row->profile ? rig_open(row, false) : NULL;
@@ -204,7 +204,7 @@ static void peer_dies(const rig_row *row)
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
     weft_frame frame = frame_of(0, NULL, 0);
     CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_E_PEER);
-    rig->b->ep = NULL; /* the dead do not leave */
+    rig->b->ep = NULL; /* a killed process closes no ep */
     rig->b->iface = NULL; /* the fabric frees it */
     rig_close(rig);
 }

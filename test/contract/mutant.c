@@ -19,7 +19,7 @@ static weft_iface_callbacks sick_up;
 static unsigned count;
 static weft_frame held;      /* a frame kept back, */
 static uint8_t held_body[65536]; /* its body, */
-static weft_ep *held_path;     /* and where it goes; NULL: none */
+static weft_ep *held_ep;     /* and where it goes; NULL: none */
 
 static bool every(unsigned n)
 {
@@ -41,8 +41,8 @@ static int send_twice(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 
 static int send_held(weft_iface *iface)
 {
-    weft_ep *ep = held_path;
-    held_path = NULL;
+    weft_ep *ep = held_ep;
+    held_ep = NULL;
     return ep ? sound->send(iface, ep, &held) : 0;
 }
 
@@ -55,18 +55,18 @@ static void hold(weft_ep *ep, const weft_frame *frame)
         memcpy(held_body, frame->body, frame->hdr.bytes);
     held.body = held_body;
     held.pack = NULL;
-    held_path = ep;
+    held_ep = ep;
 }
 
 /* The next frame overtakes this one. */
 static int send_swapped(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    if (!held_path && every(23)) {
+    if (!held_ep && every(23)) {
         hold(ep, frame);
         return 0;
     }
     int rc = sound->send(iface, ep, frame);
-    if (rc == 0 && held_path == ep)
+    if (rc == 0 && held_ep == ep)
         send_held(iface);
     return rc;
 }
@@ -74,18 +74,18 @@ static int send_swapped(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 /* The body is read after return. */
 static int send_late(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
-    if (held_path || frame->pack || !frame->hdr.bytes)
+    if (held_ep || frame->pack || !frame->hdr.bytes)
         return sound->send(iface, ep, frame);
     held = *frame;
-    held_path = ep;
+    held_ep = ep;
     return 0;
 }
 
 static int poll_held(weft_iface *iface, int budget)
 {
     static uint8_t stale[65536];
-    if (held_path && held_path->iface == iface) {
-        held.body = stale; /* what stands in a freed buffer is anybody's guess */
+    if (held_ep && held_ep->iface == iface) {
+        held.body = stale; /* a freed buffer's contents are undefined */
         send_held(iface);
     }
     return sound->poll(iface, budget);
@@ -285,7 +285,7 @@ static int amo_torn(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     if (atomic->op != WEFT_AMO_ADD || atomic->remote % 8 || atomic->operand < 1000)
         return sound->amo(iface, ep, atomic);
     uint64_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
-    usleep(20); /* somebody else's turn, also on one CPU */
+    usleep(20); /* lets other threads run, also on one CPU */
     __atomic_store_n(word, before + atomic->operand, __ATOMIC_RELAXED);
     *atomic->before = before;
     iface->callbacks->done(iface->owner, atomic->done, 0);
@@ -355,7 +355,7 @@ static int leave_loud(weft_iface *iface, weft_ep *ep)
     return sound->ep_close(iface, ep);
 }
 
-/* A local region that does not cover the move is used all the same. */
+/* A local registration that does not cover the RMA is used. */
 static int move_uncovered(weft_iface *iface, weft_ep *ep, const weft_rma *rma, bool is_get)
 {
     const weft_mr *mr = rma->mr;
@@ -382,14 +382,14 @@ static int put_uncovered(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
     return move_uncovered(iface, ep, rma, false);
 }
 
-/* Refused, they say, and do it: whoever tries again does it twice. */
+/* Returns AGAIN and performs it: a retry performs it twice. */
 static int put_again_lies(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     int rc = sound->put(iface, ep, rma);
     return rc == 0 && every(7) ? WEFT_AGAIN : rc;
 }
 
-/* Told before the bytes are there. */
+/* Done before the bytes are there. */
 static int get_early(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     weft_rma quiet = *rma;
@@ -464,7 +464,7 @@ PLANT(get_early, ops->get = get_early)
 PLANT(timeless, ops->arm = arm_timeless)
 PLANT(unarmed, ops->arm = arm_never; ops->disarm = disarm_nothing)
 
-/* What it may hold it copies, and lets its lender wait for ever. */
+/* Copies a zcopy body and never calls done. */
 static int send_keeps(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_frame copied = *frame;
@@ -474,7 +474,7 @@ static int send_keeps(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
     return rc == 0 && frame->zcopy_ctx && frame->hdr.bytes >= iface->caps.zcopy_min ? WEFT_INPROGRESS : rc;
 }
 
-/* It says in the call already that it reads the body no more, and then that it holds it. */
+/* Calls done within send, then returns INPROGRESS. */
 static int send_holds_no_more(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     int rc = sound->send(iface, ep, frame);
@@ -536,7 +536,7 @@ const mutant mutants[] = {
 void mutant_reset(void)
 {
     count = 0;
-    held_path = NULL;
+    held_ep = NULL;
 }
 
 static void patch(weft_iface *iface)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mw: the contract's loans: a key to these bytes, with this right, for this peer, until it is taken back or the connection breaks.
- * On ports that do not lend there is nothing to see.
+ * mw: the contract's memory windows: an rkey for a range, with given access, for one peer, until it is invalidated or the connection
+ * breaks. Skipped on ifaces without has_mw.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "test/contract/rig.h"
 
 #define AREA 12000u
-#define FROM 1000u  /* what is lent */
+#define FROM 1000u  /* first byte of the window */
 #define BYTES 5000u
-#define TRIES 60    /* a fabric that breaks connections may be in the way of any of them */
+#define TRIES 60    /* each may fail on a fabric that breaks connections */
 
 typedef struct shop {
     weft_rig *rig;
@@ -61,7 +61,7 @@ static void shop_close(shop *shop)
     free(shop->theirs);
 }
 
-/* The lender must have something to say to be connected; keys travel in frames, so the borrower is when it has one. */
+/* A window needs a connection, so the exposing side sends a frame first; the other is connected when it receives the rkey. */
 static bool lend(shop *shop, uint32_t rights)
 {
     rig_side *b = shop->rig->b;
@@ -87,7 +87,7 @@ static weft_rma move_of(const shop *shop, uint64_t there, uint64_t bytes)
                        .bytes = bytes};
 }
 
-/* By a loan of these rights: what comes of it when the connection holds. */
+/* RMA by a window with these rights: its result if the connection holds. */
 static int try_by(shop *shop, uint32_t rights, uint64_t there, uint64_t bytes, bool is_get)
 {
     int rc = WEFT_E_STALE;
@@ -123,14 +123,14 @@ static void lends_what_it_says(const rig_row *row)
     shop_close(&shop);
 }
 
-/* A key that nobody gave. */
+/* An rkey that was never given. */
 static weft_rkey spoilt(const weft_rkey *rkey)
 {
     weft_rkey bad = *rkey;
     for (uint32_t at = 0; at + 2 * sizeof(uint32_t) <= rkey->length; at += (uint32_t)sizeof(uint32_t)) {
         uint32_t rkey;
         memcpy(&rkey, bad.bytes + at, sizeof rkey);
-        rkey ^= rkey ? 1 : 0; /* 0: of a rail that the key is not for */
+        rkey ^= rkey ? 1 : 0; /* 0: no rkey for that rail */
         memcpy(bad.bytes + at, &rkey, sizeof rkey);
     }
     return bad;
@@ -148,15 +148,15 @@ static void refuses_the_rest(const rig_row *row)
             static const uint32_t beyond[] = {FROM - 8, FROM + BYTES - 7, FROM + BYTES};
             CHECK(try_by(&shop, right, beyond[i], 8, is_get) == WEFT_E_KEY);
         }
-        shop.rkey = shop.their_region.rkey; /* the registration's own opens nothing */
+        shop.rkey = shop.their_region.rkey; /* the registration's own rkey grants no access */
         CHECK(rig_move_wait(shop.rig->a, move_of(&shop, FROM, 8), is_get) == WEFT_E_KEY);
         CHECK(is_untouched(&shop));
     }
-    CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* and all goes on */
+    CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* the connection still works */
     shop_close(&shop);
 }
 
-/* Taken back: the key is dead, also when the same bytes are lent anew. */
+/* Invalidated: the rkey is stale, also after the same bytes are bound again. */
 static void takes_back(const rig_row *row)
 {
     shop shop;
@@ -183,8 +183,7 @@ static void takes_back(const rig_row *row)
     shop_close(&shop);
 }
 
-/* By a key of somebody else's. An evil peer's own port would not stop it for the epoch in the key, its last four bytes: it puts in whatever
- * fits its own connection. */
+/* Another peer's rkey. A malicious peer replaces the epoch (the rkey's last four bytes) by that of its own connection. */
 static int try_stolen(shop *shop, rig_side *thief, weft_rma rma, bool is_get)
 {
     int rc = WEFT_E_STALE;
@@ -197,7 +196,7 @@ static int try_stolen(shop *shop, rig_side *thief, weft_rma rma, bool is_get)
     return rc;
 }
 
-/* Whoever else has got hold of the key can do nothing with it. */
+/* Another peer cannot use the rkey. */
 static void lends_to_one(const rig_row *row)
 {
     shop shop;
@@ -210,7 +209,7 @@ static void lends_to_one(const rig_row *row)
     if (c && rig_map(c, own, 64, 0, &mr) == 0) {
         for (int i = 0; i < TRIES && refused < 3; i++) {
             weft_frame frame = {.hdr = {.bytes = 0}};
-            CHECK(rig_send(c, &frame) == 0); /* it is connected to the lender, too */
+            CHECK(rig_send(c, &frame) == 0); /* it is connected to the exposing side, too */
             rig_settle(shop.rig);
             if (!lend(&shop, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE))
                 break;
@@ -220,14 +219,14 @@ static void lends_to_one(const rig_row *row)
             refused += rc == WEFT_E_KEY;
         }
         CHECK(refused == 3 && is_untouched(&shop));
-        CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* to whom it was lent it is of use */
+        CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0); /* the intended peer can use it */
         CHECK(c->iface->ops->mr_dereg(c->iface, &mr) == 0);
     }
     shop_close(&shop);
     free(own);
 }
 
-/* A connection that broke takes its loans along: said as such, and the memory behind the old key stays shut. */
+/* A broken connection ends its windows: the error says so, and the old rkey grants no access. */
 static void dies_with_the_connection(const rig_row *row)
 {
     shop shop;
@@ -239,18 +238,18 @@ static void dies_with_the_connection(const rig_row *row)
             break;
         weft_rkey none = spoilt(&shop.rkey);
         bad.rkey = &none;
-        int rc = rig_move_wait(shop.rig->a, bad, false); /* ends the connection, if chance has not */
+        int rc = rig_move_wait(shop.rig->a, bad, false); /* ends the connection, unless it has ended by chance */
         CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
         rig_settle(shop.rig);
         CHECK(rig_move_wait(shop.rig->a, late, i & 1) == WEFT_E_STALE);
         CHECK(is_untouched(&shop));
-        CHECK(try_by(&shop, WEFT_ACCESS_READ, FROM, 8, true) == 0); /* lent anew, it works */
+        CHECK(try_by(&shop, WEFT_ACCESS_READ, FROM, 8, true) == 0); /* bound again, it works */
         memset(shop.ours, 0x11, AREA);
     }
     shop_close(&shop);
 }
 
-/* More than there is room for, given back in another order, and the memory unmapped behind them. */
+/* More windows than can be bound, invalidated in another order, and the memory deregistered before. */
 static void lends_many(const rig_row *row)
 {
     enum { MANY = 100 };
@@ -276,7 +275,7 @@ static void lends_many(const rig_row *row)
         CHECK(count > 3);
         for (uint32_t i = 0; i < count; i++)
             b->ops->mw_invalidate(b, loans[count - 1 - i]);
-        CHECK(b->ops->mr_dereg(b, &mr) == 0); /* at once: the port keeps it while a window is open on it */
+        CHECK(b->ops->mr_dereg(b, &mr) == 0); /* at once: the iface keeps it while a window is bound to it */
         rig_settle(shop.rig);
     }
     CHECK(try_by(&shop, WEFT_ACCESS_WRITE, FROM, 8, false) == 0);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ofi: the contract suite over libfabric: the provider that Weft chooses and rxm above its tcp, each in a process of its own, or the one
- * that is named (sockets passes as well): libfabric is told once in a process which it shall be. A program of its own because an empty poll lets
- * kernel and providers' threads run. Skipped (77) where libfabric offers nothing.
- * Then what only addresses can show: one that is dead, one where another process answers, a peer that is killed; and bursts of frames.
+ * ofi: the contract suite over libfabric: the selected provider and rxm over tcp, each in a process of its own as libfabric selects a
+ * provider once per process, or the named provider (sockets passes as well). An empty poll lets the kernel and the providers' threads run.
+ * Skipped (77) where libfabric offers no provider. Then addresses: unreachable, of another process, of a killed peer; and bursts.
  *     ofi [-v] [provider [test]]
  */
 #include <CUnit/Basic.h>
@@ -23,13 +22,13 @@
 #include "test/contract/rig.h"
 #include "transports/ofi/ofi.h"
 
-/* For the leak checker: libfabric 1.17's net forgets what it noted of each connection. Its frames cannot be told apart further. */
+/* For the leak checker: libfabric 1.17's net provider leaks a record per connection; its stack frames have no names. */
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:libfabric.so\n"; }
 
 static const rig_row row = {.name = "ofi", .ops = &weft_ofi_ops, .seed = 41, .wants_fd = true};
 
-/* The kernel carries the bytes: who found nothing gives it the CPU, and some microseconds when nothing comes for long. */
+/* The kernel carries the bytes: an empty poll yields the CPU, and sleeps some microseconds after many. */
 static int poll_kindly(weft_iface *iface, int budget)
 {
     static uint32_t idle;
@@ -42,7 +41,7 @@ static int poll_kindly(weft_iface *iface, int budget)
     return events;
 }
 
-/* What is changed in the addresses that are handed out, by the test that runs. */
+/* How the current test changes the addresses that are published. */
 static void (*edit)(ofi_iface_addr *addr);
 
 static int card_edited(weft_iface *iface, void *room, size_t *bytes)
@@ -71,19 +70,19 @@ static void put_address(ofi_iface_addr *addr, uint32_t i, const char *text)
     struct in_addr address;
     inet_pton(AF_INET, text, &address);
     memcpy(addr->addresses + 5 * i, &address, 4);
-    addr->addresses[5 * i + 4] = 0; /* as good as any */
+    addr->addresses[5 * i + 4] = 0; /* any value */
 }
 
 static void dead_first(ofi_iface_addr *addr)
 {
-    put_address(addr, 0, "240.0.0.1"); /* of no network */
+    put_address(addr, 0, "240.0.0.1"); /* unroutable */
     put_address(addr, 1, "127.0.0.1");
     addr->count = 2;
 }
 
 static bool is_ip(const weft_rig *rig) { return ((const ofi_iface *)rig->a->iface)->addr.form == OFI_FORM_IN; }
 
-/* The first address leads nowhere: the next one is found, and both sides' frames cross. */
+/* The first address is unreachable: the next one is used, and frames of both sides cross. */
 static void tries_the_next(void)
 {
     weft_rig *rig;
@@ -94,7 +93,7 @@ static void tries_the_next(void)
         rig_side *from = i ? rig->b : rig->a, *to = from->other;
         weft_frame frame = {.hdr = {.seq = 1}};
         int rc = WEFT_AGAIN;
-        for (int k = 0; k < 100000 && rc == WEFT_AGAIN; k++, usleep(50)) { /* the kernel is asked after a while */
+        for (int k = 0; k < 100000 && rc == WEFT_AGAIN; k++, usleep(50)) { /* the kernel reports it after a while */
             rc = from->ep ? from->iface->ops->send(from->iface, from->ep, &frame) : WEFT_AGAIN;
             rig_turn(rig);
         }
@@ -106,18 +105,17 @@ static void tries_the_next(void)
         rig_close(rig);
 }
 
-/* Time stands still: what is said again later is not said. */
+/* Time does not advance: nothing is repeated. */
 static uint64_t frozen_ns(void) { return 1000000000; }
 
 static int try_send(rig_side *side)
 {
     weft_frame frame = {.hdr = {.seq = 1}};
-    ((ofi_iface *)side->iface)->turned_ns = 0; /* the next poll looks at its calls, though no time has passed */
+    ((ofi_iface *)side->iface)->turned_ns = 0; /* the next poll runs the handshakes, though no time has passed */
     return side->iface->ops->send(side->iface, side->ep, &frame);
 }
 
-/* Both have something to say at once. Connections that cross are the end of both, so the junior makes none before time has passed; and nobody
- * needs to say anything twice. */
+/* Both sides send at once. Crossing connections would end each other, so the side of higher rank delays its own; no message is repeated. */
 static void both_call_at_once(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -145,7 +143,7 @@ static void both_call_at_once(void)
     rig_close(rig);
 }
 
-/* Sends to an address of b's that was changed until the loss is told; its words. */
+/* Sends to a changed address of b until peer_failed; returns the error text. */
 static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
 {
     weft_rig *rig = rig_open(&row, true);
@@ -181,17 +179,17 @@ static void gone(ofi_iface_addr *addr)
     socklen_t bytes = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0);
-    close(fd); /* nobody listens there */
+    close(fd); /* no listener */
     addr->port = address.sin_port;
 }
 
 static void knows_another(void) { lose_by(another, "another process answers"); }
 static void names_what_was_tried(void) { lose_by(gone, "Connection refused"); }
 
-/* A peer in a process of its own, which answers and is then killed: who only listens is told. */
+/* A peer in its own process replies and is then killed: a side that only receives gets peer_failed. */
 static void child_lives(int in, int out)
 {
-    weft_rig *rig = rig_open(&row, true); /* its b is the peer; a stands idle */
+    weft_rig *rig = rig_open(&row, true); /* b is the peer; a is unused */
     ofi_iface_addr addr;
     size_t bytes = sizeof addr;
     weft_proc_id parent = {77, 8, 0};
@@ -217,14 +215,14 @@ static void hears_of_death(void)
     weft_proc_id theirs = {77, 1, 0};
     weft_ep *ep = NULL;
     CHECK(pipe(up) == 0 && pipe(down) == 0);
-    child = fork(); /* before this process has any port */
+    child = fork(); /* before this process opens an iface */
     if (child == 0)
         child_lives(down[0], up[1]);
     rig = rig_open(&row, true);
     if (rig) {
         weft_iface *a = rig->a->iface;
         ((ofi_iface *)a)->self.rank = 8;
-        CHECK(a->ops->ep_close(a, rig->a->ep) == 0); /* to the b of this process, which is not meant */
+        CHECK(a->ops->ep_close(a, rig->a->ep) == 0); /* the ep to this process's b is not used */
         CHECK(weft_ofi_ops.get_addr(a, &addr, &bytes) == 0 && write(down[1], &addr, bytes) == (ssize_t)bytes);
         CHECK(read(up[0], &addr, bytes) == (ssize_t)bytes);
         CHECK(a->ops->ep_open(a, &theirs, &addr, bytes, rig->a->other, &ep) == 0);
@@ -247,7 +245,7 @@ static void hears_of_death(void)
     }
 }
 
-/* Both part at once, and who hears it first is gone, with what it listened on, before the other has looked: nobody waits for his answer. */
+/* Both close at once; the first to receive the other's close has closed its listener before the other polls: neither waits for a reply. */
 static void partings_cross(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -263,7 +261,7 @@ static void partings_cross(void)
         side = &rig->sides[i];
         CHECK(side->iface->ops->ep_close(side->iface, side->ep) == WEFT_AGAIN);
         ((ofi_iface *)side->iface)->turned_ns = 0;
-        ofi_handshake_turn((ofi_iface *)side->iface); /* says it, and hears nothing */
+        ofi_handshake_turn((ofi_iface *)side->iface); /* sends, receives nothing */
         CHECK(((ofi_ep *)side->ep)->called_ns != 0);
     }
     for (int i = 1; i >= 0; i--) { /* each one alone */
@@ -292,7 +290,7 @@ static weft_rig *open_met(void)
     return rig;
 }
 
-/* Frames 2 and on, of which `bytes` says the length, without a poll between; they come in order, and as they were. */
+/* Sends frames 2 and on of lengths bytes(n) without a poll between; they arrive in order, unchanged. */
 static void send_burst(weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t i), uint8_t *body)
 {
     for (uint32_t i = 2; i < count + 2; i++) {
@@ -314,7 +312,7 @@ static void check_burst(const weft_rig *rig, uint32_t count, uint32_t (*bytes)(u
 
 static uint32_t short_ones(uint32_t i) { return i % 50; }
 
-/* They go in few messages, and the last of them though their sender never polls again. */
+/* Coalesced into few messages; the last ones are flushed although the sender never polls again. */
 static void gathers_a_burst(void)
 {
     enum { COUNT = 300 };
@@ -331,7 +329,7 @@ static void gathers_a_burst(void)
     check_burst(rig, COUNT, short_ones);
     CHECK(a->flusher.direct_max == 2);
     rig_turn(rig);
-    CHECK(a->flusher.direct_max == 8); /* a program that leaves its frames behind: more of them go at once */
+    CHECK(a->flusher.direct_max == 8); /* the flusher had to send: direct_max grows */
     rig_close(rig);
 }
 
@@ -354,7 +352,7 @@ static void keeps_order_in_a_burst(void)
     rig_close(rig);
 }
 
-/* What was gathered for a peer that is left alone goes nowhere, and leaves nothing behind. */
+/* Frames coalesced for a peer that is closed are dropped and freed. */
 static void drops_a_burst(void)
 {
     weft_rig *rig = open_met();
@@ -405,7 +403,7 @@ static int run(const char *provider, const char *only, bool is_verbose)
     return failed ? 1 : 0;
 }
 
-/* The one that a job would use. */
+/* The provider that a job would use. */
 static const char *chosen(void)
 {
     static const char *const names[] = {"net", "tcp"};
@@ -418,7 +416,7 @@ static const char *chosen(void)
     return "tcp;ofi_rxm";
 }
 
-/* In a child: what libfabric was told and has loaded ends with it. */
+/* In a child, so that libfabric's settings and loaded providers end with it. */
 static int run_apart(const char *provider, const char *only, bool is_verbose)
 {
     int status = 0;
@@ -442,6 +440,6 @@ int main(int argc, char **argv)
         return run(argv[first], argc > first + 1 ? argv[first + 1] : NULL, is_verbose);
     rc = run_apart(NULL, NULL, is_verbose);
     layered = run_apart("tcp;ofi_rxm", NULL, is_verbose);
-    trial = run_apart("sockets", "partings-cross", is_verbose); /* the one where a late answer meets a connection that is gone */
+    trial = run_apart("sockets", "partings-cross", is_verbose); /* a late reply finds its connection closed */
     return layered && layered != 77 ? layered : trial && trial != 77 ? trial : rc;
 }

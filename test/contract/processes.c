@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * processes: the contract between two processes on one segment: echo with real sleeping, copies by the kernel, and death by SIGKILL.
- * The suite in contract.c shows each sentence in one process; this shows what needs two. An alarm ends a process that hangs.
+ * processes: the contract between two processes on one segment: echo with real sleeps, CMA, and death by SIGKILL.
+ * contract.c tests each rule within one process. An alarm ends a process that hangs.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "test/contract/rig.h"
 #include "transport/iface.h"
 
-#define SLEEP_S 30     /* a sleep this long with news waiting is a lost wake-up; all others are ended by a ring, however slow the machine */
+#define SLEEP_S 30     /* a sleep this long with a frame waiting is a lost wake-up */
 #define HANG_S 500
 #define ECHOES 4000
 #define WINDOW 60
@@ -33,7 +33,7 @@ typedef struct side {
     uint32_t arrived, wrong, losts, lost_wakeups, sleeps;
     bool has_bye, is_echo;
     uint64_t far_addr;
-    struct { weft_hdr hdr; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the port full */
+    struct { weft_hdr hdr; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the iface full */
     uint32_t owed_first, owed_count;
 } side;
 
@@ -113,7 +113,7 @@ static int look(side *me)
     return n;
 }
 
-/* As core/wait does: look, arm, look once more, sleep. */
+/* As core/wait.c: poll, arm, poll again, sleep. */
 static void wait_a_turn(side *me)
 {
     struct timespec limit = {SLEEP_S, 0};
@@ -122,7 +122,7 @@ static void wait_a_turn(side *me)
         return;
     me->iface->ops->arm(me->iface, &wakeup);
     bool late = false;
-    uint32_t losts = me->losts; /* a loss is told without being counted as an event */
+    uint32_t losts = me->losts; /* peer_failed does not count as an event */
     if (!look(me) && losts == me->losts) {
         me->sleeps++;
         late = syscall(SYS_futex, wakeup.futex, FUTEX_WAIT, wakeup.value, &limit, NULL, 0) && errno == ETIMEDOUT;
@@ -198,7 +198,7 @@ static void move_all(side *me)
     free(mine);
 }
 
-/* The child looks at its end whether this stands there: it returns 0 if so, else 1. */
+/* The child checks the pattern at its end: returns 0 if intact, else 1. */
 static bool put_back(side *me)
 {
     uint8_t *mine = malloc(AREA);
@@ -238,7 +238,7 @@ static void two_processes(void)
     weft_segment_close(&segment);
 }
 
-/* The launcher's part is played here: it marks the dead rank's page and rings. */
+/* Acts as the launcher: marks the dead rank's page and wakes the peer. */
 static void killed(void)
 {
     static side me;

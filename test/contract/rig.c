@@ -84,7 +84,7 @@ bool rig_is_pattern(const uint8_t *at, uint32_t n, uint64_t bytes)
     return true;
 }
 
-/* -- what a side is told -- */
+/* -- callbacks -- */
 
 static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
@@ -269,7 +269,7 @@ void rig_close(weft_rig *rig)
     free(rig);
 }
 
-/* -- doing -- */
+/* -- operations -- */
 
 int rig_poll(rig_side *side, int budget)
 {
@@ -290,7 +290,7 @@ bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want)
     for (uint32_t i = 0; *count < want && i < TURNS * rig_patience && !rig->gave_up; i++)
         rig_turn(rig);
     if (*count < want)
-        rig->gave_up = true; /* one long wait is enough to fail a test */
+        rig->gave_up = true; /* one long wait fails the test */
     return *count >= want;
 }
 
@@ -333,7 +333,7 @@ int rig_move_wait(rig_side *side, weft_rma rma, bool is_get)
     int rc = rig_move(side, &rma, is_get);
     if (rc) {
         rig_settle(side->rig);
-        CHECK(done.times == 0); /* refused in the call: not told again */
+        CHECK(done.times == 0); /* failed within the call: no done */
         return rc;
     }
     CHECK(rig_until(side->rig, &done.times, 1));

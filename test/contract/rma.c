@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: the contract's memory: map, keys, get, put, notification, flush, atomics; and that what a port lacks says so.
+ * rma: the contract's memory: mr_reg, rkeys, get, put, notification, flush, atomics; and WEFT_E_UNSUPPORTED for what an iface lacks.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #define ALL_RIGHTS (WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)
 #define AREA 12000u /* fits the narrowest pin limit twice */
 
-/* Memory on both sides: ours to move from and to, theirs as the target, each mapped. */
+/* Registered memory on both sides: local buffer and remote target. */
 typedef struct yard {
     weft_rig *rig;
     uint8_t *ours, *theirs;
@@ -116,7 +116,7 @@ static void moves_bytes(const rig_row *row)
     yard_close(&yard);
 }
 
-/* When a get is told, not a poll later, its bytes are here. */
+/* At done of a get its bytes are here. */
 static void got_when_told(const rig_row *row)
 {
     yard yard;
@@ -137,7 +137,7 @@ static void got_when_told(const rig_row *row)
     yard_close(&yard);
 }
 
-/* Many under way at once, each told once, frames in between. */
+/* Many in flight, done once for each, frames in between. */
 static void many_at_once(const rig_row *row)
 {
     enum { COUNT = 100, BYTES = 100 };
@@ -165,7 +165,7 @@ static void many_at_once(const rig_row *row)
     yard_close(&yard);
 }
 
-/* Whoever uses a key wrongly is told, nobody's memory changes, and the port works on. */
+/* Wrong use of an rkey fails, changes no memory, and the iface still works. */
 static void refuse(yard *yard, weft_rma rma, bool is_get)
 {
     CHECK(rig_move_wait(yard->rig->a, rma, is_get) == WEFT_E_KEY);
@@ -208,7 +208,7 @@ static void refuses_bad_keys(const rig_row *row)
     CHECK(b->iface->ops->mr_dereg(b->iface, &yard.their_region) == 0);
     yard.their_region.bytes = 0;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
-    weft_mr again; /* the same memory, mapped anew: the old key stays dead */
+    weft_mr again; /* the same memory registered again: the old rkey stays stale */
     CHECK(rig_map(b, yard.theirs, AREA, ALL_RIGHTS, &again) == 0);
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     CHECK(b->iface->ops->mr_dereg(b->iface, &again) == 0);
@@ -220,7 +220,7 @@ static void refuses_bad_keys(const rig_row *row)
     yard_close(&yard);
 }
 
-/* Where local memory needs a region, the region must cover it: else nothing moves, here or there. */
+/* If local memory needs an mr, the mr must cover it: else no byte changes on either side. */
 static void local_region_covers(const rig_row *row)
 {
     yard yard;
@@ -241,7 +241,7 @@ static void local_region_covers(const rig_row *row)
         refuse(&yard, rma, is_get);
         rma = move_of(&yard, 92, 0, 8);
         rma.mr = &small;
-        CHECK(rig_move_wait(a, rma, is_get) == 0); /* to its very end it does */
+        CHECK(rig_move_wait(a, rma, is_get) == 0); /* up to its last byte */
         CHECK(a->iface->ops->mr_dereg(a->iface, &small) == 0);
     }
     yard_close(&yard);
@@ -266,12 +266,12 @@ static void *map_on_and_on(void *arg)
         } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
             mine->wrong++;
         }
-        usleep(50); /* who only yields may take a device's lock from the other thread for minutes */
+        usleep(50); /* sched_yield alone may starve the other thread of a device's lock for minutes */
     }
     return NULL;
 }
 
-/* map and unmap come from any thread, at any time: what moves meanwhile, under other keys, does not notice. */
+/* mr_reg and mr_dereg from any thread at any time do not disturb RMA under other rkeys. */
 static void maps_from_a_thread(const rig_row *row)
 {
     yard yard;
@@ -285,7 +285,7 @@ static void maps_from_a_thread(const rig_row *row)
         weft_frame frame = {.hdr = {.seq = i}};
         CHECK(rig_send(yard.rig->a, &frame) == 0);
         if (i > 30)
-            usleep(100); /* the helper has not had its turn yet */
+            usleep(100); /* the helper thread has not run yet */
         if (!has(&yard, is_get))
             continue;
         rig_pattern((is_get ? yard.theirs : yard.ours) + 64, i, 500);
@@ -299,7 +299,7 @@ static void maps_from_a_thread(const rig_row *row)
     yard_close(&yard);
 }
 
-/* A flush is told after every earlier put is visible there. */
+/* done of a flush comes after every earlier put is visible there. */
 static void flush_waits(const rig_row *row)
 {
     yard yard;
@@ -364,8 +364,8 @@ static void count_notice(rig_side *side)
     all->early += !rig_is_pattern(all->yard->theirs + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
 }
 
-/* Many puts under way at once, frames both ways between them: each is notified of once, its bytes are there by then, and frames keep
- * their order. More than credits are lent for, so some wait. */
+/* Many puts in flight with frames both ways between them: one notification each, with its bytes visible, and frames stay in order. More
+ * than there are credits, so some wait. */
 static void notices_among_frames(const rig_row *row)
 {
     static rig_done dones[NOTICES + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * suites: the tests of all rooms, as CUnit takes them; see rig.h.
+ * suites: the tests of all files as CUnit suites; see rig.h.
  */
 #include <CUnit/Basic.h>
 #include <string.h>

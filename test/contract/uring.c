@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * uring: the contract suite over the software HCA, and what only it can show: registrations are pins, so that one whose memory
+ * uring: the contract suite over the software HCA, and what only it can show: registrations pin pages, so one whose memory
  * was unmapped delivers the old pages; limits on locked memory; peers in other processes, served while they sleep, and their
  * death. A program of its own because the HCA is a thread: an empty poll lets it run. Skipped (77) where io_uring is refused.
  */
@@ -23,7 +23,7 @@
 
 #define AREA (3u << 20) /* several chunks */
 #define HANG_S 800
-#define SLEEP_MS 30000 /* a sleep this long with news waiting is a lost wake-up */
+#define SLEEP_MS 30000 /* a sleep this long with a frame waiting is a lost wake-up */
 
 static const rig_row row = {.name = "uring", .ops = &weft_uring_ops, .seed = 21};
 
@@ -60,7 +60,7 @@ static int transfer(weft_rig *rig, void *local, const weft_mr *mr, const void *r
                                              .bytes = bytes}, is_get);
 }
 
-/* The point of it all. Memory that is unmapped and mapped anew at the same address is other memory, whatever its address says. */
+/* Memory that is unmapped and mapped again at the same address is other memory. */
 static void stale_pins_show(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -73,12 +73,12 @@ static void stale_pins_show(void)
     CHECK(pages(AREA, theirs) == theirs);
     rig_pattern(theirs, 2, AREA);
     CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0);
-    CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page, and not what stands there now */
+    CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page's bytes */
     rig_pattern(ours, 3, AREA);
     CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, false) == 0);
-    CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put reach it */
+    CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put change it */
     CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0); /* registered anew: all is well */
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0); /* registered again: it works */
     CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
     CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
     CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
@@ -88,7 +88,7 @@ static void stale_pins_show(void)
     munmap(theirs, AREA);
 }
 
-/* Long moves cross the staging file chunk by chunk, several at a time, at odd places. */
+/* Long RMA crosses the staging file by chunks, several at a time, at unaligned offsets. */
 static void long_moves(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -113,7 +113,7 @@ static void long_moves(void)
     munmap(theirs, AREA);
 }
 
-/* A flush is told after the puts before it, also when these take long. */
+/* done of a flush comes after that of long puts before it. */
 static void flush_waits_long(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -135,7 +135,7 @@ static void flush_waits_long(void)
     munmap(theirs, AREA);
 }
 
-/* What cannot be pinned says so and costs nothing. */
+/* Memory that cannot be pinned fails without side effects. */
 static void refuses_to_pin(void)
 {
     weft_rig *rig = rig_open(&row, false);
@@ -161,7 +161,7 @@ static void refuses_to_pin(void)
     rig_close(rig);
 }
 
-/* In a child: no right to lock memory beyond the limit. 0 when all is as it should be. */
+/* In a child without the right to lock memory beyond the limit. 0: passed. */
 static int pin_as_nobody(void)
 {
     static const weft_iface_callbacks callbacks;

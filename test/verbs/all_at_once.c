@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * all_at_once: every rank's first message goes to every other rank at the same moment, so that connections are asked for from both sides;
- * then one rank alone is spoken to by all. Every payload is checked. Rank 0 says how long the first exchange took.
+ * all_at_once: all ranks send their first message to all others at once, so that both sides request each connection; then all send to
+ * one rank. Every payload is checked. Rank 0 prints the time of the first exchange.
  */
 #include "../mpi/check.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * breaks: two ports that talk while their queue pairs are put into error again and again, at random steps. Each frame must come exactly
- * once, in order and whole; each put, get and notification once and right; each atomic once, or say that its fate is unknown.
- *     breaks [breaks [seed [profile]]]       WEFT_TEST_BREAKS=N: so many unless said; WEFT_EAGER_RING=force: over rings too
- * breaks_early is the same over devices that tell the end of sends and writes when they have left, as iWARP's do.
+ * breaks: two ifaces exchange traffic while their queue pairs are put into error at random steps. Each frame must arrive exactly once, in
+ * order, intact; each put, get and notification once, correct; each atomic once, or fail with an unknown result.
+ *     breaks [breaks [seed [profile]]]       WEFT_TEST_BREAKS=N: default number of breaks; WEFT_EAGER_RING=force: over rings too
+ * breaks_early is the same over devices that complete sends and writes when these have left, as iWARP's do.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +17,18 @@
 #ifndef USUAL_PROFILE
 #define USUAL_PROFILE NULL
 #endif
-#define BLOCK 150000u      /* more than goes by one link alone */
+#define BLOCK 150000u      /* more than uses one QP only */
 #define BLOCK_SHORT 40000u /* mostly */
 #define MOVES 6u
 #define WIPED 0x5a
-#define IDLE_MAX (bench_is_real ? 30000000ull : 3000000ull) /* real ones need a kernel that may get no CPU for seconds */
+#define IDLE_MAX (bench_is_real ? 30000000ull : 3000000ull) /* real devices may need a kernel thread that gets no CPU for seconds */
 
 typedef struct side side;
 typedef struct motion { /* a put or get under way: block i of both sides is its own */
     side *owner;
     uint32_t number, bytes, value;
     bool is_busy, is_get;
-    bool awaits_notice; /* the peer is not told yet; once it is, the block is its own: it wipes it, and nobody may write there */
+    bool awaits_notice; /* the peer is not notified yet; then it owns the block, wipes it, and no write may follow */
     bool is_wiped;
 } motion;
 
@@ -38,10 +38,10 @@ struct side {
     weft_ep *ep;
     weft_proc_id proc_id;
     uint32_t sent, came, lost, greets;
-    uint8_t next[1 << 16];   /* the body that is to be sent */
+    uint8_t next[1 << 16];   /* next body to send */
     uint32_t next_bytes;
     bool has_next;
-    uint8_t *memory;         /* MOVES blocks that we move from and to, MOVES that the other does, one word for atomics */
+    uint8_t *memory;         /* MOVES blocks of this side's RMA, MOVES of the peer's, one word for atomics */
     weft_mr mr;
     motion motions[MOVES];
     uint32_t moves, notifies_due, notified;
@@ -52,7 +52,7 @@ struct side {
 };
 
 static uint64_t seed_now;
-static bool is_early; /* simulated devices that are not iWARP's, but tell as those do */
+static bool is_early; /* simulated devices that are not iWARP but complete early as those do */
 static uint32_t last_broken; /* epoch: each is broken once */
 static uint32_t failures;
 static side sides[2];
@@ -103,7 +103,7 @@ static bool is_clean(const uint8_t *at, uint32_t bytes)
     return true;
 }
 
-/* -- what a side is told -- */
+/* -- callbacks -- */
 
 static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
@@ -166,7 +166,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
 
 static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
-/* -- what it does -- */
+/* -- operations -- */
 
 static bool open_side(uint32_t i)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn: verbs' connections, tried from outside by the port's table: a few ports in one process that connect, lose datagrams,
- * break, lose links and each other. Built twice: over simulated HCAs (conn, by seed), and over real devices
- * (conn_real, run in the lab's guest; exit code 77 without a device). Every frame carries a number and a pattern, so that loss,
- * doubling and disorder show.
+ * conn: verbs' connections through weft_iface_ops: a few ifaces in one process that connect, lose datagrams, break, lose rails and
+ * each other. Built twice: over simulated HCAs (conn, by seed), and over real devices
+ * (conn_real, run in the lab's guest; exit code 77 without a device). Every frame carries a number and a pattern: loss,
+ * duplication and disorder are detected.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool is_iwarp(const crowd *c) { return ((const verbs_iface *)c->nodes[0].
 static void connects(crowd *c)
 {
     crowd_open(c, 2);
-    crowd_reach(c, 0, 1); /* b is greeted */
+    crowd_reach(c, 0, 1); /* accept_peer on b */
     crowd_talk(c, 0, 1, 1);
     crowd_until_quiet(c);
     EXPECT(c, crowd_has(c, 0, 1, 1), "the first frame arrives");
@@ -56,7 +56,7 @@ static void connects_crosswise(crowd *c)
     crowd_close(c);
 }
 
-/* Three peers' slots for eleven: connections give way to each other, and nothing is lost or doubled. */
+/* Slots of three peers for eleven: connections evict each other; no frame is lost or duplicated. */
 static void serves_many_with_few_slots(crowd *c)
 {
     uint64_t rests = 0;
@@ -101,9 +101,9 @@ static void lives_through_breaks(crowd *c)
     crowd_close(c);
 }
 
-/* -- lending -- */
+/* -- credits -- */
 
-/* No more receives than there are now; what of them is not lent, the test takes. How many that are. */
+/* Caps receives at their present number and takes those that are not granted; returns how many. */
 static uint32_t take_receives(verbs_iface *iface)
 {
     uint32_t max = 0, taken;
@@ -117,8 +117,8 @@ static uint32_t take_receives(verbs_iface *iface)
     return taken;
 }
 
-/* Two busy peers hold many receives, all others are gone (the test takes them): a third can only connect when those two give
- * some up, and they must be able to go on afterwards. */
+/* Two busy peers hold many receives and the test takes the rest: a third can connect only when those two return some, and they must
+ * still work afterwards. */
 static void takes_credits_back(crowd *c)
 {
     verbs_iface *iface;
@@ -148,7 +148,7 @@ static void takes_credits_back(crowd *c)
     crowd_close(c);
 }
 
-/* -- leaving -- */
+/* -- closing -- */
 
 static void leaves_while_it_breaks(crowd *c)
 {
@@ -177,7 +177,7 @@ static void is_told_who_left(crowd *c)
     crowd_talk(c, 0, 1, 1);
     crowd_talk(c, 1, 0, 1);
     crowd_until_quiet(c);
-    crowd_leave(c, 1, 0); /* all has arrived; a still has its path, and a frame that was acknowledged late would be like this */
+    crowd_leave(c, 1, 0); /* all frames have arrived; a keeps its ep, as after a late acknowledgement */
     begin = crowd_now(c);
     crowd_break(c, 0);
     crowd_try(c, 0, 1);
@@ -190,7 +190,7 @@ static void is_told_who_left(crowd *c)
 
 /* -- stuck -- */
 
-/* A request that never completes, as soft-RoCE has them now and then. */
+/* A request that never completes, as happens with soft-RoCE. */
 static void ends_what_is_stuck(crowd *c)
 {
     verbs_rc_qp *qp;
@@ -219,9 +219,9 @@ static void ends_what_is_stuck(crowd *c)
     crowd_close(c);
 }
 
-/* -- losing -- */
+/* -- peer failure -- */
 
-/* The one that is killed is never closed: what it had is lost with it, as a process's memory would be. */
+/* A killed iface is never closed: its state is lost, as a process's memory is. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
@@ -265,7 +265,7 @@ static void lose_one(crowd *c)
     weft_knob.peer_timeout_s = 20;
 }
 
-/* What a frame's sender has let go and its receiver has not delivered, nobody can send again: that must be told, not slept over. */
+/* A frame that its sender has freed and its receiver has not delivered cannot be resent: the peer fails, no hang. */
 static void tells_what_is_gone(crowd *c)
 {
     uint64_t begin;
@@ -276,10 +276,10 @@ static void tells_what_is_gone(crowd *c)
     crowd_until_quiet(c);
     crowd_talk(c, 1, 0, 5);
     crowd_until_quiet(c);
-    crowd_path(c, 1, 0)->rx_seq -= 2; /* as if two of them had never been delivered */
+    crowd_path(c, 1, 0)->rx_seq -= 2; /* as if two had not been delivered */
     begin = crowd_now(c);
     crowd_break(c, 0);
-    crowd_talk(c, 0, 1, 1); /* a queue pair in error with nothing in it tells nobody */
+    crowd_talk(c, 0, 1, 1); /* an empty queue pair in error reports nothing */
     while (!c->nodes[0].losts && crowd_now(c) - begin < 10000000000ull)
         crowd_turn(c);
     EXPECT(c, c->nodes[0].losts == 1, "a gap ends the path");
@@ -288,10 +288,10 @@ static void tells_what_is_gone(crowd *c)
     weft_knob.peer_timeout_s = 20;
 }
 
-/* A frame that came ahead of others cannot be kept: 3 GB of it, while malloc may have a few. */
+/* No memory to keep a frame received ahead of order: 3 GB are requested under a low limit. */
 static void tells_want_of_memory(crowd *c)
 {
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* which end the program where malloc would say no */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they end the program where malloc would fail */
     uint32_t bytes = 3u << 30;
     verbs_wire wire = {.prefix = {.kind = VERBS_KIND_PLAIN}, .hdr = {.bytes = bytes - (uint32_t)sizeof wire}};
     struct rlimit before, few;
@@ -336,7 +336,7 @@ static void drops_what_is_not_meant(crowd *c)
     dropped = ep->iface->conn->dropped;
     for (int i = 0; i < 10; i++) {
         bad = good;
-        bad.epoch += 5; /* believed, this would end the connection */
+        bad.epoch += 5; /* if accepted, this would end the connection */
         switch (i) {
         case 0: bad.magic++; break;
         case 1: bad.version++; break;
@@ -375,7 +375,7 @@ static void maps_memory(crowd *c)
     EXPECT(c, iface->ops->mr_dereg(iface, &mr) == 0, "and unmapped");
     EXPECT(c, iface->ops->mr_reg(iface, memory, sizeof memory, 0, WEFT_MEMORY_DEVICE, &mr) == WEFT_E_UNSUPPORTED,
            "a GPU's is not");
-    if (c->is_real) { /* what may only be read can be the source of a message, and never be written */
+    if (c->is_real) { /* read-only memory can be a source, never a target */
         EXPECT(c, iface->ops->mr_reg(iface, (void *)(uintptr_t)constant, 4096, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr) == 0,
                "memory that is read-only is mapped for reading");
         iface->ops->mr_dereg(iface, &mr);
@@ -406,7 +406,7 @@ static void meets_limits_of_pinning(crowd *c)
     crowd_close(c);
 }
 
-/* -- words -- */
+/* -- error texts -- */
 
 static void explains_errors(crowd *c)
 {
@@ -537,7 +537,7 @@ int main(int argc, char **argv)
         if (only && strcmp(only, tests[i].name) != 0)
             continue;
         bool has_limits = strcmp(tests[i].profiles, "narrow") == 0 || strcmp(tests[i].profiles, "cramped") == 0;
-        if (crowd_is_real && ((!only && has_limits) || is_by_cm(i))) /* of our own making */
+        if (crowd_is_real && ((!only && has_limits) || is_by_cm(i))) /* limits set by this test */
             continue;
         printf("%s\n", tests[i].name);
         snprintf(list, sizeof list, "%s", profile ? profile : crowd_is_real ? "real" : tests[i].profiles);

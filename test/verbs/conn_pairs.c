@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn_pairs: see conn_parts.h. Cards by chance, no devices.
+ * conn_pairs: see conn_parts.h. Random addresses, no devices.
  */
 #include "test/verbs/conn_parts.h"
 

@@ -7,9 +7,9 @@
 
 #include "test/verbs/crowd.h"
 
-/* Which rail goes with which: the two sides, each by itself, must come to the same answer, whatever their addresses say. */
+/* Rail pairing: both sides must compute the same pairs from any addresses. */
 void conn_pairs_agree(crowd *c);
-/* Who connects again may have nothing to say, while the other side has; iWARP wants him to speak first all the same. */
+/* The side that reconnects may have nothing to send while the other has; on iWARP it must send first. */
 void conn_one_talks(crowd *c);
 
 /* -- conn_rails.c -- */
@@ -17,7 +17,7 @@ void conn_loses_a_rail(crowd *c);
 void conn_idles_while_rails_flap(crowd *c);
 void conn_leaves_out_the_silent(crowd *c); /* a pair of rails that never answers is left out */
 void conn_outlives_a_device(crowd *c);
-void conn_leaves_out_the_deaf(crowd *c);   /* one that answers datagrams, and nothing of rdma_cm's */
+void conn_leaves_out_the_deaf(crowd *c);   /* one that answers datagrams but not rdma_cm */
 void conn_loses_the_deaf(crowd *c);        /* ... when it is the only one */
 
 #endif

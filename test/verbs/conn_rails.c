@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn_rails: see conn_parts.h. Two rails, of which one goes, comes back, or never answers.
+ * conn_rails: see conn_parts.h. Two rails, of which one goes down, recovers, or never answers.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void wait_for_links(crowd *c, uint32_t want)
         crowd_turn(c);
 }
 
-/* Two ports that have talked; false, and nothing is open, when one rail is all they share. */
+/* Two ifaces that have exchanged frames; false, and nothing is open, if they share one rail only. */
 static bool open_rails(crowd *c)
 {
     crowd_open(c, 2);
@@ -66,7 +66,7 @@ void conn_loses_a_rail(crowd *c)
     crowd_close(c);
 }
 
-/* A path that has nothing to say ends its epoch with each rail that goes or comes, and has no proof that anything gets through. */
+/* An idle ep ends its epoch with each rail that goes down or recovers, without proof that frames get through. */
 void conn_idles_while_rails_flap(crowd *c)
 {
     weft_knob.peer_timeout_s = 2;
@@ -87,7 +87,7 @@ void conn_idles_while_rails_flap(crowd *c)
     weft_knob.peer_timeout_s = 20;
 }
 
-/* Nobody says that anything is wrong: it just does not arrive. */
+/* Frames are lost without any event or error. */
 void conn_leaves_out_the_silent(crowd *c)
 {
     if (!open_rails(c))
@@ -126,7 +126,7 @@ static void pass_a_second(crowd *c)
         crowd_turn(c);
 }
 
-/* What is lost by a rail that rdma_cm cannot use is that rail: a try to take it along again holds frames up, so tries must become rare. */
+/* A rail that rdma_cm cannot connect is left out; each attempt delays frames, so attempts must become rare. */
 void conn_leaves_out_the_deaf(crowd *c)
 {
     uint64_t before;
@@ -149,7 +149,7 @@ void conn_leaves_out_the_deaf(crowd *c)
     EXPECT(c, c->nodes[0].losts + c->nodes[1].losts == 0, "nobody was lost");
     crowd_deafen(c, false);
     crowd_link(c, 0, false);
-    pass_a_second(c); /* or nobody would see it */
+    pass_a_second(c); /* else it is not noticed */
     crowd_link(c, 0, true);
     wait_for_links(c, 2);
     EXPECT(c, links_up(crowd_path(c, 0, 1)) == 2 && links_up(crowd_path(c, 1, 0)) == 2, "when it hears again and comes back it is used");
@@ -167,7 +167,7 @@ void conn_loses_the_deaf(crowd *c)
     crowd_deafen(c, true);
     crowd_break(c, 1);
     crowd_talk(c, 1, 0, 1);
-    crowd_talk(c, 0, 1, 1); /* who has nothing to say misses nobody */
+    crowd_talk(c, 0, 1, 1); /* an idle ep does not notice the loss */
     begin = crowd_now(c);
     while (c->nodes[0].losts + c->nodes[1].losts < 2 && crowd_now(c) - begin < 60 * VERBS_SECOND)
         crowd_turn(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn_talk: part of conn: who speaks first after a break.
+ * conn_talk: part of conn: which side sends first after a break.
  */
 #include "test/verbs/conn_parts.h"
 #include "transports/verbs/verbs.h"

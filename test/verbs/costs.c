@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * costs: what verbs posts and is told for each message, by its own counts (no clock decides anything): puts with a notification,
- * lone frames and bursts of them, large moves. Prints the rows of docs/verbs.md's table and checks what they promise. Then a
- * flood both ways, with receivers that look rarely: none may be found unready.
+ * costs: work requests and completions of verbs for each message, by its counters (no clock): puts with a notification,
+ * lone frames and bursts of them, large RMA. Prints the rows of docs/verbs.md's table and checks what they promise. Then a
+ * flood both ways, with receivers that poll rarely: no RNR NAK may occur.
  *     costs [messages [profile]]
  */
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "test/verbs/bench.h"
 #include "transports/verbs/verbs.h"
 
-#define MEMORY (24u << 20) /* moved in pieces of 1 MiB, eight under way */
-#define IDLE_MAX (bench_is_real ? 30000000ull : 300000ull) /* real ones need a kernel that may get no CPU for seconds */
+#define MEMORY (24u << 20) /* RMA fragments of 1 MiB, eight in flight */
+#define IDLE_MAX (bench_is_real ? 30000000ull : 300000ull) /* real devices may need a kernel thread that gets no CPU for seconds */
 
 typedef struct side {
     struct side *other;
@@ -38,7 +38,7 @@ static uint32_t failures;
             printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #x);                                           \
     } while (0)
 
-/* -- what a side is told -- */
+/* -- callbacks -- */
 
 static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
@@ -60,7 +60,7 @@ static void up_notified(void *owner, void *peer, uint32_t value)
 {
     side *me = owner;
     (void)peer;
-    me->notified++; /* in any order: puts end when they end */
+    me->notified++; /* in any order */
     me->values += value;
     me->came_before = me->came;
 }
@@ -80,7 +80,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
 
 static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
 
-/* -- what it does -- */
+/* -- operations -- */
 
 static void turn(void)
 {
@@ -93,7 +93,7 @@ static void until(const uint32_t *count, uint32_t want)
     for (uint64_t i = 0; *count < want && i < IDLE_MAX; i++)
         turn();
     CHECK(*count == want);
-    if (*count != want) /* what comes next would wait as long */
+    if (*count != want) /* the next one would wait as long */
         exit(1);
 }
 
@@ -238,7 +238,7 @@ static void bursts(uint32_t messages, uint32_t together)
     CHECK(is_few(VERBS_COUNT_POSTS, messages, 0.25)); /* a list holds 16, and credits end some early */
 }
 
-/* Frames that stand in the ring unread when a notification is taken from the completion queue come first: it is numbered behind them. */
+/* Frames unread in the ring are delivered before a notification from the CQ that is numbered behind them. */
 static void ring_before_notice(uint32_t rounds)
 {
     uint64_t by_ring;
@@ -250,7 +250,7 @@ static void ring_before_notice(uint32_t rounds)
         CHECK(try_move(&sides[0], 100, told + 1, false));
         for (int k = 0; k < 200 && sides[1].notified == told; k++) {
             bench_idle();
-            verbs_poll_cqs((verbs_iface *)sides[1].iface, 64); /* the ring is not looked at */
+            verbs_poll_cqs((verbs_iface *)sides[1].iface, 64); /* the ring is not polled */
         }
         until(&sides[1].notified, told + 1);
         CHECK(sides[1].came_before == first + 3);
@@ -261,7 +261,7 @@ static void ring_before_notice(uint32_t rounds)
     printf("%u puts with a notification behind frames, %llu of these by a ring\n", rounds, (unsigned long long)by_ring);
 }
 
-/* Each as fast as its port takes it; the receivers look now and then. */
+/* Each as fast as its iface accepts; the receivers poll now and then. */
 static void flood(uint32_t messages)
 {
     uint32_t next[2] = {sides[1].came, sides[0].came}, moves[2] = {sides[1].notified, sides[0].notified}, done[2];

@@ -120,7 +120,7 @@ void crowd_open(crowd *c, uint32_t count)
     }
 }
 
-/* -- going on -- */
+/* -- progress -- */
 
 void crowd_talk(crowd *c, uint32_t from, uint32_t to, uint32_t more) { c->nodes[from].wanted[to] += more; }
 
@@ -178,7 +178,7 @@ void crowd_until_quiet(crowd *c)
         crowd_turn(c);
     if (!is_all_there(c)) {
         crowd_show(c);
-        for (uint32_t i = 0; i < c->count; i++) /* one long wait is enough */
+        for (uint32_t i = 0; i < c->count; i++) /* one long wait fails the test */
             memcpy(c->nodes[i].wanted, c->nodes[i].sent, sizeof c->nodes[i].wanted);
     }
     EXPECT(c, is_all_there(c), "everything arrives within a minute");
@@ -191,7 +191,7 @@ uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_print_counters wh
     return ((verbs_iface *)c->nodes[node].iface)->counts[which];
 }
 
-/* Puts one queue pair of the node's into error behind its back. */
+/* Puts one queue pair of the node into error without its knowledge. */
 void crowd_break(crowd *c, uint32_t node)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * crowd: a few verbs ports in one process, for test/verbs/conn.c. crowd.c knows the ports; crowd_sim.c or crowd_real.c knows
- * the devices.
+ * crowd: a few verbs ifaces in one process, for test/verbs/conn.c. crowd.c has the ifaces; crowd_sim.c or crowd_real.c the devices.
  */
 #ifndef WEFT_TEST_VERBS_CROWD_H
 #define WEFT_TEST_VERBS_CROWD_H
@@ -19,7 +18,7 @@ typedef struct crowd_node {
     weft_iface *iface;
     weft_proc_id proc_id;
     weft_ep *eps[CROWD_MAX];
-    uint32_t sent[CROWD_MAX], wanted[CROWD_MAX]; /* frames to each: given to the port, to be sent in all */
+    uint32_t sent[CROWD_MAX], wanted[CROWD_MAX]; /* frames to each: passed to the iface; to be sent in all */
     uint32_t heard[CROWD_MAX];                    /* frames from each */
     uint32_t losts;
     char why[512];
@@ -39,15 +38,15 @@ typedef struct crowd {
 void crowd_expect(crowd *c, bool ok, const char *sentence, int line);
 void crowd_init(crowd *c, const char *profile, uint64_t seed);
 void crowd_open(crowd *c, uint32_t count);
-void crowd_close(crowd *c); /* all leave first */
+void crowd_close(crowd *c); /* closes all eps first */
 void crowd_reach(crowd *c, uint32_t from, uint32_t to);
 void crowd_talk(crowd *c, uint32_t from, uint32_t to, uint32_t more);
 int crowd_try(crowd *c, uint32_t from, uint32_t to); /* one send, not counted */
 bool crowd_has(const crowd *c, uint32_t from, uint32_t to, uint32_t frames);
 void crowd_turn(crowd *c);
-void crowd_until_quiet(crowd *c); /* until everything that was to be sent has arrived; fails after a minute */
+void crowd_until_quiet(crowd *c); /* until all wanted frames have arrived; fails after a minute */
 void crowd_break(crowd *c, uint32_t node);
-void crowd_show(const crowd *c); /* where every path is */
+void crowd_show(const crowd *c); /* prints the state of every ep */
 void crowd_leave(crowd *c, uint32_t node, uint32_t other);
 verbs_ep *crowd_path(crowd *c, uint32_t node, uint32_t other);
 uint64_t crowd_count(const crowd *c, uint32_t node, enum verbs_print_counters which);
@@ -58,13 +57,13 @@ extern const bool crowd_is_real;
 bool crowd_is_absent(void);
 void crowd_devices_open(crowd *c);
 void crowd_devices_close(crowd *c);
-void crowd_device_of(crowd *c, uint32_t node); /* the port opened next is this one's */
+void crowd_device_of(crowd *c, uint32_t node); /* the iface opened next belongs to this node */
 uint64_t (*crowd_clock(void))(void);
 uint64_t crowd_now(const crowd *c);
 void crowd_kill(crowd *c, uint32_t node);
-void crowd_silence(crowd *c, bool is_on); /* node 0's first rail loses everything, and no event tells */
-void crowd_fatal(crowd *c); /* node 0's first device fails for good; skipped where it cannot be done */
-void crowd_deafen(crowd *c, bool is_on); /* node 0's first rail hears nothing of rdma_cm; simulated only */
+void crowd_silence(crowd *c, bool is_on); /* node 0's first rail loses all packets without an event */
+void crowd_fatal(crowd *c); /* node 0's first device fails for good; skipped if not possible */
+void crowd_deafen(crowd *c, bool is_on); /* node 0's first rail loses rdma_cm messages; simulated only */
 void crowd_link(crowd *c, uint32_t rail, bool is_up); /* of node 0 */
 
 #endif

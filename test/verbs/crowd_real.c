@@ -33,14 +33,14 @@ uint64_t crowd_now(const crowd *c)
     return weft_clock_ns();
 }
 
-/* Its queue pairs go, as the kernel takes them from a process that is killed; its port is never looked at again. */
+/* Destroys its queue pairs, as the kernel does for a killed process; its iface is never polled again. */
 void crowd_kill(crowd *c, uint32_t node)
 {
     c->nodes[node].is_dead = true;
     c->nodes[node].iface->ops->close(c->nodes[node].iface);
 }
 
-/* By the lab's words where there is a lab: it has routes of its own, which the kernel forgets with the link. */
+/* By the lab's commands if there is a lab: its routes are lost with the link. */
 void crowd_link(crowd *c, uint32_t rail, bool is_up)
 {
     char command[160], *names = getenv("WEFT_TEST_LINKS"), copy[64] = "", *save = NULL, *name;
@@ -56,7 +56,7 @@ void crowd_link(crowd *c, uint32_t rail, bool is_up)
     EXPECT(c, system(command) == 0, "a link can be switched");
 }
 
-/* A device cannot be made to fail; that it is used no more is what a dead one would look like from here. */
+/* A real device cannot be made to fail: it is marked dead instead. */
 void crowd_fatal(crowd *c)
 {
     verbs_iface *iface = (verbs_iface *)c->nodes[0].iface;

@@ -63,7 +63,7 @@ void crowd_deafen(crowd *c, bool is_on)
     simhca_deafen(0, 0, is_on);
 }
 
-/* Datagrams pass: simulated links lose everything only when they are down, which is told. rdma_cm's do not. */
+/* Datagrams pass, as simulated links lose packets only when down, with an event; rdma_cm's messages are lost. */
 void crowd_silence(crowd *c, bool is_on)
 {
     verbs_ep *ep = crowd_path(c, 0, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * forks: a rank forks, calls system() and posix_spawn() while memory of its is under way and known to the device. The children write all
- * over what they inherited and must change nothing; what arrives after the fork must arrive in the parent, which writes beside the
- * message, on its pages, in between: a page that was copied for that must not be the one that the device fills.
+ * forks: a rank forks, calls system() and posix_spawn() while registered memory is in use by the device. The children overwrite the memory
+ * that they inherited and must change nothing in the parent. What arrives after the fork must arrive in the parent, which writes beside
+ * the message on its pages: a page copied for that must not be the one that the device fills.
  */
 #include "../mpi/check.h"
 
@@ -22,7 +22,7 @@ static void child_is_over(pid_t child, const char *what)
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: status %x", what, (unsigned)status);
 }
 
-/* While both messages are under way: the sender does not receive yet, the receiver's buffers are posted. */
+/* While both messages are in flight: the sender does not receive yet, the receiver's buffers are posted. */
 static void disturb(unsigned round, unsigned char *in, unsigned char *out)
 {
     char *arguments[] = {"true", NULL};

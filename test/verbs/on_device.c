@@ -30,7 +30,7 @@ uint32_t bench_close(void) { return 0; }
 
 void bench_next(uint32_t index, weft_iface_params *params) { (void)index, (void)params; }
 
-void bench_idle(void) { sched_yield(); } /* where the kernel plays the device, it needs our CPU */
+void bench_idle(void) { sched_yield(); } /* software devices of the kernel need this CPU */
 
 void bench_fault(struct ibv_qp *qp, uint64_t random)
 {

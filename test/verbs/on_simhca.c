@@ -31,7 +31,7 @@ void bench_next(uint32_t index, weft_iface_params *params)
     params->now_ns = simhca_now_ns;
 }
 
-/* The longer nothing has come, the more time passes: a queue pair repeats a lost message for seconds. */
+/* Time advances faster the longer nothing arrives: a queue pair retries for seconds. */
 void bench_idle(void)
 {
     static uint64_t last, idle;

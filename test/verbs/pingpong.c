@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pingpong: pairs of ranks exchange messages of all sizes for some seconds, every byte checked, while test/verbs hurts the network under
- * them. Says how many rounds passed and how long the slowest one took.
+ * pingpong: pairs of ranks exchange messages of all sizes for some seconds, every byte checked, while test/verbs disturbs the network.
+ * Prints the number of rounds and the time of the slowest.
  *     pingpong SECONDS [MOST-BYTES [SLOWEST-SECONDS]]
  * Exit code 1 when a payload was wrong or a round took longer than SLOWEST-SECONDS (0: no matter). Each rank writes a line to the file
- * that PINGPONG_MARKS names when its first rounds have passed: whoever hurts the job must not do so while it starts.
+ * that PINGPONG_MARKS names when its first rounds have passed: disturbances begin after that.
  */
 #include "../mpi/check.h"
 

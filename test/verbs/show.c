@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * show: what one kind of transfer costs, for test/verbs/show to put into tables. Two ranks.
- *   show count BYTES TIMES   rank 0 sends TIMES messages to rank 1, which answers each by 4 bytes; the counters at exit tell the rest
- *   show cpu BYTES TIMES     the same; rank 1 says the CPU time that it and the whole machine took for it
+ * show: costs of one kind of transfer, for the tables of test/verbs/tables. Two ranks.
+ *   show count BYTES TIMES   rank 0 sends TIMES messages to rank 1, which answers each by 4 bytes; counters are printed at exit
+ *   show cpu BYTES TIMES     the same; rank 1 prints its CPU time and the whole machine's
  *   show tcp BYTES TIMES     the same over a plain TCP connection between the addresses SHOW_FROM and SHOW_TO, for comparison
  *   show overlap BYTES MODE  how much stands in the receive buffer after rank 1 has computed for a second without calling MPI;
  *                            MODE early: the message was announced before MPI_Irecv; late: after it
@@ -26,7 +26,7 @@ static void die(const char *what)
 }
 
 typedef struct spent {
-    double user, system; /* a kernel that plays the HCA does much of its work in whoever's system call or interrupt comes along */
+    double user, system; /* a software HCA in the kernel works in any process's system calls and interrupts */
 } spent;
 
 static spent process_seconds(void)
@@ -151,7 +151,7 @@ static void show_overlap(char *buffer, int bytes, const char *mode)
 {
     MPI_Request request;
     int there = 0, flag;
-    for (int i = 0; i < 3; i++) /* connections, registrations, the ladder */
+    for (int i = 0; i < 3; i++) /* warm-up: connections, registrations, protocol selection */
         transfer(buffer, bytes, 1);
     memset(buffer, rank ? 0 : 1, (size_t)bytes);
     MPI_Barrier(MPI_COMM_WORLD);
