@@ -182,7 +182,7 @@ void weft_shmcoll_close(weft_shmcoll *area)
 
         weft_segment_drop(area->hdr, area->bytes);
         if (closed == area->ranks)
-            weft_segment_release_area(segment, area->area_index);
+            weft_segment_free_area(segment, area->area_index);
     }
     free(area);
 }

@@ -140,11 +140,11 @@ static void root_decides(weft_team *team, uint32_t node_ranks, const uint8_t *al
         can &= all[i];
         also |= all[i];
     }
-    if (!can || weft_segment_take_area(segment, &agreement->area_index))
+    if (!can || weft_segment_alloc_area(segment, &agreement->area_index))
         return;
     if (weft_segment_claim(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes,
                            weft_shmcoll_used_bytes(segment->hdr->area_bytes, node_ranks, flags_of(also)))) {
-        weft_segment_release_area(segment, agreement->area_index);
+        weft_segment_free_area(segment, agreement->area_index);
         agreement->area_index = NO_AREA;
         return;
     }
@@ -198,7 +198,7 @@ static int map_area(weft_team *team, weft_shmcoll_performer *perform, const node
         return WEFT_OK;
     }
     if (!rc && !group->rank)
-        weft_segment_release_area(segment, agreement->area_index); /* no member has written to it */
+        weft_segment_free_area(segment, agreement->area_index); /* no member has written to it */
     if (area) {
         weft_segment_drop(area->hdr, area->bytes);
         free(area);

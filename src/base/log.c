@@ -116,7 +116,8 @@ static once_slot *once_find(uint64_t hash)
 {
     for (size_t i = 0; i < WEFT_LOG_ONCE_MAX; i++) {
         uint64_t found = 0;
-        if (atomic_compare_exchange_strong_explicit(&once[i].hash, &found, hash, memory_order_relaxed, memory_order_relaxed) || found == hash)
+        if (atomic_compare_exchange_strong_explicit(&once[i].hash, &found, hash, memory_order_relaxed, memory_order_relaxed) ||
+            found == hash)
             return &once[i];
     }
     return NULL;
@@ -155,7 +156,8 @@ void weft_log_repeats(void)
     for (size_t i = 0; i < WEFT_LOG_ONCE_MAX; i++) {
         once_slot *slot = &once[i];
         uint64_t count = atomic_load_explicit(&slot->count, memory_order_relaxed);
-        if (!atomic_load_explicit(&slot->is_kept, memory_order_acquire) || count == atomic_load_explicit(&slot->reported, memory_order_relaxed))
+        if (!atomic_load_explicit(&slot->is_kept, memory_order_acquire) ||
+            count == atomic_load_explicit(&slot->reported, memory_order_relaxed))
             continue;
         atomic_store_explicit(&slot->reported, count, memory_order_relaxed);
         if (count > 1) {

@@ -45,7 +45,8 @@ static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 {
     uint32_t seen = (uint32_t)(took_ns * 1000 / bytes) + 1;
     /* large samples may come from preemption: they raise the average slowly, small ones lower it at once */
-    *per_byte_ps = !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
+    *per_byte_ps =
+        !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
 }
 
 static void sample(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)

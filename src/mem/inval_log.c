@@ -14,16 +14,16 @@
 
 #define STORING ((uint64_t)1 << 63) /* flag in a turn: its writer is between its first and its last store */
 
-WEFT_BARE void weft_inval_log_append(weft_inval_log *news, uint64_t start, uint64_t end)
+WEFT_BARE void weft_inval_log_append(weft_inval_log *log, uint64_t start, uint64_t end)
 {
-    uint64_t ticket = atomic_fetch_add_explicit(&news->next, 1, memory_order_acq_rel);
-    weft_inval_log_slot *slot = &news->slots[ticket % WEFT_INVAL_LOG_ROOM];
+    uint64_t ticket = atomic_fetch_add_explicit(&log->next, 1, memory_order_acq_rel);
+    weft_inval_log_slot *slot = &log->slots[ticket % WEFT_INVAL_LOG_CAPACITY];
     uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
 
     if ((turn & STORING) || turn > ticket ||
         !atomic_compare_exchange_strong_explicit(&slot->turn, &turn, STORING | (ticket + 1), memory_order_acq_rel,
                                                  memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&news->next, WEFT_INVAL_LOG_ROOM, memory_order_acq_rel);
+        atomic_fetch_add_explicit(&log->next, WEFT_INVAL_LOG_CAPACITY, memory_order_acq_rel);
         return;
     }
     /* Release, pairs with read_slot(): a reader that loads them under the old turn then loads a changed turn. */
@@ -45,9 +45,9 @@ static bool wait_a_little(unsigned n)
 }
 
 /* Reads one slot. False: it was overwritten, or its writer was interrupted. */
-static bool read_slot(const weft_inval_log *news, uint64_t ticket, weft_range *range)
+static bool read_slot(const weft_inval_log *log, uint64_t ticket, weft_range *range)
 {
-    const weft_inval_log_slot *slot = &news->slots[ticket % WEFT_INVAL_LOG_ROOM];
+    const weft_inval_log_slot *slot = &log->slots[ticket % WEFT_INVAL_LOG_CAPACITY];
 
     for (unsigned n = 0;; n++) {
         uint64_t turn = atomic_load_explicit(&slot->turn, memory_order_acquire);
@@ -57,25 +57,25 @@ static bool read_slot(const weft_inval_log *news, uint64_t ticket, weft_range *r
             return atomic_load_explicit(&slot->turn, memory_order_relaxed) == turn;
         }
         if ((turn & ~STORING) > ticket + 1 || !wait_a_little(n) ||
-            atomic_load_explicit(&news->next, memory_order_acquire) - ticket > WEFT_INVAL_LOG_ROOM)
+            atomic_load_explicit(&log->next, memory_order_acquire) - ticket > WEFT_INVAL_LOG_CAPACITY)
             return false;
     }
 }
 
-bool weft_inval_log_read(const weft_inval_log *news, uint64_t *cursor, void (*each)(void *arg, weft_range range), void *arg)
+bool weft_inval_log_read(const weft_inval_log *log, uint64_t *cursor, void (*each)(void *arg, weft_range range), void *arg)
 {
-    uint32_t busy = atomic_load_explicit(&news->busy, memory_order_acquire);
+    uint32_t busy = atomic_load_explicit(&log->busy, memory_order_acquire);
 
     /* Odd: the listener is reading events. Once `busy` changed, every event whose effect may be visible here is in the log. Waits
      * without limit: the listener makes no blocking system call meanwhile. */
-    for (unsigned n = 0; (busy & 1) && atomic_load_explicit(&news->busy, memory_order_acquire) == busy; n++)
+    for (unsigned n = 0; (busy & 1) && atomic_load_explicit(&log->busy, memory_order_acquire) == busy; n++)
         wait_a_little(n);
 
-    uint64_t next = atomic_load_explicit(&news->next, memory_order_acquire);
+    uint64_t next = atomic_load_explicit(&log->next, memory_order_acquire);
     while (*cursor != next) {
         weft_range range;
-        if (next - *cursor > WEFT_INVAL_LOG_ROOM || !read_slot(news, *cursor, &range)) {
-            *cursor = atomic_load_explicit(&news->next, memory_order_acquire);
+        if (next - *cursor > WEFT_INVAL_LOG_CAPACITY || !read_slot(log, *cursor, &range)) {
+            *cursor = atomic_load_explicit(&log->next, memory_order_acquire);
             return false;
         }
         *cursor += 1;

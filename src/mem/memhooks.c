@@ -22,8 +22,8 @@
 #include "mem/memhooks.h"
 #include "mem/ranges.h"
 
-#define SEEN_ROOM 8192
-#define ATTACHED_ROOM 64
+#define SEEN_CAPACITY 8192
+#define ATTACHED_CAPACITY 64
 #define PATIENCE 100000 /* tries for the lock; after that its owner is presumed dead */
 #define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL, since Linux 6.13 */
 #define DONTNEED_LOCKED 24
@@ -34,13 +34,13 @@
 
 static bool saw(uint64_t start, uint64_t end);
 
-OPEN weft_memhooks weft_memhooks_attach = {.version = WEFT_PRELOAD_VERSION, .bytes = sizeof(weft_memhooks), .saw = saw};
+OPEN weft_memhooks weft_memhooks_attach = {.version = WEFT_MEMHOOKS_VERSION, .bytes = sizeof(weft_memhooks), .saw = saw};
 
-static weft_range seen_at[SEEN_ROOM];
-static weft_ranges seen = {.room = SEEN_ROOM, .at = seen_at};
+static weft_range seen_at[SEEN_CAPACITY];
+static weft_ranges seen = {.capacity = SEEN_CAPACITY, .at = seen_at};
 static struct attached {
     uint64_t start, bytes;
-} attached[ATTACHED_ROOM];
+} attached[ATTACHED_CAPACITY];
 
 /* -- the lock: holds the address of the owner's errno, so that a signal handler that interrupted the owner detects itself -- */
 
@@ -116,7 +116,7 @@ static void come(weft_range range)
         unlock();
     }
     if (is_news)
-        weft_inval_log_append(&weft_memhooks_attach.news, range.start, range.end);
+        weft_inval_log_append(&weft_memhooks_attach.log, range.start, range.end);
 }
 
 static void see(weft_range range)
@@ -136,7 +136,7 @@ static void lose(weft_range range)
         weft_ranges_remove(&seen, range.start, range.end);
         unlock();
     }
-    weft_inval_log_append(&weft_memhooks_attach.news, range.start, range.end);
+    weft_inval_log_append(&weft_memhooks_attach.log, range.start, range.end);
 }
 
 /* -- the intercepted functions -- */
@@ -234,7 +234,7 @@ static void before_madvise(const void *addr, size_t bytes, int advice)
                        advice == GUARD_INSTALL;
 
     if (throws_away)
-        weft_inval_log_append(&weft_memhooks_attach.news, range.start | WEFT_INVAL_LOG_EMPTIED, range.end);
+        weft_inval_log_append(&weft_memhooks_attach.log, range.start | WEFT_INVAL_LOG_DISCARDED, range.end);
 }
 
 OPEN int munmap(void *addr, size_t bytes)
@@ -317,7 +317,7 @@ static uint64_t attached_bytes(uint64_t start, bool forgets)
 
     if (!lock())
         return 0;
-    for (int i = 0; i < ATTACHED_ROOM; i++)
+    for (int i = 0; i < ATTACHED_CAPACITY; i++)
         if (attached[i].bytes && attached[i].start == start) {
             bytes = attached[i].bytes;
             if (forgets)
@@ -332,7 +332,7 @@ static void attach(uint64_t start, uint64_t bytes)
 {
     if (!lock())
         return;
-    for (int i = 0; i < ATTACHED_ROOM; i++)
+    for (int i = 0; i < ATTACHED_CAPACITY; i++)
         if (!attached[i].bytes) {
             attached[i] = (struct attached){start, bytes};
             weft_ranges_add(&seen, start, start + bytes);

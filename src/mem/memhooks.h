@@ -8,14 +8,14 @@
 
 #include "mem/inval_log.h"
 
-#define WEFT_PRELOAD_SYMBOL "weft_memhooks_attach"
-#define WEFT_PRELOAD_VERSION 1
+#define WEFT_MEMHOOKS_SYMBOL "weft_memhooks_attach"
+#define WEFT_MEMHOOKS_VERSION 1
 
 typedef struct weft_memhooks {
-    uint32_t version, bytes; /* WEFT_PRELOAD_VERSION, sizeof(weft_memhooks) */
+    uint32_t version, bytes; /* WEFT_MEMHOOKS_VERSION, sizeof(weft_memhooks) */
     /* True if all of [start, end) was mapped through the hooks, private anonymous or SysV, and not unmapped since. Any thread. */
     bool (*saw)(uint64_t start, uint64_t end);
-    weft_inval_log news;
+    weft_inval_log log;
 } weft_memhooks;
 
 #endif

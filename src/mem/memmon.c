@@ -18,48 +18,48 @@
 #include "base/log.h"
 #include "mem/memmon_internal.h"
 
-#define SETTLE_TRIES 400 /* about 200 us: longer than a running listener needs, shorter than a new registration */
+#define SYNC_TRIES 400 /* about 200 us: longer than a running listener needs, shorter than a new registration */
 
-static weft_inval_log own_news;
-static weft_range covered_at[WEFT_MEMMON_TEXT_BYTES];
-static weft_memmon the_watch = {.news = &own_news, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1, .stop = -1}};
+static weft_inval_log own_log;
+static weft_range tracked_at[WEFT_MEMMON_RANGES_MAX];
+static weft_memmon the_monitor = {.log = &own_log, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1, .stop = -1}};
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* -- the table -- */
 
 static void forget_range(void *arg, weft_range range)
 {
-    weft_memmon *watch = arg;
+    weft_memmon *mon = arg;
 
-    if (!(range.start & WEFT_INVAL_LOG_EMPTIED))
-        weft_ranges_remove(&watch->covered, range.start, range.end);
+    if (!(range.start & WEFT_INVAL_LOG_DISCARDED))
+        weft_ranges_remove(&mon->tracked, range.start, range.end);
 }
 
-static void remember(weft_memmon *watch, uint64_t start, uint64_t end)
+static void remember(weft_memmon *mon, uint64_t start, uint64_t end)
 {
-    if (weft_ranges_add(&watch->covered, start, end))
+    if (weft_ranges_add(&mon->tracked, start, end))
         return;
-    watch->covered.count = 0; /* full: ranges are added again on demand */
-    weft_ranges_add(&watch->covered, start, end);
+    mon->tracked.count = 0; /* full: ranges are added again on demand */
+    weft_ranges_add(&mon->tracked, start, end);
 }
 
-static void read_inval_log(weft_memmon *watch)
+static void read_inval_log(weft_memmon *mon)
 {
-    if (!weft_inval_log_read(watch->news, &watch->cursor, forget_range, watch))
-        watch->covered.count = 0;
+    if (!weft_inval_log_read(mon->log, &mon->cursor, forget_range, mon))
+        mon->tracked.count = 0;
 }
 
 /* -- one mapping -- */
 
 /* Publishes the untracked parts of [start, end): registrations there may be stale. */
-static void tell_gaps(weft_memmon *watch, uint64_t start, uint64_t end)
+static void append_gaps(weft_memmon *mon, uint64_t start, uint64_t end)
 {
-    const weft_ranges *known = &watch->covered;
+    const weft_ranges *known = &mon->tracked;
 
     for (uint32_t i = weft_ranges_after(known, start); start < end; i++) {
         uint64_t stop = i < known->count && known->at[i].start < end ? known->at[i].start : end;
         if (start < stop)
-            weft_inval_log_append(watch->news, start, stop);
+            weft_inval_log_append(mon->log, start, stop);
         start = stop < end ? known->at[i].end : end;
     }
 }
@@ -67,70 +67,70 @@ static void tell_gaps(weft_memmon *watch, uint64_t start, uint64_t end)
 /* True if the mapping did not change between its lookup and its registration. Another thread may have unmapped a part in between
  * without an event, and a new mapping there would have none either. The kernel does not merge new mappings with registered ones, so
  * one mapping of the same kind is the registered one. */
-static bool is_still(const weft_memmon *watch, const weft_mapping *mapping)
+static bool is_still(const weft_memmon *mon, const weft_mapping *mapping)
 {
     weft_mapping again;
 
-    return !weft_memmon_needs_sync(watch) || (weft_proc_maps_find(watch->maps, mapping->start, &again) && again.kind == mapping->kind &&
+    return !weft_memmon_needs_sync(mon) || (weft_proc_maps_find(mon->maps, mapping->start, &again) && again.kind == mapping->kind &&
                                            again.start <= mapping->start && again.end >= mapping->end);
 }
 
-static bool cover_mapping(weft_memmon *watch, const weft_mapping *mapping, uint64_t start, uint64_t end)
+static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_t start, uint64_t end)
 {
     bool is_private = mapping->kind == WEFT_MAPPING_ANONYMOUS || mapping->kind == WEFT_MAPPING_HUGE;
 
-    if (watch->has_fault && is_private) {
-        tell_gaps(watch, mapping->start, mapping->end);
-        read_inval_log(watch);
-        if (weft_uffd_register(&watch->fault, mapping->start, mapping->end) && is_still(watch, mapping)) {
-            remember(watch, mapping->start, mapping->end);
+    if (mon->has_uffd && is_private) {
+        append_gaps(mon, mapping->start, mapping->end);
+        read_inval_log(mon);
+        if (weft_uffd_register(&mon->uffd, mapping->start, mapping->end) && is_still(mon, mapping)) {
+            remember(mon, mapping->start, mapping->end);
             return true;
         }
     }
-    if (!watch->trusts_preload || !(is_private || mapping->kind == WEFT_MAPPING_SYSV))
+    if (!mon->trusts_hooks || !(is_private || mapping->kind == WEFT_MAPPING_SYSV))
         return false;
     start = start > mapping->start ? start : mapping->start;
     end = end < mapping->end ? end : mapping->end;
-    tell_gaps(watch, start, end);
-    read_inval_log(watch);
-    if (!watch->preload->saw(start, end))
+    append_gaps(mon, start, end);
+    read_inval_log(mon);
+    if (!mon->hooks->saw(start, end))
         return false;
-    remember(watch, start, end);
+    remember(mon, start, end);
     return true;
 }
 
-bool weft_memmon_track(weft_memmon *watch, uint64_t start, uint64_t end)
+bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end)
 {
     bool is_sure = true;
 
-    if (!watch->has_fault && !watch->trusts_preload)
+    if (!mon->has_uffd && !mon->trusts_hooks)
         return false;
-    pthread_mutex_lock(&watch->lock);
-    if (watch->is_forgotten || (weft_memmon_needs_sync(watch) && !weft_memmon_sync(watch)))
+    pthread_mutex_lock(&mon->lock);
+    if (mon->is_forgotten || (weft_memmon_needs_sync(mon) && !weft_memmon_sync(mon)))
         is_sure = false;
     else
-        read_inval_log(watch);
-    if (is_sure && !weft_ranges_hold(&watch->covered, start, end))
+        read_inval_log(mon);
+    if (is_sure && !weft_ranges_hold(&mon->tracked, start, end))
         for (uint64_t at = start; at < end && is_sure;) {
             weft_mapping mapping = {0};
-            is_sure = weft_proc_maps_find(watch->maps, at, &mapping) && cover_mapping(watch, &mapping, start, end);
+            is_sure = weft_proc_maps_find(mon->maps, at, &mapping) && track_mapping(mon, &mapping, start, end);
             at = mapping.end;
         }
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&mon->lock);
     return is_sure;
 }
 
-bool weft_memmon_needs_sync(const weft_memmon *watch)
+bool weft_memmon_needs_sync(const weft_memmon *mon)
 {
-    return watch->has_fault && !(watch->is_single && *(const volatile char *)watch->is_single);
+    return mon->has_uffd && !(mon->is_single && *(const volatile char *)mon->is_single);
 }
 
-bool weft_memmon_sync(const weft_memmon *watch)
+bool weft_memmon_sync(const weft_memmon *mon)
 {
-    if (!watch->fault.can_settle)
+    if (!mon->uffd.can_sync)
         return false;
-    for (int n = 0; n < SETTLE_TRIES; n++) {
-        if (weft_uffd_is_settled(&watch->fault))
+    for (int n = 0; n < SYNC_TRIES; n++) {
+        if (weft_uffd_is_synced(&mon->uffd))
             return true;
         if (n > 8)
             sched_yield(); /* the listener or the unmapping thread may need this CPU */
@@ -138,9 +138,9 @@ bool weft_memmon_sync(const weft_memmon *watch)
     return false;
 }
 
-const weft_inval_log *weft_memmon_log(const weft_memmon *watch)
+const weft_inval_log *weft_memmon_log(const weft_memmon *mon)
 {
-    return watch->news;
+    return mon->log;
 }
 
 /* -- start and end -- */
@@ -152,112 +152,112 @@ static int is_emulator(struct dl_phdr_info *info, size_t bytes, void *arg)
     return info->dlpi_name && strstr(info->dlpi_name, "vgpreload") != NULL;
 }
 
-static void start_preload(weft_memmon *watch)
+static void start_memhooks(weft_memmon *mon)
 {
-    weft_memhooks *preload = dlsym(RTLD_DEFAULT, WEFT_PRELOAD_SYMBOL);
+    weft_memhooks *hooks = dlsym(RTLD_DEFAULT, WEFT_MEMHOOKS_SYMBOL);
     const uint32_t needed = 1u << WEFT_TRIAL_MUNMAP | 1u << WEFT_TRIAL_FIXED | 1u << WEFT_TRIAL_MREMAP |
                             1u << WEFT_TRIAL_MADVISE | 1u << WEFT_TRIAL_SYSCALL;
 
-    if (!preload) {
-        snprintf(watch->preload_why, sizeof(watch->preload_why), "not preloaded (started without mpirun?)");
+    if (!hooks) {
+        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "not preloaded (started without mpirun?)");
         return;
     }
-    if (preload->version != WEFT_PRELOAD_VERSION || preload->bytes != sizeof(*preload)) {
-        snprintf(watch->preload_why, sizeof(watch->preload_why), "the one that was preloaded belongs to another build of Weft");
+    if (hooks->version != WEFT_MEMHOOKS_VERSION || hooks->bytes != sizeof(*hooks)) {
+        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "the one that was preloaded belongs to another build of Weft");
         return;
     }
-    watch->preload = preload;
-    watch->news = &preload->news;
-    weft_memmon_try_preload(watch);
-    if ((watch->preload_trials.seen & needed) == needed) {
+    mon->hooks = hooks;
+    mon->log = &hooks->log;
+    weft_memmon_selftest_hooks(mon);
+    if ((mon->hooks_trials.seen & needed) == needed) {
         /* memhooks misses inline system calls, and a missed one sends wrong data silently: trusted only on the user's request. */
-        watch->trusts_preload = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
+        mon->trusts_hooks = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
         return;
     }
     char missed[128];
-    weft_memmon_name_trials(needed & ~watch->preload_trials.seen, missed, sizeof(missed));
-    snprintf(watch->preload_why, sizeof(watch->preload_why), "preloaded, but blind for %s: something else took these calls",
+    weft_memmon_trials_text(needed & ~mon->hooks_trials.seen, missed, sizeof(missed));
+    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "preloaded, but blind for %s: something else took these calls",
              missed);
-    watch->preload = NULL;
+    mon->hooks = NULL;
 }
 
-static void start_fault(weft_memmon *watch)
+static void start_uffd(weft_memmon *mon)
 {
     if (dl_iterate_phdr(is_emulator, NULL)) {
-        snprintf(watch->fault_why, sizeof(watch->fault_why), "not under valgrind: it runs one thread at a time");
+        snprintf(mon->uffd_why, sizeof(mon->uffd_why), "not under valgrind: it runs one thread at a time");
         return;
     }
-    if (weft_uffd_open(&watch->fault, watch->news, watch->fault_why, sizeof(watch->fault_why)))
+    if (weft_uffd_open(&mon->uffd, mon->log, mon->uffd_why, sizeof(mon->uffd_why)))
         return;
-    weft_memmon_try_fault(watch);
-    uint32_t missed = watch->fault_trials.tried & ~watch->fault_trials.seen;
+    weft_memmon_selftest_uffd(mon);
+    uint32_t missed = mon->uffd_trials.tried & ~mon->uffd_trials.seen;
     if (!missed) {
-        watch->has_fault = true;
+        mon->has_uffd = true;
         return;
     }
     char names[128];
-    weft_memmon_name_trials(missed, names, sizeof(names));
-    snprintf(watch->fault_why, sizeof(watch->fault_why), "its self-test missed %s", names);
-    weft_uffd_close(&watch->fault);
+    weft_memmon_trials_text(missed, names, sizeof(names));
+    snprintf(mon->uffd_why, sizeof(mon->uffd_why), "its self-test missed %s", names);
+    weft_uffd_close(&mon->uffd);
 }
 
-static void start_watch(void)
+static void start_monitor(void)
 {
-    weft_memmon *watch = &the_watch;
+    weft_memmon *mon = &the_monitor;
     int knob = weft_knob.regcache_monitor;
 
-    watch->covered = (weft_ranges){.room = WEFT_MEMMON_TEXT_BYTES, .at = covered_at};
-    watch->maps = weft_proc_maps_open();
-    watch->is_single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
-    snprintf(watch->preload_why, sizeof(watch->preload_why), "excluded by WEFT_REGCACHE_MONITOR");
-    snprintf(watch->fault_why, sizeof(watch->fault_why), "excluded by WEFT_REGCACHE_MONITOR");
-    if (watch->maps < 0) {
-        snprintf(watch->preload_why, sizeof(watch->preload_why), "/proc/self/maps cannot be read");
-        snprintf(watch->fault_why, sizeof(watch->fault_why), "/proc/self/maps cannot be read");
+    mon->tracked = (weft_ranges){.capacity = WEFT_MEMMON_RANGES_MAX, .at = tracked_at};
+    mon->maps = weft_proc_maps_open();
+    mon->is_single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "excluded by WEFT_REGCACHE_MONITOR");
+    snprintf(mon->uffd_why, sizeof(mon->uffd_why), "excluded by WEFT_REGCACHE_MONITOR");
+    if (mon->maps < 0) {
+        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "/proc/self/maps cannot be read");
+        snprintf(mon->uffd_why, sizeof(mon->uffd_why), "/proc/self/maps cannot be read");
         return;
     }
     if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_MEMHOOKS)
-        start_preload(watch);
+        start_memhooks(mon);
     if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
-        start_fault(watch);
-    watch->cursor = atomic_load(&watch->news->next);
+        start_uffd(mon);
+    mon->cursor = atomic_load(&mon->log->next);
     pthread_atfork(NULL, NULL, weft_memmon_forget);
 }
 
 weft_memmon *weft_memmon_get(void)
 {
-    pthread_once(&once, start_watch);
-    return &the_watch;
+    pthread_once(&once, start_monitor);
+    return &the_monitor;
 }
 
 void weft_memmon_forget(void)
 {
-    weft_memmon *watch = &the_watch;
+    weft_memmon *mon = &the_monitor;
 
-    if (watch->maps >= 0)
-        close(watch->maps);
-    weft_uffd_forget(&watch->fault);
-    watch->maps = -1;
-    watch->has_fault = false;
-    watch->preload = NULL;
-    watch->trusts_preload = false;
-    watch->is_forgotten = true;
-    watch->covered.count = 0;
-    pthread_mutex_init(&watch->lock, NULL); /* its holder does not exist in the child */
+    if (mon->maps >= 0)
+        close(mon->maps);
+    weft_uffd_forget(&mon->uffd);
+    mon->maps = -1;
+    mon->has_uffd = false;
+    mon->hooks = NULL;
+    mon->trusts_hooks = false;
+    mon->is_forgotten = true;
+    mon->tracked.count = 0;
+    pthread_mutex_init(&mon->lock, NULL); /* its holder does not exist in the child */
     /* The listener may have been interrupted: force an overrun, so that readers drop everything. */
-    atomic_store(&watch->news->busy, 0);
-    atomic_fetch_add(&watch->news->next, 2 * WEFT_INVAL_LOG_ROOM);
+    atomic_store(&mon->log->busy, 0);
+    atomic_fetch_add(&mon->log->next, 2 * WEFT_INVAL_LOG_CAPACITY);
 }
 
 /* -- report -- */
 
-static void tell_one(const char *name, const char *why, bool is_on, const weft_trials *trials,
+static void describe_source(const char *name, const char *why, bool is_on, const weft_trials *trials,
                      void (*line)(void *arg, const char *text), void *arg)
 {
     char text[512], seen[160], missed[160];
 
-    weft_memmon_name_trials(trials->seen, seen, sizeof(seen));
-    weft_memmon_name_trials(trials->tried & ~trials->seen, missed, sizeof(missed));
+    weft_memmon_trials_text(trials->seen, seen, sizeof(seen));
+    weft_memmon_trials_text(trials->tried & ~trials->seen, missed, sizeof(missed));
     if (!is_on)
         snprintf(text, sizeof(text), "%s: %s", name, why);
     else
@@ -267,22 +267,22 @@ static void tell_one(const char *name, const char *why, bool is_on, const weft_t
 
 void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
 {
-    weft_memmon *watch = weft_memmon_get();
+    weft_memmon *mon = weft_memmon_get();
 
-    tell_one("userfaultfd", watch->fault_why, watch->has_fault, &watch->fault_trials, line, arg);
-    if (watch->has_fault && watch->fault.by_device)
+    describe_source("userfaultfd", mon->uffd_why, mon->has_uffd, &mon->uffd_trials, line, arg);
+    if (mon->has_uffd && mon->uffd.by_device)
         line(arg, "userfaultfd: made by /dev/userfaultfd, as the system call is refused");
-    if (watch->has_fault && !watch->fault.can_settle)
+    if (mon->has_uffd && !mon->uffd.can_sync)
         line(arg, "userfaultfd: this kernel is older than 5.15: nothing is kept while the process has more than one thread");
-    tell_one("interposer", watch->preload_why, watch->preload != NULL, &watch->preload_trials, line, arg);
-    if (watch->trusts_preload)
-        line(arg, "interposer: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): covers what the program itself mapped; a system call "
+    describe_source("memhooks", mon->hooks_why, mon->hooks != NULL, &mon->hooks_trials, line, arg);
+    if (mon->trusts_hooks)
+        line(arg, "memhooks: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): covers what the program itself mapped; a system call "
                   "that is made inline it cannot see, and then wrong data would be sent");
-    else if (watch->preload)
-        line(arg, watch->has_fault ? "interposer: only brings userfaultfd's news earlier"
-                                   : "interposer: covers nothing by itself, because a system call that is made inline passes it "
+    else if (mon->hooks)
+        line(arg, mon->has_uffd ? "memhooks: only brings userfaultfd's news earlier"
+                                   : "memhooks: covers nothing by itself, because a system call that is made inline passes it "
                                      "by; WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
-    if (!watch->has_fault && !watch->trusts_preload)
+    if (!mon->has_uffd && !mon->trusts_hooks)
         line(arg, "watched: nothing; a registration lasts for one message");
     line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (never proven)"
                                                     : "on-demand paging: off (unproven; WEFT_REGCACHE_MONITOR turns it on)");

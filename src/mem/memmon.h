@@ -28,15 +28,15 @@ typedef struct weft_memmon weft_memmon;
  * WEFT_REGCACHE_MONITOR allows (some ms); caches call it at the first registration, not at MPI_Init. */
 weft_memmon *weft_memmon_get(void);
 /* The log that memhooks and userfaultfd append to. */
-const weft_inval_log *weft_memmon_log(const weft_memmon *watch);
+const weft_inval_log *weft_memmon_log(const weft_memmon *mon);
 /* Tracks [start, end): from now on every change of it is published. Registers mappings with userfaultfd as needed; a mapping newly
  * tracked is first published as changed, so caches drop stale entries in it. False: do not cache. */
-bool weft_memmon_track(weft_memmon *watch, uint64_t start, uint64_t end);
+bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end);
 /* Waits until the events of all changes in progress are read. Call it if weft_memmon_needs_sync(), before reading the log.
  * False: timed out or not supported by the kernel; cached registrations cannot be trusted now. */
-bool weft_memmon_sync(const weft_memmon *watch);
+bool weft_memmon_sync(const weft_memmon *mon);
 /* True if userfaultfd is in use and the process may have several threads. No system call. */
-bool weft_memmon_needs_sync(const weft_memmon *watch);
+bool weft_memmon_needs_sync(const weft_memmon *mon);
 /* pthread_atfork child handler: stops tracking; the child has no registrations. */
 void weft_memmon_forget(void);
 

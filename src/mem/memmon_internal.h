@@ -14,7 +14,7 @@
 #include "mem/ranges.h"
 
 /* Capacity (ranges) of the table of tracked ranges; adjacent ones are merged. A full table is emptied and refilled on demand. */
-#define WEFT_MEMMON_TEXT_BYTES 4096
+#define WEFT_MEMMON_RANGES_MAX 4096
 
 /* How a self-test changes a tracked mapping. */
 enum weft_trial {
@@ -28,25 +28,25 @@ typedef struct weft_trials {
 } weft_trials;
 
 struct weft_memmon {
-    weft_inval_log *news;
-    weft_memhooks *preload;     /* NULL: not loaded, or excluded */
-    bool trusts_preload;       /* WEFT_REGCACHE_MONITOR=memhooks: memhooks alone suffices for what it saw mapped */
-    bool has_fault;            /* userfaultfd is in use */
+    weft_inval_log *log;
+    weft_memhooks *hooks;     /* NULL: not loaded, or excluded */
+    bool trusts_hooks;       /* WEFT_REGCACHE_MONITOR=memhooks: memhooks alone suffices for what it saw mapped */
+    bool has_uffd;            /* userfaultfd is in use */
     bool is_forgotten;         /* in a child after fork */
     const char *is_single;     /* __libc_single_threaded; NULL: libc has none */
-    weft_uffd fault;
-    weft_trials fault_trials, preload_trials;
-    char fault_why[192], preload_why[192]; /* why not in use */
+    weft_uffd uffd;
+    weft_trials uffd_trials, hooks_trials;
+    char uffd_why[192], hooks_why[192]; /* why not in use */
     pthread_mutex_t lock;      /* guards the members below */
     int maps;                  /* fd of /proc/self/maps; -1: none */
     uint64_t cursor;           /* position in the log up to which `covered` is valid */
-    weft_ranges covered;       /* tracked ranges */
+    weft_ranges tracked;       /* tracked ranges */
 };
 
 /* Self-tests of userfaultfd and of memhooks: change scratch memory and check that the log shows it. `covered` must be unused yet. */
-void weft_memmon_try_fault(weft_memmon *watch);
-void weft_memmon_try_preload(weft_memmon *watch);
+void weft_memmon_selftest_uffd(weft_memmon *mon);
+void weft_memmon_selftest_hooks(weft_memmon *mon);
 /* Writes the names of these bits to text, comma-separated. */
-void weft_memmon_name_trials(uint32_t trials, char *text, size_t room);
+void weft_memmon_trials_text(uint32_t trials, char *text, size_t room);
 
 #endif

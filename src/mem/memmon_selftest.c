@@ -28,14 +28,14 @@ typedef struct heard {
 static void hear(void *arg, weft_range range)
 {
     heard *h = arg;
-    if ((range.start & ~WEFT_INVAL_LOG_EMPTIED) < h->wanted.end && range.end > h->wanted.start)
+    if ((range.start & ~WEFT_INVAL_LOG_DISCARDED) < h->wanted.end && range.end > h->wanted.start)
         h->is_heard = true;
 }
 
-static bool heard_of(weft_memmon *watch, uint64_t *cursor, uint64_t start, uint64_t end)
+static bool heard_of(weft_memmon *mon, uint64_t *cursor, uint64_t start, uint64_t end)
 {
     heard h = {{start, end}, false};
-    bool is_whole = weft_inval_log_read(watch->news, cursor, hear, &h);
+    bool is_whole = weft_inval_log_read(mon->log, cursor, hear, &h);
     return h.is_heard || !is_whole; /* after an overrun readers drop everything, this range too */
 }
 
@@ -85,14 +85,14 @@ static bool change(enum weft_trial trial, char *p)
 }
 
 /* Registers the whole mapping: the kernel may have merged the test's with a neighbour. */
-static bool watch_mapping(weft_memmon *watch, uint64_t addr)
+static bool watch_mapping(weft_memmon *mon, uint64_t addr)
 {
     weft_mapping mapping;
-    return weft_proc_maps_find(watch->maps, addr, &mapping) && weft_uffd_register(&watch->fault, mapping.start, mapping.end);
+    return weft_proc_maps_find(mon->maps, addr, &mapping) && weft_uffd_register(&mon->uffd, mapping.start, mapping.end);
 }
 
 /* One trial on a new mapping. is_watched: register it with userfaultfd first. */
-static void try_mapping(weft_memmon *watch, enum weft_trial trial, bool is_watched, weft_trials *trials)
+static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_watched, weft_trials *trials)
 {
     char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)p, cursor;
@@ -101,78 +101,78 @@ static void try_mapping(weft_memmon *watch, enum weft_trial trial, bool is_watch
         return;
     memset(p, 1, 4096);
     trials->tried |= 1u << trial;
-    if (is_watched && !watch_mapping(watch, start)) {
+    if (is_watched && !watch_mapping(mon, start)) {
         raw_unmap(p);
         return;
     }
-    cursor = atomic_load(&watch->news->next);
+    cursor = atomic_load(&mon->log->next);
     bool is_there = change(trial, p);
-    if (heard_of(watch, &cursor, start, start + TRIAL_BYTES))
+    if (heard_of(mon, &cursor, start, start + TRIAL_BYTES))
         trials->seen |= 1u << trial;
     if (is_there) /* after the check: this unmap would be reported too */
         munmap(p, TRIAL_BYTES);
 }
 
-static void try_free(weft_memmon *watch)
+static void try_free(weft_memmon *mon)
 {
     weft_mapping after;
     char *volatile block = malloc(FREE_BYTES);
     uint64_t inside = (uint64_t)(uintptr_t)block + FREE_BYTES / 2, cursor;
 
-    if (!block || !watch_mapping(watch, inside)) {
+    if (!block || !watch_mapping(mon, inside)) {
         free(block);
         return;
     }
-    cursor = atomic_load(&watch->news->next);
+    cursor = atomic_load(&mon->log->next);
     free(block);
-    if (weft_proc_maps_find(watch->maps, inside, &after))
+    if (weft_proc_maps_find(mon->maps, inside, &after))
         return; /* another allocator keeps the mapping */
-    watch->fault_trials.tried |= 1u << WEFT_TRIAL_FREE;
-    if (heard_of(watch, &cursor, inside, inside + 1))
-        watch->fault_trials.seen |= 1u << WEFT_TRIAL_FREE;
+    mon->uffd_trials.tried |= 1u << WEFT_TRIAL_FREE;
+    if (heard_of(mon, &cursor, inside, inside + 1))
+        mon->uffd_trials.seen |= 1u << WEFT_TRIAL_FREE;
 }
 
-static void try_trim(weft_memmon *watch)
+static void try_trim(weft_memmon *mon)
 {
     weft_mapping heap;
     uint64_t top = (uint64_t)(uintptr_t)sbrk(0), cursor;
 
-    if (!watch->is_single || !*watch->is_single)
+    if (!mon->is_single || !*mon->is_single)
         return; /* other threads may move the heap's end */
-    if (!weft_proc_maps_find(watch->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
+    if (!weft_proc_maps_find(mon->maps, top - 1, &heap) || heap.end - heap.start > TRIM_HEAP)
         return;
     void *volatile block = malloc(TRIM_BYTES);
     top = (uint64_t)(uintptr_t)sbrk(0);
-    if (!block || !watch_mapping(watch, top - 1)) {
+    if (!block || !watch_mapping(mon, top - 1)) {
         free(block);
         return;
     }
-    cursor = atomic_load(&watch->news->next);
+    cursor = atomic_load(&mon->log->next);
     free(block);
     malloc_trim(0);
     uint64_t left = (uint64_t)(uintptr_t)sbrk(0);
     if (left >= top)
         return; /* the top of the heap was not free, or the allocator is not glibc's */
-    watch->fault_trials.tried |= 1u << WEFT_TRIAL_TRIM;
-    if (heard_of(watch, &cursor, left, top))
-        watch->fault_trials.seen |= 1u << WEFT_TRIAL_TRIM;
+    mon->uffd_trials.tried |= 1u << WEFT_TRIAL_TRIM;
+    if (heard_of(mon, &cursor, left, top))
+        mon->uffd_trials.seen |= 1u << WEFT_TRIAL_TRIM;
 }
 
-void weft_memmon_try_fault(weft_memmon *watch)
+void weft_memmon_selftest_uffd(weft_memmon *mon)
 {
     for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
-        try_mapping(watch, trial, true, &watch->fault_trials);
-    try_free(watch);
-    try_trim(watch);
+        try_mapping(mon, trial, true, &mon->uffd_trials);
+    try_free(mon);
+    try_trim(mon);
 }
 
-void weft_memmon_try_preload(weft_memmon *watch)
+void weft_memmon_selftest_hooks(weft_memmon *mon)
 {
     for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
-        try_mapping(watch, trial, false, &watch->preload_trials);
+        try_mapping(mon, trial, false, &mon->hooks_trials);
 }
 
-void weft_memmon_name_trials(uint32_t trials, char *text, size_t room)
+void weft_memmon_trials_text(uint32_t trials, char *text, size_t room)
 {
     static const char *const names[WEFT_TRIAL_LAST] = {
         "munmap", "mmap over it", "mremap", "madvise", "syscall(munmap)", "inline munmap", "inline mremap", "inline madvise",

@@ -38,17 +38,17 @@
  *                      UFFDIO_WRITEPROTECT of length 0: EAGAIN while the count is not zero (checked before the arguments). EINVAL
  *                      means that A's event was read, and the first case holds.
  * Before 5.15 the count was a flag, which the first of two concurrent unmaps cleared for both: `can_settle` is false there. */
-static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *message)
+static WEFT_BARE void publish(weft_inval_log *log, const struct uffd_msg *message)
 {
     switch (message->event) {
     case UFFD_EVENT_UNMAP:
-        weft_inval_log_append(news, message->arg.remove.start, message->arg.remove.end);
+        weft_inval_log_append(log, message->arg.remove.start, message->arg.remove.end);
         break;
     case UFFD_EVENT_REMOVE:
-        weft_inval_log_append(news, message->arg.remove.start | WEFT_INVAL_LOG_EMPTIED, message->arg.remove.end);
+        weft_inval_log_append(log, message->arg.remove.start | WEFT_INVAL_LOG_DISCARDED, message->arg.remove.end);
         break;
     case UFFD_EVENT_REMAP: /* a mapping replaced at the target has an UNMAP event */
-        weft_inval_log_append(news, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
+        weft_inval_log_append(log, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
         break;
     default:
         break;
@@ -56,39 +56,39 @@ static WEFT_BARE void publish(weft_inval_log *news, const struct uffd_msg *messa
 }
 
 /* Read error: an unread event would block its munmap forever; closing the descriptor releases it. */
-static WEFT_BARE void give_up(weft_uffd *fault)
+static WEFT_BARE void give_up(weft_uffd *uffd)
 {
-    int fd = atomic_exchange(&fault->fd, -1);
-    atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
-    weft_inval_log_append(fault->news, 0, UINT64_MAX);
+    int fd = atomic_exchange(&uffd->fd, -1);
+    atomic_store_explicit(&uffd->is_alive, 0, memory_order_release);
+    weft_inval_log_append(uffd->log, 0, UINT64_MAX);
     weft_raw_syscall(SYS_close, fd, 0, 0, 0);
 }
 
 static WEFT_BARE void listen_to(void *arg)
 {
-    weft_uffd *fault = arg;
-    weft_inval_log *news = fault->news;
+    weft_uffd *uffd = arg;
+    weft_inval_log *log = uffd->log;
     struct uffd_msg messages[16];
 
-    weft_raw_syscall(SYS_prctl, PR_SET_NAME, (long)"weft-watch", 0, 0);
+    weft_raw_syscall(SYS_prctl, PR_SET_NAME, (long)"weft-memmon", 0, 0);
     for (;;) {
-        struct pollfd ends[2] = {{fault->fd, POLLIN, 0}, {fault->stop, POLLIN, 0}};
+        struct pollfd ends[2] = {{uffd->fd, POLLIN, 0}, {uffd->stop, POLLIN, 0}};
         long rc = weft_raw_syscall(SYS_ppoll, (long)ends, 2, 0, 0);
         if (rc == -EINTR)
             continue;
         if (rc > 0 && ends[1].revents)
             break;
-        atomic_fetch_add_explicit(&news->busy, 1, memory_order_acq_rel);
-        rc = rc < 0 ? rc : weft_raw_syscall(SYS_read, fault->fd, (long)messages, sizeof(messages), 0);
+        atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
+        rc = rc < 0 ? rc : weft_raw_syscall(SYS_read, uffd->fd, (long)messages, sizeof(messages), 0);
         for (long i = 0; i < rc / (long)sizeof(messages[0]); i++)
-            publish(news, &messages[i]);
+            publish(log, &messages[i]);
         if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
-            give_up(fault);
-        atomic_fetch_add_explicit(&news->busy, 1, memory_order_acq_rel);
-        if (!atomic_load_explicit(&fault->is_alive, memory_order_relaxed))
+            give_up(uffd);
+        atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
+        if (!atomic_load_explicit(&uffd->is_alive, memory_order_relaxed))
             return;
     }
-    atomic_store_explicit(&fault->is_alive, 0, memory_order_release);
+    atomic_store_explicit(&uffd->is_alive, 0, memory_order_release);
 }
 
 static void *listen_as_pthread(void *arg)
@@ -135,34 +135,34 @@ static bool kernel_counts(void)
 }
 
 /* Starts the listener: a raw thread, else a pthread with all signals blocked. */
-static bool start(weft_uffd *fault)
+static bool start(weft_uffd *uffd)
 {
     sigset_t all, before;
 
-    atomic_store(&fault->is_alive, 1);
-    if (weft_raw_thread(listen_to, fault) > 0)
+    atomic_store(&uffd->is_alive, 1);
+    if (weft_raw_thread(listen_to, uffd) > 0)
         return true;
-    fault->is_pthread = true;
+    uffd->is_pthread = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&fault->thread, NULL, listen_as_pthread, fault);
+    int rc = pthread_create(&uffd->thread, NULL, listen_as_pthread, uffd);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc == 0;
 }
 
-int weft_uffd_open(weft_uffd *fault, weft_inval_log *news, char *why, size_t room)
+int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t room)
 {
-    *fault = (weft_uffd){.fd = -1, .stop = -1, .news = news};
+    *uffd = (weft_uffd){.fd = -1, .stop = -1, .log = log};
     int refused = 0;
-    for (;; fault->by_device = true) {
-        fault->fd = open_kernel(EVENTS | WP_HUGETLBFS_SHMEM, fault->by_device);
-        if (fault->fd < 0 && errno == EINVAL)
-            fault->fd = open_kernel(EVENTS, fault->by_device);
-        if (fault->fd >= 0 || fault->by_device)
+    for (;; uffd->by_device = true) {
+        uffd->fd = open_kernel(EVENTS | WP_HUGETLBFS_SHMEM, uffd->by_device);
+        if (uffd->fd < 0 && errno == EINVAL)
+            uffd->fd = open_kernel(EVENTS, uffd->by_device);
+        if (uffd->fd >= 0 || uffd->by_device)
             break;
         refused = errno;
     }
-    if (fault->fd < 0) {
+    if (uffd->fd < 0) {
         int device = errno;
         size_t used = (size_t)snprintf(why, room, "the kernel refuses it: %s%s", strerror(refused),
                                        refused == EPERM ? " (a container's filter of system calls, or Linux before 5.11)" : "");
@@ -170,48 +170,48 @@ int weft_uffd_open(weft_uffd *fault, weft_inval_log *news, char *why, size_t roo
             snprintf(why + used, room - used, ", and " DEVICE ": %s", strerror(device));
         return WEFT_E_UNSUPPORTED;
     }
-    fault->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    fault->can_settle = kernel_counts() && weft_uffd_is_settled(fault);
-    if (fault->stop < 0 || !start(fault)) {
+    uffd->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uffd->can_sync = kernel_counts() && weft_uffd_is_synced(uffd);
+    if (uffd->stop < 0 || !start(uffd)) {
         snprintf(why, room, "no listener could be started: %s", strerror(errno));
-        weft_uffd_forget(fault);
+        weft_uffd_forget(uffd);
         return WEFT_E_UNSUPPORTED;
     }
     return WEFT_OK;
 }
 
-void weft_uffd_forget(weft_uffd *fault)
+void weft_uffd_forget(weft_uffd *uffd)
 {
-    atomic_store(&fault->is_alive, 0);
-    if (fault->fd >= 0)
-        close(fault->fd);
-    if (fault->stop >= 0)
-        close(fault->stop);
-    fault->fd = fault->stop = -1;
+    atomic_store(&uffd->is_alive, 0);
+    if (uffd->fd >= 0)
+        close(uffd->fd);
+    if (uffd->stop >= 0)
+        close(uffd->stop);
+    uffd->fd = uffd->stop = -1;
 }
 
-void weft_uffd_close(weft_uffd *fault)
+void weft_uffd_close(weft_uffd *uffd)
 {
-    if (fault->fd < 0)
+    if (uffd->fd < 0)
         return;
-    eventfd_write(fault->stop, 1);
-    if (fault->is_pthread)
-        pthread_join(fault->thread, NULL);
-    while (atomic_load_explicit(&fault->is_alive, memory_order_acquire))
+    eventfd_write(uffd->stop, 1);
+    if (uffd->is_pthread)
+        pthread_join(uffd->thread, NULL);
+    while (atomic_load_explicit(&uffd->is_alive, memory_order_acquire))
         sched_yield();
-    weft_uffd_forget(fault);
+    weft_uffd_forget(uffd);
 }
 
-bool weft_uffd_register(const weft_uffd *fault, uint64_t start, uint64_t end)
+bool weft_uffd_register(const weft_uffd *uffd, uint64_t start, uint64_t end)
 {
     struct uffdio_register request = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
 
-    return atomic_load_explicit(&fault->is_alive, memory_order_acquire) && !ioctl(fault->fd, UFFDIO_REGISTER, &request);
+    return atomic_load_explicit(&uffd->is_alive, memory_order_acquire) && !ioctl(uffd->fd, UFFDIO_REGISTER, &request);
 }
 
-bool weft_uffd_is_settled(const weft_uffd *fault)
+bool weft_uffd_is_synced(const weft_uffd *uffd)
 {
     struct uffdio_writeprotect nothing = {.range = {4096, 0}};
 
-    return weft_raw_syscall(SYS_ioctl, fault->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
+    return weft_raw_syscall(SYS_ioctl, uffd->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
 }

@@ -18,23 +18,23 @@
 typedef struct weft_uffd {
     _Atomic int fd;           /* the userfaultfd; -1: closed, also by the listener after a read error */
     int stop;                 /* eventfd that ends the listener */
-    weft_inval_log *news;
+    weft_inval_log *log;
     _Atomic uint32_t is_alive; /* 1 while the listener runs; cleared by it (release), pairs with weft_uffd_close() */
     bool is_pthread;          /* the listener is a pthread; `thread` is valid */
     bool by_device;           /* opened by /dev/userfaultfd, as the system call is refused */
-    bool can_settle;          /* weft_uffd_is_settled() is reliable (Linux 5.15) */
+    bool can_sync;          /* weft_uffd_is_synced() is reliable (Linux 5.15) */
     pthread_t thread;         /* joined by weft_uffd_close() */
 } weft_uffd;
 
 /* Opens a userfaultfd and starts the listener. 0, or WEFT_E_UNSUPPORTED with a reason in `why` (kernel, seccomp filter). */
-int weft_uffd_open(weft_uffd *fault, weft_inval_log *news, char *why, size_t room);
+int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t room);
 /* Ends the listener and unregisters all. Blocks for the listener. In a child after fork call weft_uffd_forget() instead. */
-void weft_uffd_close(weft_uffd *fault);
+void weft_uffd_close(weft_uffd *uffd);
 /* In a child after fork: closes the inherited descriptors only. */
-void weft_uffd_forget(weft_uffd *fault);
+void weft_uffd_forget(weft_uffd *uffd);
 /* Registers one whole mapping (a part would split it). False: the kernel refuses this mapping. */
-bool weft_uffd_register(const weft_uffd *fault, uint64_t start, uint64_t end);
+bool weft_uffd_register(const weft_uffd *uffd, uint64_t start, uint64_t end);
 /* True if the listener has read the events of all changes visible by now. One cheap system call. */
-bool weft_uffd_is_settled(const weft_uffd *fault);
+bool weft_uffd_is_synced(const weft_uffd *uffd);
 
 #endif

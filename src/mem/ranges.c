@@ -35,7 +35,7 @@ bool weft_ranges_add(weft_ranges *set, uint64_t start, uint64_t end)
         start = set->at[last].start < start ? set->at[last].start : start;
         end = set->at[last].end > end ? set->at[last].end : end;
     }
-    if (first == last && set->count == set->room)
+    if (first == last && set->count == set->capacity)
         return false;
     move(set, last, first + 1);
     set->at[first] = (weft_range){start, end};
@@ -50,7 +50,7 @@ void weft_ranges_remove(weft_ranges *set, uint64_t start, uint64_t end)
         uint64_t old_end = set->at[at].end;
         set->at[at++].end = start;
         if (old_end > end) { /* a hole within one range */
-            if (set->count == set->room)
+            if (set->count == set->capacity)
                 return;
             move(set, at, at + 1);
             set->at[at] = (weft_range){end, old_end};

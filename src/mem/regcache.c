@@ -143,7 +143,7 @@ static void invalidate(void *arg, weft_range range)
     weft_regcache *cache = arg;
     weft_regnode *next;
 
-    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_INVAL_LOG_EMPTIED, range.end); node; node = next) {
+    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_INVAL_LOG_DISCARDED, range.end); node; node = next) {
         next = node->chained;
         cache->counts.invalidations++;
         throw_out(cache, entry_of(node));
@@ -152,26 +152,26 @@ static void invalidate(void *arg, weft_range range)
 
 static void read_inval_log(weft_regcache *cache)
 {
-    if (!weft_inval_log_read(cache->news, &cache->cursor, invalidate, cache))
+    if (!weft_inval_log_read(cache->log, &cache->cursor, invalidate, cache))
         invalidate(cache, (weft_range){0, UINT64_MAX});
 }
 
-static void start_watch(weft_regcache *cache)
+static void start_monitor(weft_regcache *cache)
 {
     if (cache->is_free_of_watch) {
-        cache->news = &silence;
+        cache->log = &silence;
         return;
     }
     cache->watch = cache->config.watch ? cache->config.watch : weft_memmon_get();
-    cache->news = weft_memmon_log(cache->watch);
-    cache->cursor = atomic_load_explicit(&cache->news->next, memory_order_acquire);
+    cache->log = weft_memmon_log(cache->watch);
+    cache->cursor = atomic_load_explicit(&cache->log->next, memory_order_acquire);
 }
 
 /* True if every change of the range will be published from now on. Reads the log, so an entry added hereafter misses none. */
 static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 {
-    if (!cache->news)
-        start_watch(cache);
+    if (!cache->log)
+        start_monitor(cache);
     bool is_covered = cache->is_free_of_watch || weft_memmon_track(cache->watch, start, end);
     read_inval_log(cache);
     return is_covered;
@@ -264,9 +264,9 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
 {
     uint64_t start = (uint64_t)(uintptr_t)addr, end = start + bytes;
 
-    if (weft_unlikely(!cache->news))
+    if (weft_unlikely(!cache->log))
         return NULL;
-    if (weft_unlikely(weft_inval_log_is_new(cache->news, cache->cursor)))
+    if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
         read_inval_log(cache);
     weft_regentry *entry = find(cache, start, end, rights);
     if (!entry)
@@ -278,7 +278,7 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
     if (!weft_memmon_sync(cache->watch))
         return NULL;
     *is_asked = true;
-    if (weft_inval_log_is_new(cache->news, cache->cursor)) {
+    if (weft_inval_log_is_new(cache->log, cache->cursor)) {
         read_inval_log(cache);
         entry = find(cache, start, end, rights);
     }
@@ -448,9 +448,9 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
 
 void weft_regcache_reclaim(weft_regcache *cache)
 {
-    if (!cache->news)
+    if (!cache->log)
         return;
-    if (weft_unlikely(weft_inval_log_is_new(cache->news, cache->cursor)))
+    if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
         read_inval_log(cache);
     reap_detached(cache);
     while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {

@@ -36,7 +36,7 @@ typedef struct weft_regentry {
 struct weft_regcache {
     /* read by a hit */
     weft_memmon *watch;           /* NULL before the first registration, or if is_free_of_watch */
-    const weft_inval_log *news;   /* NULL before the first registration */
+    const weft_inval_log *log;   /* NULL before the first registration */
     uint64_t cursor;              /* position in `news` */
     bool is_free_of_watch;        /* registrations cannot go stale: no monitor */
     weft_regnode *root;

@@ -253,7 +253,7 @@ void weft_segment_drop(void *addr, uint64_t bytes)
         munmap(addr, bytes);
 }
 
-int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
+int weft_segment_alloc_area(const weft_segment *segment, uint32_t *index)
 {
     weft_segment_hdr *hdr = segment->hdr;
 
@@ -263,7 +263,7 @@ int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
             uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
             if (word * 64 + bit >= hdr->area_count)
                 break;
-            /* acquire, pairs with weft_segment_release_area(): the hole is punched before the area is used again */
+            /* acquire, pairs with weft_segment_free_area(): the hole is punched before the area is used again */
             if (atomic_compare_exchange_weak_explicit(&hdr->area_taken[word], &taken, taken | (uint64_t)1 << bit,
                                                       memory_order_acquire, memory_order_relaxed)) {
                 *index = word * 64 + bit;
@@ -275,7 +275,7 @@ int weft_segment_take_area(const weft_segment *segment, uint32_t *index)
                      (unsigned long long)hdr->area_count);
 }
 
-void weft_segment_release_area(const weft_segment *segment, uint32_t index)
+void weft_segment_free_area(const weft_segment *segment, uint32_t index)
 {
     weft_segment_hdr *hdr = segment->hdr;
     uint64_t offset = hdr->areas + index * hdr->area_bytes;

@@ -90,8 +90,8 @@ static inline weft_rank_page *weft_segment_rank(const weft_segment *segment, uin
     return (weft_rank_page *)((char *)segment->hdr + segment->hdr->rank_pages + (uint64_t)local * WEFT_PAGE);
 }
 
-/* Allocates a node area, all zero; WEFT_E_NOSPACE if all are in use. weft_segment_release_area() zeroes it (punches a hole). */
-int weft_segment_take_area(const weft_segment *segment, uint32_t *index);
-void weft_segment_release_area(const weft_segment *segment, uint32_t index);
+/* Allocates a node area, all zero; WEFT_E_NOSPACE if all are in use. weft_segment_free_area() zeroes it (punches a hole). */
+int weft_segment_alloc_area(const weft_segment *segment, uint32_t *index);
+void weft_segment_free_area(const weft_segment *segment, uint32_t index);
 
 #endif

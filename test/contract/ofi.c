@@ -111,7 +111,7 @@ static uint64_t frozen_ns(void) { return 1000000000; }
 static int try_send(rig_side *side)
 {
     weft_frame frame = {.hdr = {.seq = 1}};
-    ((ofi_iface *)side->iface)->turned_ns = 0; /* the next poll runs the handshakes, though no time has passed */
+    ((ofi_iface *)side->iface)->progress_ns = 0; /* the next poll runs the handshakes, though no time has passed */
     return side->iface->ops->send(side->iface, side->ep, &frame);
 }
 
@@ -260,7 +260,7 @@ static void partings_cross(void)
     for (int i = 0; i < 2; i++) {
         side = &rig->sides[i];
         CHECK(side->iface->ops->ep_close(side->iface, side->ep) == WEFT_AGAIN);
-        ((ofi_iface *)side->iface)->turned_ns = 0;
+        ((ofi_iface *)side->iface)->progress_ns = 0;
         ofi_handshake_turn((ofi_iface *)side->iface); /* sends, receives nothing */
         CHECK(((ofi_ep *)side->ep)->called_ns != 0);
     }
@@ -323,7 +323,7 @@ static void gathers_a_burst(void)
         return;
     a = (const ofi_iface *)rig->a->iface;
     send_burst(rig, COUNT, short_ones, body);
-    CHECK(a->counts[OFI_COUNT_GATHERED] > COUNT * 9 / 10 && a->counts[OFI_COUNT_BUNDLES] < COUNT / 10);
+    CHECK(a->counts[OFI_COUNT_COALESCED_FRAMES] > COUNT * 9 / 10 && a->counts[OFI_COUNT_COALESCED_MESSAGES] < COUNT / 10);
     for (int k = 0; k < 600000 && rig->b->arrival_count < COUNT + 1; k++, usleep(50))
         rig_poll(rig->b, 64);
     check_burst(rig, COUNT, short_ones);
@@ -360,8 +360,8 @@ static void drops_a_burst(void)
     if (!rig)
         return;
     send_burst(rig, 30, short_ones, body);
-    ofi_lose((ofi_iface *)rig->a->iface, (ofi_ep *)rig->a->ep, "the test says so");
-    CHECK(rig->a->losts == 1 && weft_list_is_empty(&((ofi_iface *)rig->a->iface)->bundles));
+    ofi_peer_failed((ofi_iface *)rig->a->iface, (ofi_ep *)rig->a->ep, "the test says so");
+    CHECK(rig->a->losts == 1 && weft_list_is_empty(&((ofi_iface *)rig->a->iface)->coalescing));
     rig_close(rig);
 }
 

@@ -173,16 +173,16 @@ static void show_misses(size_t bytes)
             weft_reg *pin = NULL;
             memset(p, 1, bytes);
             if (part == UNMAP)
-                weft_memmon_track(watch, at, at + bytes);
+                weft_memmon_track(mon, at, at + bytes);
             uint64_t start = weft_clock_ns();
             if (part == MISS)
                 weft_regcache_acquire(cache, p, bytes, 0, &pin);
             else if (part == COVER)
-                weft_memmon_track(watch, at, at + bytes);
+                weft_memmon_track(mon, at, at + bytes);
             else if (part == FIND)
-                weft_proc_maps_find(watch->maps, at, &m);
+                weft_proc_maps_find(mon->maps, at, &m);
             else if (part == FIND_TEXT)
-                weft_proc_maps_find_by_text(watch->maps, at, &m);
+                weft_proc_maps_find_by_text(mon->maps, at, &m);
             else
                 munmap(p, bytes);
             double ns = (double)(weft_clock_ns() - start);

@@ -99,13 +99,8 @@ static int run(uint64_t seed, uint32_t delay_ns)
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = seed, .profile = &profile, .report = &report};
     int rc;
-<<<<<<< ours
     profile.zcopy_permille = 1000;
     profile.again_permille = profile.flow_frames = 0; /* deferred frames use other code paths, which the runs by seed cover */
-=======
-    profile.zcopy_permille = 1000;
-    profile.again_permille = profile.flow_frames = 0; /* refusals lead other ways, which the runs by seed take */
->>>>>>> theirs
     profile.delay_ns = delay_ns;
     weft_knobs_load(false);
     weft_knob.rndv_scheme = WEFT_RNDV_SCHEME_COPY;

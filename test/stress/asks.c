@@ -80,7 +80,7 @@ static int delay_listener(void)
         char path[300], name[32] = "";
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
         FILE *file = fopen(path, "re");
-        if (file && fgets(name, sizeof name, file) && !strcmp(name, "weft-watch\n"))
+        if (file && fgets(name, sizeof name, file) && !strcmp(name, "weft-memmon\n"))
             found += !sched_setscheduler(atoi(task->d_name), SCHED_IDLE, &(struct sched_param){0});
         if (file)
             fclose(file);

@@ -24,9 +24,9 @@
 void see(void *arg, weft_range range)
 {
     overlap *o = arg;
-    bool is_emptied = range.start & WEFT_INVAL_LOG_EMPTIED;
+    bool is_emptied = range.start & WEFT_INVAL_LOG_DISCARDED;
 
-    if ((range.start & ~WEFT_INVAL_LOG_EMPTIED) < o->wanted.end && range.end > o->wanted.start) {
+    if ((range.start & ~WEFT_INVAL_LOG_DISCARDED) < o->wanted.end && range.end > o->wanted.start) {
         o->times++;
         o->emptied += is_emptied;
     }

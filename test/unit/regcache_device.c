@@ -53,16 +53,16 @@ void device_unmap(void *owner, void *at)
 
 weft_inval_log silent_log;
 static bool saw_all(uint64_t start, uint64_t end) { return start < end; }
-static weft_memhooks all_seen = {.version = WEFT_PRELOAD_VERSION, .saw = saw_all};
+static weft_memhooks all_seen = {.version = WEFT_MEMHOOKS_VERSION, .saw = saw_all};
 static weft_range blind_at[64];
-weft_memmon blind = {.covered = {.room = 64, .at = blind_at}, .news = &silent_log, .preload = &all_seen,
-                           .trusts_preload = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
+weft_memmon blind = {.tracked = {.capacity = 64, .at = blind_at}, .log = &silent_log, .hooks = &all_seen,
+                           .trusts_hooks = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
 
 void see_all(void)
 {
     blind.cursor = atomic_load(&silent_log.next);
-    blind.covered.count = 0;
-    weft_ranges_add(&blind.covered, 0, UINT64_MAX);
+    blind.tracked.count = 0;
+    weft_ranges_add(&blind.tracked, 0, UINT64_MAX);
 }
 
 weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions)

@@ -27,7 +27,7 @@ static void *writer(void *arg)
     for (uint64_t i = 1; i <= TELLS; i++) {
         weft_inval_log_append(&entries, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end is derived from the start: a torn pair is detected */
         /* In every second phase no writer runs ahead of the reader by more than the log's capacity; in the others all do. */
-        while (i / 4096 % 2 == 0 && atomic_load(&entries.next) - atomic_load(&read_so_far) > WEFT_INVAL_LOG_ROOM / 2)
+        while (i / 4096 % 2 == 0 && atomic_load(&entries.next) - atomic_load(&read_so_far) > WEFT_INVAL_LOG_CAPACITY / 2)
             sched_yield();
     }
     atomic_fetch_sub(&writing, 1);
@@ -95,7 +95,7 @@ static void test_aborted_writer(void)
     atomic_fetch_add(&cut.next, 1);
     CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     CU_ASSERT_EQUAL(cursor, 2);
-    for (int i = 0; i < WEFT_INVAL_LOG_ROOM - 1; i++) {
+    for (int i = 0; i < WEFT_INVAL_LOG_CAPACITY - 1; i++) {
         weft_inval_log_append(&cut, 4096, 8192);
         CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     }
@@ -105,7 +105,7 @@ static void test_aborted_writer(void)
     CU_ASSERT_FALSE(weft_inval_log_is_new(&cut, cursor));
     weft_inval_log_append(&cut, 4096, 8192); /* the log continues */
     CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
-    for (int i = 0; i <= WEFT_INVAL_LOG_ROOM; i++)
+    for (int i = 0; i <= WEFT_INVAL_LOG_CAPACITY; i++)
         weft_inval_log_append(&cut, 4096, 8192);
     CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL)); /* more than its capacity */
 }

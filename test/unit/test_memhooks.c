@@ -26,7 +26,7 @@ static void test_interposed_calls(void)
     uint64_t cursor;
     char *p = fresh(16 * MIB), *q = fresh(MIB);
 
-    CU_ASSERT_FATAL(weft_memmon_get()->preload && !weft_memmon_get()->has_fault);
+    CU_ASSERT_FATAL(weft_memmon_get()->hooks && !weft_memmon_get()->has_uffd);
     CU_ASSERT_FALSE(weft_memmon_needs_sync(weft_memmon_get()));
     CU_ASSERT(is_covered(p, 16 * MIB));
     cursor = now_cursor();
@@ -113,7 +113,7 @@ static void test_interposed_behind(void)
             again = mremap(p, MIB, 2 * MIB, 0); /* grows in place, into the hole */
         CU_ASSERT(again == (kind == 2 ? p : p + MIB));
         CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
-        CU_ASSERT_EQUAL(weft_memmon_get()->preload->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
+        CU_ASSERT_EQUAL(weft_memmon_get()->hooks->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
         munmap(p, 4 * MIB);
     }
     close(fd);
@@ -172,7 +172,7 @@ static void *mapper(void *arg)
         size_t bytes = (1 + (size_t)i % 7) * 4096;
         char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         uint64_t start = (uint64_t)(uintptr_t)p;
-        wrong += !weft_memmon_get()->preload->saw(start, start + bytes);
+        wrong += !weft_memmon_get()->hooks->saw(start, start + bytes);
         if (i % 3 == 0)
             madvise(p, 4096, MADV_DONTNEED);
         munmap(p, bytes);
@@ -209,7 +209,7 @@ static void test_refused(void)
 {
     char *p = fresh(MIB);
 
-    CU_ASSERT(weft_memmon_get()->preload && !weft_memmon_get()->has_fault);
+    CU_ASSERT(weft_memmon_get()->hooks && !weft_memmon_get()->has_uffd);
     CU_ASSERT_FALSE(is_covered(p, MIB));
     uint64_t cursor = now_cursor();
     munmap(p, MIB);
@@ -228,7 +228,7 @@ static void test_device(void)
     bool is_described = false;
     char *p = fresh(MIB);
 
-    CU_ASSERT(weft_memmon_get()->has_fault && weft_memmon_get()->fault.by_device);
+    CU_ASSERT(weft_memmon_get()->has_uffd && weft_memmon_get()->uffd.by_device);
     weft_memmon_describe(note, &is_described);
     CU_ASSERT(is_described);
     CU_ASSERT(is_covered(p, MIB));
@@ -257,7 +257,7 @@ static bool has_device(void)
         close(fd);
     if (device >= 0)
         close(device);
-    return fd >= 0 && weft_memmon_get()->has_fault;
+    return fd >= 0 && weft_memmon_get()->has_uffd;
 }
 
 static void test_call_refused(void)

@@ -210,7 +210,7 @@ static void test_settle(void)
         return;
     }
     CU_ASSERT(weft_uffd_register(&held, (uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + MIB));
-    CU_ASSERT(weft_uffd_is_settled(&held));
+    CU_ASSERT(weft_uffd_is_synced(&held));
     eventfd_write(held.stop, 1); /* the thread ends; the descriptor stays */
     while (atomic_load(&held.is_alive))
         sched_yield();
@@ -219,16 +219,16 @@ static void test_settle(void)
     weft_mapping m;
     while (weft_proc_maps_find(maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
         sched_yield(); /* until the other thread is there */
-    CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
+    CU_ASSERT_FALSE(weft_uffd_is_synced(&held));
     usleep(20000);
     CU_ASSERT_FALSE(atomic_load(&is_unmapped));
     char *again = mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     CU_ASSERT_EQUAL(again, p); /* the race that a sync is for */
-    CU_ASSERT_FALSE(weft_uffd_is_settled(&held));
+    CU_ASSERT_FALSE(weft_uffd_is_synced(&held));
     char message[64];
     CU_ASSERT(read(held.fd, message, sizeof(message)) > 0);
     pthread_join(thread, NULL);
-    CU_ASSERT(weft_uffd_is_settled(&held));
+    CU_ASSERT(weft_uffd_is_synced(&held));
     probe = *again;
     CU_ASSERT_EQUAL(probe, 0);
     munmap(again, MIB);
@@ -285,7 +285,7 @@ static void test_full_table(void)
     size_t n = sizeof(pages) / sizeof(pages[0]), covered = 0;
     weft_memmon *memmon = weft_memmon_get();
 
-    memmon->covered.room = memmon->covered.count + 64;
+    memmon->tracked.capacity = memmon->tracked.count + 64;
 
     char *all = mmap(NULL, n * 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CU_ASSERT_FATAL(all != MAP_FAILED);
@@ -296,8 +296,8 @@ static void test_full_table(void)
     for (size_t i = 0; i < n; i++)
         covered += is_covered(pages[i], 4096);
     CU_ASSERT_EQUAL(covered, n);
-    CU_ASSERT(memmon->covered.count <= memmon->covered.room);
-    memmon->covered.room = WEFT_MEMMON_TEXT_BYTES;
+    CU_ASSERT(memmon->tracked.count <= memmon->tracked.capacity);
+    memmon->tracked.capacity = WEFT_MEMMON_RANGES_MAX;
     uint64_t cursor = now_cursor();
     munmap(pages[0], 4096);
     CU_ASSERT(is_reported(&cursor, pages[0], 4096, false)); /* forgotten in the table, still registered with the kernel */
@@ -317,7 +317,7 @@ static void test_both(void) { run_again("auto"); }
 static void add_tests(CU_pSuite suite, bool is_preloaded)
 {
     CU_add_test(suite, "describe", test_tell);
-    bool has_fault = weft_memmon_get()->has_fault;
+    bool has_fault = weft_memmon_get()->has_uffd;
     if (has_fault) {
         CU_add_test(suite, "one thread: no sync needed", test_single);
         CU_add_test(suite, "every call is reported", test_every_call);

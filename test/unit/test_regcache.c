@@ -165,7 +165,7 @@ static void test_invalidation(void)
     weft_regcache_release(cache, pin);
     CU_ASSERT_EQUAL(d.regions, 1);
     weft_regcache_release(cache, again);
-    for (int i = 0; i < WEFT_INVAL_LOG_ROOM + 5; i++) /* more than the log's capacity: everything is invalidated */
+    for (int i = 0; i < WEFT_INVAL_LOG_CAPACITY + 5; i++) /* more than the log's capacity: everything is invalidated */
         tell(100000, 1);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), 1, 0));
     CU_ASSERT_EQUAL(d.regions, 0);
@@ -180,7 +180,7 @@ static void test_invalidation(void)
 /* A memmon that tracks nothing: every registration is for one use. */
 static void test_uncached(void)
 {
-    static weft_memmon none = {.news = &silent_log, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .fault = {.fd = -1}};
+    static weft_memmon none = {.log = &silent_log, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
     device d;
     weft_regcache *cache = open_cache(&d, &none, 8 * PAGE, 100);
 

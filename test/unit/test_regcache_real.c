@@ -206,7 +206,7 @@ static void *ride(void *arg)
         if (!b->start)
             continue;
         uint64_t skip = rand_r(&r->seed) % (b->bytes / PAGE) * PAGE;
-        if (what == 2 && r->memmon->has_fault)
+        if (what == 2 && r->memmon->has_uffd)
             weft_regcache_acquire_async(cache, b->start, b->bytes, 1);
         else if (!weft_regcache_acquire(cache, b->start + skip, b->bytes - skip, 1, &pin)) {
             check(r, b, pin);
@@ -256,7 +256,7 @@ static void test_real_alone(void)
     ride_all(weft_memmon_get(), 1, 40000, &sum);
     CU_ASSERT_EQUAL(sum.stale, 0);
     CU_ASSERT(sum.checks > 1000);
-    CU_ASSERT(!weft_memmon_get()->has_fault || sum.hits > 1000);
+    CU_ASSERT(!weft_memmon_get()->has_uffd || sum.hits > 1000);
 }
 
 static void test_real_threads(void)
@@ -306,8 +306,8 @@ static void test_look_asks(void)
 {
     static weft_inval_log unread;
     static weft_range room[8];
-    static weft_memmon memmon = {.news = &unread, .covered = {.room = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
-                               .has_fault = true};
+    static weft_memmon memmon = {.log = &unread, .tracked = {.capacity = 8, .at = room}, .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .has_uffd = true};
     device d;
     char why[192], message[64];
     pthread_t thread;
@@ -315,11 +315,11 @@ static void test_look_asks(void)
     weft_reg *pin = NULL;
     char *p = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (!weft_memmon_get()->has_fault) {
+    if (!weft_memmon_get()->has_uffd) {
         printf("(skipped: userfaultfd is not in force here) ");
         return;
     }
-    if (weft_uffd_open(&memmon.fault, &unread, why, sizeof(why))) {
+    if (weft_uffd_open(&memmon.uffd, &unread, why, sizeof(why))) {
         printf("(skipped: %s) ", why);
         return;
     }
@@ -331,8 +331,8 @@ static void test_look_asks(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(pin);
     weft_regcache_release(cache, pin);
     look_once_asked(cache, p);
-    eventfd_write(memmon.fault.stop, 1);
-    while (atomic_load(&memmon.fault.is_alive))
+    eventfd_write(memmon.uffd.stop, 1);
+    while (atomic_load(&memmon.uffd.is_alive))
         sched_yield();
     pthread_create(&thread, NULL, unmapper, p);
     while (weft_proc_maps_find(memmon.maps, (uint64_t)(uintptr_t)p, &m) && m.start <= (uint64_t)(uintptr_t)p)
@@ -346,13 +346,13 @@ static void test_look_asks(void)
     CU_ASSERT(weft_regcache_acquire(cache, p, PAGE, 0, &pin) == WEFT_OK); /* registered now, for this use only */
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 1);
     weft_regcache_release(cache, pin);
-    CU_ASSERT(read(memmon.fault.fd, message, sizeof(message)) > 0);
+    CU_ASSERT(read(memmon.uffd.fd, message, sizeof(message)) > 0);
     pthread_join(thread, NULL);
     close_cache(cache, &d);
     munmap(p, 64 * PAGE);
-    if (memmon.fault.is_pthread)
-        pthread_join(memmon.fault.thread, NULL);
-    weft_uffd_forget(&memmon.fault);
+    if (memmon.uffd.is_pthread)
+        pthread_join(memmon.uffd.thread, NULL);
+    weft_uffd_forget(&memmon.uffd);
     close(memmon.maps);
 }
 

@@ -120,16 +120,16 @@ static void test_areas(void)
 
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &s), WEFT_OK);
     for (int i = 0; i < WEFT_SEGMENT_AREA_COUNT; i++) {
-        CU_ASSERT_EQUAL_FATAL(weft_segment_take_area(&s, &index[i]), WEFT_OK);
+        CU_ASSERT_EQUAL_FATAL(weft_segment_alloc_area(&s, &index[i]), WEFT_OK);
         seen |= (uint64_t)1 << index[i];
     }
     CU_ASSERT_EQUAL(seen, ~(uint64_t)0);
-    CU_ASSERT_EQUAL(weft_segment_take_area(&s, &more), WEFT_E_NOSPACE);
+    CU_ASSERT_EQUAL(weft_segment_alloc_area(&s, &more), WEFT_E_NOSPACE);
     uint64_t at = s.hdr->areas + index[7] * s.hdr->area_bytes;
     CU_ASSERT_EQUAL_FATAL(weft_segment_view(&s, at, s.hdr->area_bytes, (void **)&view), WEFT_OK);
     memset(view, 0xee, s.hdr->area_bytes);
-    weft_segment_release_area(&s, index[7]);
-    CU_ASSERT_EQUAL(weft_segment_take_area(&s, &more), WEFT_OK);
+    weft_segment_free_area(&s, index[7]);
+    CU_ASSERT_EQUAL(weft_segment_alloc_area(&s, &more), WEFT_OK);
     CU_ASSERT_EQUAL(more, index[7]);
     CU_ASSERT(view[0] == 0 && view[s.hdr->area_bytes - 1] == 0 && view[s.hdr->area_bytes / 2] == 0);
     weft_segment_drop(view, s.hdr->area_bytes);

@@ -22,12 +22,13 @@
 #include "transports/ofi/ofi.h"
 
 enum rank { RANK_GOOD, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
-static const char *const rank_words[] = {"", "link-local", "a bridge of containers or virtual machines: tried late", "loopback: this host only",
-                                         "no carrier: tried last"};
+static const char *const rank_words[] = {"", "link-local", "a bridge of containers or virtual machines: tried late",
+                                         "loopback: this host only", "no carrier: tried last"};
 
 static bool is_bridge(const char *name)
 {
-    static const char *const names[] = {"docker", "br-", "virbr", "lxcbr", "lxdbr", "cni", "flannel", "podman", "veth", "cali", "kube", "vmnet"};
+    static const char *const names[] = {"docker",  "br-",    "virbr", "lxcbr", "lxdbr", "cni",
+                                        "flannel", "podman", "veth",  "cali",  "kube",  "vmnet"};
     char path[IFNAMSIZ + 32];
     for (size_t i = 0; i < weft_count(names); i++)
         if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -103,7 +104,7 @@ static uint32_t entry_bytes(const ofi_iface_addr *addr) { return addr->form == O
 static void add_address(ofi_iface_addr *addr, const struct ifaddrs *one)
 {
     uint8_t *place = addr->addresses + addr->count * entry_bytes(addr);
-    if (place + entry_bytes(addr) > addr->addresses + sizeof addr->addresses || addr->count == OFI_SPOTS)
+    if (place + entry_bytes(addr) > addr->addresses + sizeof addr->addresses || addr->count == OFI_CANDIDATES)
         return;
     if (addr->form == OFI_FORM_IN)
         memcpy(place, &((const struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
@@ -136,7 +137,7 @@ int ofi_addr_make(ofi_iface *iface)
     size_t bytes = sizeof name;
     int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
-        return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_words(rc));
+        return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_error_text(rc));
     *addr = (ofi_iface_addr){.version = 2, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
     snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
     if (getrandom(&addr->nonce, sizeof addr->nonce, GRND_NONBLOCK) != sizeof addr->nonce)
@@ -145,7 +146,8 @@ int ofi_addr_make(ofi_iface *iface)
         addr->form = OFI_FORM_OPAQUE;
         addr->count = (uint8_t)bytes;
         if (bytes > sizeof name || bytes > sizeof addr->addresses)
-            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, an address has room for %zu", addr->provider, bytes, sizeof name);
+            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, an address has room for %zu", addr->provider, bytes,
+                             sizeof name);
         memcpy(addr->addresses, &name, bytes);
         return 0;
     }
@@ -267,7 +269,7 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_
     return bytes;
 }
 
-void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg)
+void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all))

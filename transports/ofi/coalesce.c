@@ -32,7 +32,7 @@ static ssize_t send_it(ofi_iface *iface, const ofi_coalesce *bundle)
 /* Sends the bundles that existed at the last check. Those that the provider refuses stay. */
 static void send_left(ofi_iface *iface, uint32_t seen)
 {
-    for (weft_list_link *link = iface->bundles.next; link != &iface->bundles; link = link->next) {
+    for (weft_list_link *link = iface->coalescing.next; link != &iface->coalescing; link = link->next) {
         ofi_coalesce *bundle = weft_container(link, ofi_coalesce, link);
         if (!bundle->was_sent && (int32_t)(bundle->number - seen) <= 0)
             bundle->was_sent = send_it(iface, bundle) == 0;
@@ -49,7 +49,7 @@ static void *work(void *arg)
     pthread_mutex_lock(&flusher->lock);
     while (!flusher->is_closing) {
         send_left(iface, seen);
-        idle = flusher->number == seen && weft_list_is_empty(&iface->bundles) ? idle + 1 : 0;
+        idle = flusher->number == seen && weft_list_is_empty(&iface->coalescing) ? idle + 1 : 0;
         seen = flusher->number;
         if (idle < IDLE_LOOKS) {
             pthread_mutex_unlock(&flusher->lock);
@@ -72,8 +72,8 @@ static bool has_flusher(ofi_iface *iface)
     sigset_t all, before;
     pthread_attr_t how;
     int rc;
-    if (flusher->is_there || flusher->cannot_be)
-        return flusher->is_there;
+    if (flusher->is_running || flusher->has_failed)
+        return flusher->is_running;
     pthread_attr_init(&how);
     pthread_attr_setstacksize(&how, FLUSHER_STACK);
     sigfillset(&all); /* the thread must not handle the program's signals */
@@ -81,17 +81,17 @@ static bool has_flusher(ofi_iface *iface)
     rc = pthread_create(&flusher->thread, &how, work, iface);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&how);
-    flusher->is_there = rc == 0;
-    flusher->cannot_be = rc != 0;
+    flusher->is_running = rc == 0;
+    flusher->has_failed = rc != 0;
     if (rc)
         weft_log_note("no thread to send what is left of a burst (%d): short frames go one by one", rc);
-    return flusher->is_there;
+    return flusher->is_running;
 }
 
 void ofi_coalesce_open(ofi_iface *iface)
 {
     iface->flusher = (ofi_flusher){.direct_max = PATIENCE_MIN};
-    weft_list_init(&iface->bundles);
+    weft_list_init(&iface->coalescing);
     pthread_mutex_init(&iface->flusher.lock, NULL);
     pthread_cond_init(&iface->flusher.wake, NULL);
 }
@@ -99,7 +99,7 @@ void ofi_coalesce_open(ofi_iface *iface)
 void ofi_coalesce_close(ofi_iface *iface)
 {
     ofi_flusher *flusher = &iface->flusher;
-    if (flusher->is_there) {
+    if (flusher->is_running) {
         pthread_mutex_lock(&flusher->lock);
         flusher->is_closing = true;
         pthread_cond_signal(&flusher->wake);
@@ -114,14 +114,14 @@ void ofi_coalesce_close(ofi_iface *iface)
 
 static void forget(ofi_ep *ep)
 {
-    weft_list_remove(&ep->bundle.link);
-    ep->bundle.slot = NULL;
-    ep->bundle.was_sent = false;
+    weft_list_remove(&ep->coalesce.link);
+    ep->coalesce.slot = NULL;
+    ep->coalesce.was_sent = false;
 }
 
 static void settle(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!ep->bundle.was_sent)
+    if (!ep->coalesce.was_sent)
         return;
     iface->flusher.was_needed = true;
     forget(ep);
@@ -144,41 +144,41 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
 {
     ssize_t rc;
     settle(iface, ep);
-    if (!ep->bundle.slot)
+    if (!ep->coalesce.slot)
         return true;
-    if (ep->has_left) { /* the peer has closed: it needs no frames */
-        ofi_slot_ended(iface, ep->bundle.slot);
+    if (ep->peer_closed) { /* the peer has closed: it needs no frames */
+        ofi_slot_done(iface, ep->coalesce.slot);
         forget(ep);
         return true;
     }
     if (ep->state != OFI_OPEN)
         return false;
-    ep->bundle.to = ep->candidates[ep->candidate].to; /* the candidate may have changed */
-    rc = send_it(iface, &ep->bundle);
+    ep->coalesce.to = ep->candidates[ep->candidate].to; /* the candidate may have changed */
+    rc = send_it(iface, &ep->coalesce);
     if (rc == 0) {
         forget(ep);
         return true;
     }
-    ep->wants_room = true;
+    ep->is_blocked = true;
     if (rc == -FI_EAGAIN)
-        ofi_ring_soon(iface);
+        ofi_wake_soon(iface);
     else
-        ofi_break(iface, ep, ofi_words(rc));
+        ofi_break(iface, ep, ofi_error_text(rc));
     return false;
 }
 
 /* false: no slot is free. */
 static bool begin(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_coalesce *bundle = &ep->bundle;
+    ofi_coalesce *bundle = &ep->coalesce;
     bundle->slot = ofi_flow_slot(iface, ep);
     if (!bundle->slot)
         return false;
     bundle->to = ep->candidates[ep->candidate].to;
     bundle->bytes = bundle->frames = 0;
     bundle->number = ++iface->flusher.number;
-    weft_list_append(&iface->bundles, &bundle->link);
-    iface->counts[OFI_COUNT_BUNDLES]++;
+    weft_list_append(&iface->coalescing, &bundle->link);
+    iface->counts[OFI_COUNT_COALESCED_MESSAGES]++;
     if (iface->flusher.is_asleep)
         pthread_cond_signal(&iface->flusher.wake);
     return true;
@@ -186,13 +186,13 @@ static bool begin(ofi_iface *iface, ofi_ep *ep)
 
 static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
 {
-    ofi_flow_fill(iface, ep, (ofi_framed *)(ep->bundle.slot->place + ep->bundle.bytes), frame);
-    ep->bundle.bytes += (uint32_t)bytes;
-    ep->bundle.frames++;
+    ofi_flow_fill(iface, ep, (ofi_framed *)(ep->coalesce.slot->place + ep->coalesce.bytes), frame);
+    ep->coalesce.bytes += (uint32_t)bytes;
+    ep->coalesce.frames++;
     ep->sent++;
-    ep->wants_room = false;
+    ep->is_blocked = false;
     iface->counts[OFI_COUNT_SENT]++;
-    iface->counts[OFI_COUNT_GATHERED]++;
+    iface->counts[OFI_COUNT_COALESCED_FRAMES]++;
 }
 
 /* -- owner -- */
@@ -201,30 +201,30 @@ static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t by
  * flushes at its end. */
 static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
-    ofi_coalesce *bundle = &ep->bundle;
+    ofi_coalesce *bundle = &ep->coalesce;
     bundle->burst = bundle->burst_poll == iface->polls ? bundle->burst + 1 : 1;
     bundle->burst_poll = iface->polls;
     if (frame->more || bundle->burst <= PATIENCE_MIN)
         return frame->more;
     if (bundle->burst > iface->flusher.direct_max && (iface->is_polling || has_flusher(iface)))
-        return iface->flusher.has_gathered = true;
+        return iface->flusher.has_coalesced = true;
     iface->flusher.burst_ns = iface->now_ns();
     return false;
 }
 
-enum ofi_gathering ofi_coalesce_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
+enum ofi_is_coalescing ofi_coalesce_has(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
 {
-    ofi_coalesce *bundle = &ep->bundle;
-    bool joins = iface->gathers && bytes <= OFI_BUNDLE_FRAME && is_of_a_burst(iface, ep, frame);
-    enum ofi_gathering result = OFI_ALONE;
+    ofi_coalesce *bundle = &ep->coalesce;
+    bool joins = iface->coalesces && bytes <= OFI_COALESCE_FRAME && is_of_a_burst(iface, ep, frame);
+    enum ofi_is_coalescing result = OFI_ALONE;
     if (!bundle->slot && !joins)
         return OFI_ALONE;
     pthread_mutex_lock(&iface->flusher.lock);
     if (bundle->slot && (!joins || bundle->was_sent || bundle->bytes + bytes > iface->message_max) && !is_out(iface, ep))
         result = OFI_BLOCKED;
     else if (joins && (bundle->slot || begin(iface, ep)))
-        result = OFI_GATHERED;
-    if (result == OFI_GATHERED)
+        result = OFI_COALESCED;
+    if (result == OFI_COALESCED)
         put(iface, ep, frame, bytes);
     pthread_mutex_unlock(&iface->flusher.lock);
     return result;
@@ -233,7 +233,7 @@ enum ofi_gathering ofi_coalesce_meet(ofi_iface *iface, ofi_ep *ep, const weft_fr
 bool ofi_coalesce_flush_ep(ofi_iface *iface, ofi_ep *ep)
 {
     bool out;
-    if (!ep->bundle.slot)
+    if (!ep->coalesce.slot)
         return true;
     pthread_mutex_lock(&iface->flusher.lock);
     out = is_out(iface, ep);
@@ -244,23 +244,23 @@ bool ofi_coalesce_flush_ep(ofi_iface *iface, ofi_ep *ep)
 static void end_bursts(ofi_iface *iface)
 {
     ofi_flusher *flusher = &iface->flusher;
-    if (!flusher->burst_ns && !flusher->has_gathered)
+    if (!flusher->burst_ns && !flusher->has_coalesced)
         return;
-    learn(flusher, !flusher->was_needed && (flusher->has_gathered || iface->now_ns() - flusher->burst_ns < SOON_NS));
+    learn(flusher, !flusher->was_needed && (flusher->has_coalesced || iface->now_ns() - flusher->burst_ns < SOON_NS));
     flusher->burst_ns = 0;
-    flusher->was_needed = flusher->has_gathered = false;
+    flusher->was_needed = flusher->has_coalesced = false;
 }
 
 void ofi_coalesce_flush(ofi_iface *iface)
 {
-    if (weft_list_is_empty(&iface->bundles)) {
+    if (weft_list_is_empty(&iface->coalescing)) {
         end_bursts(iface);
         return;
     }
     pthread_mutex_lock(&iface->flusher.lock);
-    for (weft_list_link *link = iface->bundles.next, *next; link != &iface->bundles; link = next) {
+    for (weft_list_link *link = iface->coalescing.next, *next; link != &iface->coalescing; link = next) {
         next = link->next;
-        is_out(iface, weft_container(link, ofi_ep, bundle.link));
+        is_out(iface, weft_container(link, ofi_ep, coalesce.link));
     }
     end_bursts(iface);
     pthread_mutex_unlock(&iface->flusher.lock);
@@ -269,23 +269,23 @@ void ofi_coalesce_flush(ofi_iface *iface)
 uint32_t ofi_coalesce_frames(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t frames;
-    if (!ep->bundle.slot)
+    if (!ep->coalesce.slot)
         return 0;
     pthread_mutex_lock(&iface->flusher.lock);
     settle(iface, ep);
-    frames = ep->bundle.slot ? ep->bundle.frames : 0;
+    frames = ep->coalesce.slot ? ep->coalesce.frames : 0;
     pthread_mutex_unlock(&iface->flusher.lock);
     return frames;
 }
 
 void ofi_coalesce_drop(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!ep->bundle.slot)
+    if (!ep->coalesce.slot)
         return;
     pthread_mutex_lock(&iface->flusher.lock);
     settle(iface, ep);
-    if (ep->bundle.slot) {
-        ofi_slot_ended(iface, ep->bundle.slot);
+    if (ep->coalesce.slot) {
+        ofi_slot_done(iface, ep->coalesce.slot);
         forget(ep);
     }
     pthread_mutex_unlock(&iface->flusher.lock);

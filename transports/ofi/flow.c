@@ -31,9 +31,9 @@ static void lay_out_slots(ofi_iface *iface, uint8_t *at)
         at += slot->is_small ? OFI_SMALL : iface->message_max;
         weft_list_append(slot->is_small ? &iface->free_small : &iface->free_big, &slot->link);
     }
-    for (uint32_t i = 0; i < OFI_PIECES; i++, at += 64) {
-        iface->pieces[i] = (ofi_piece){.work = {.kind = OFI_WORK_PIECE}, .words = (uint64_t *)at};
-        weft_list_append(&iface->free_pieces, &iface->pieces[i].link);
+    for (uint32_t i = 0; i < OFI_FRAGS; i++, at += 64) {
+        iface->frags[i] = (ofi_frag){.work = {.kind = OFI_WORK_FRAG}, .words = (uint64_t *)at};
+        weft_list_append(&iface->free_frags, &iface->frags[i].link);
     }
 }
 
@@ -43,7 +43,8 @@ int ofi_flow_open(ofi_iface *iface)
     int rc = 0;
     iface->recv_count = iface->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
     iface->recv_min = iface->recv_max = ofi_is_plain_tcp(iface->info) ? OFI_TCP_RECVS : iface->recv_count;
-    iface->arena_bytes = (uint64_t)iface->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * iface->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_PIECES * 64;
+    iface->arena_bytes =
+        (uint64_t)iface->recv_count * recv_bytes + (uint64_t)OFI_SLOTS * iface->message_max + OFI_SMALL_SLOTS * OFI_SMALL + OFI_FRAGS * 64;
     iface->arena = mmap(NULL, iface->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     iface->bounce = malloc(iface->message_max);
     if (iface->arena == MAP_FAILED)
@@ -58,7 +59,8 @@ int ofi_flow_open(ofi_iface *iface)
     }
     lay_out_slots(iface, iface->arena + (uint64_t)iface->recv_count * recv_bytes);
     for (uint32_t i = 0; i < iface->recv_count; i++)
-        iface->recvs[i] = (ofi_recv){.work = {.kind = OFI_WORK_RECV}, .place = iface->arena + (uint64_t)i * recv_bytes, .bytes = recv_bytes};
+        iface->recvs[i] =
+            (ofi_recv){.work = {.kind = OFI_WORK_RECV}, .place = iface->arena + (uint64_t)i * recv_bytes, .bytes = recv_bytes};
     rc = ofi_post_recvs(iface);
     return rc == WEFT_AGAIN ? 0 : rc;
 }
@@ -72,7 +74,7 @@ static int post_recv(ofi_iface *iface, ofi_recv *recv)
     iface->recv_posted += recv->is_posted;
     if (rc == 0 || rc == -FI_EAGAIN)
         return rc ? WEFT_AGAIN : 0;
-    return weft_fail(WEFT_E_SYSTEM, "no receive buffer can be posted with %s: %s", iface->addr.provider, ofi_words(rc));
+    return weft_fail(WEFT_E_SYSTEM, "no receive buffer can be posted with %s: %s", iface->addr.provider, ofi_error_text(rc));
 }
 
 int ofi_post_recvs(ofi_iface *iface)
@@ -84,7 +86,7 @@ int ofi_post_recvs(ofi_iface *iface)
     return rc;
 }
 
-void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv)
+void ofi_recv_done(ofi_iface *iface, ofi_recv *recv)
 {
     recv->is_posted = false;
     iface->recv_posted--;
@@ -99,8 +101,8 @@ void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv)
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind)
 {
     (void)iface;
-    *wire = (ofi_wire){.to = ep->theirs, .ack = ep->received, .check = (uint16_t)ep->addr.nonce, .kind = (uint8_t)kind};
-    ep->told = ep->received;
+    *wire = (ofi_wire){.to = ep->remote_index, .ack = ep->received, .check = (uint16_t)ep->addr.nonce, .kind = (uint8_t)kind};
+    ep->acked_to_peer = ep->received;
 }
 
 static ofi_slot *take_small(ofi_iface *iface)
@@ -148,7 +150,7 @@ static ssize_t post_slot(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, fi_addr_t
     return 0;
 }
 
-void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot)
+void ofi_slot_done(ofi_iface *iface, ofi_slot *slot)
 {
     void *held = slot->held;
     if (slot->work.ep)
@@ -159,7 +161,7 @@ void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot)
         iface->iface.callbacks->done(iface->iface.owner, held, 0);
 }
 
-int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
+int ofi_handshake_send(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
 {
     ofi_slot *slot = NULL;
     ssize_t rc;
@@ -170,18 +172,18 @@ int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes)
         if (!slot)
             return WEFT_AGAIN;
         memcpy(slot->place, message, bytes);
-        slot->about = ((const ofi_wire *)message)->kind == OFI_CALL ? ((const ofi_handshake *)message)->path : 0;
+        slot->about = ((const ofi_wire *)message)->kind == OFI_HANDSHAKE ? ((const ofi_handshake *)message)->ep_index : 0;
         rc = post_slot(iface, slot, NULL, to, bytes);
     }
     if (rc)
-        ofi_ring_soon(iface);
+        ofi_wake_soon(iface);
     return rc ? WEFT_AGAIN : 0;
 }
 
 /* True if nothing can be sent now; *rc is the return code for that. Begins the handshake if needed. */
 static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
 {
-    if (ep->state == OFI_LOST) {
+    if (ep->state == OFI_FAILED) {
         *rc = weft_fail(WEFT_E_PEER, "rank %u is lost", ep->proc_id.rank);
         return true;
     }
@@ -189,26 +191,26 @@ static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
     if (weft_likely(ep->state == OFI_OPEN && ep->sent - ep->acked < OFI_WINDOW))
         return false;
     ofi_handshake_begin(iface, ep);
-    ep->wants_room = true;
+    ep->is_blocked = true;
     iface->counts[OFI_COUNT_AGAIN]++;
     return true;
 }
 
 static int refused(ofi_iface *iface, ofi_ep *ep, ssize_t rc)
 {
-    ep->wants_room = true;
+    ep->is_blocked = true;
     iface->counts[OFI_COUNT_AGAIN]++;
     if (rc == -FI_EAGAIN)
-        ofi_ring_soon(iface);
+        ofi_wake_soon(iface);
     else if (rc < 0)
-        ofi_break(iface, ep, ofi_words(rc));
+        ofi_break(iface, ep, ofi_error_text(rc));
     return WEFT_AGAIN;
 }
 
 static int went(ofi_iface *iface, ofi_ep *ep)
 {
     ep->sent++;
-    ep->wants_room = false;
+    ep->is_blocked = false;
     iface->counts[OFI_COUNT_SENT]++;
     return 0;
 }
@@ -262,19 +264,19 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     ofi_ep *ep = (ofi_ep *)base_path;
     size_t bytes = weft_round_up(sizeof(ofi_framed) + frame->hdr.bytes, 8);
     _Alignas(8) uint8_t small[STACK_MAX];
-    enum ofi_gathering gathering;
+    enum ofi_is_coalescing gathering;
     ofi_slot *slot;
     ssize_t sent;
     int rc;
     if (frame->hdr.bytes > base->caps.frame_max)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", frame->hdr.bytes, base->caps.frame_max);
-    if (ep->has_left && ep->state != OFI_LOST)
+    if (ep->peer_closed && ep->state != OFI_FAILED)
         return 0; /* the peer has closed: the frame is dropped */
     if (is_refused(iface, ep, &rc))
         return rc;
-    gathering = ofi_coalesce_meet(iface, ep, frame, bytes);
+    gathering = ofi_coalesce_has(iface, ep, frame, bytes);
     if (gathering != OFI_ALONE)
-        return gathering == OFI_GATHERED ? 0 : refused(iface, ep, 0);
+        return gathering == OFI_COALESCED ? 0 : refused(iface, ep, 0);
     if (bytes <= iface->inject_max) {
         ofi_flow_fill(iface, ep, (ofi_framed *)small, frame);
         sent = fi_inject(iface->ep, small, bytes, ep->candidates[ep->candidate].to);
@@ -293,7 +295,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
 
 int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value)
 {
-    ofi_notice notice = {.value = value};
+    ofi_notification notice = {.value = value};
     int rc;
     if (is_refused(iface, ep, &rc))
         return rc;
@@ -301,19 +303,19 @@ int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value)
         return refused(iface, ep, 0);
     ofi_sign(iface, ep, &notice.wire, OFI_NOTIFY);
     notice.wire.seq = ep->sent + 1;
-    rc = ofi_say(iface, ep->candidates[ep->candidate].to, &notice, sizeof notice);
+    rc = ofi_handshake_send(iface, ep->candidates[ep->candidate].to, &notice, sizeof notice);
     return rc ? refused(iface, ep, 0) : went(iface, ep);
 }
 
 void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
 {
-    uint32_t told = ep->told;
+    uint32_t told = ep->acked_to_peer;
     ofi_wire wire;
-    if (ep->received - told < min || ep->state != OFI_OPEN || ep->has_left)
+    if (ep->received - told < min || ep->state != OFI_OPEN || ep->peer_closed)
         return;
     ofi_sign(iface, ep, &wire, OFI_ACK);
-    if (ofi_say(iface, ep->candidates[ep->candidate].to, &wire, sizeof wire))
-        ep->told = told; /* the next frame or acknowledgement carries it */
+    if (ofi_handshake_send(iface, ep->candidates[ep->candidate].to, &wire, sizeof wire))
+        ep->acked_to_peer = told; /* the next frame or acknowledgement carries it */
 }
 
 /* -- receiving -- */
@@ -321,7 +323,7 @@ void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
 static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t bytes)
 {
     const ofi_framed *framed = message;
-    const ofi_notice *notice = message;
+    const ofi_notification *notice = message;
     ep->received++;
     if (framed->wire.kind == OFI_NOTIFY && bytes >= sizeof *notice) {
         iface->iface.callbacks->notify(iface->iface.owner, ep->ep.peer, notice->value);
@@ -354,7 +356,7 @@ static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t
     weft_list_link *at = ep->early.prev;
     early *one = malloc(sizeof *one + bytes);
     if (!one) {
-        ofi_lose(iface, ep, "no memory to keep a frame that came before its turn");
+        ofi_peer_failed(iface, ep, "no memory to keep a frame that came before its turn");
         return 1;
     }
     while (at != &ep->early && (int32_t)(weft_container(at, early, link)->seq - wire->seq) > 0)
@@ -382,7 +384,7 @@ void ofi_flow_drop(ofi_ep *ep)
 static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t bytes)
 {
     int n;
-    if ((int32_t)(wire->seq - ep->received) <= 0 || ep->state == OFI_LOST)
+    if ((int32_t)(wire->seq - ep->received) <= 0 || ep->state == OFI_FAILED)
         return 0;
     if (wire->seq != ep->received + 1)
         return keep_early(iface, ep, wire, bytes);
@@ -395,7 +397,8 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
 /* Length of the first frame in a message. */
 static size_t length_of(const ofi_framed *first, size_t bytes)
 {
-    size_t length = bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->hdr.bytes, 8);
+    size_t length =
+        bytes < sizeof *first || first->wire.kind != OFI_FRAME ? bytes : weft_round_up(sizeof *first + (size_t)first->hdr.bytes, 8);
     return length < bytes ? length : bytes;
 }
 
@@ -405,21 +408,21 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
     ofi_ep *ep;
     if (bytes < sizeof *wire || wire->check != (uint16_t)iface->addr.nonce)
         return 0; /* for an earlier owner of this address */
-    if (wire->kind == OFI_CALL) {
+    if (wire->kind == OFI_HANDSHAKE) {
         if (bytes >= sizeof(ofi_handshake))
-            ofi_handshake_arrive(iface, message);
+            ofi_handshake_recv(iface, message);
         return 1;
     }
-    ep = wire->to < iface->index_room ? iface->by_index[wire->to] : NULL;
-    if (!ep || !ep->is_heard)
+    ep = wire->to < iface->index_capacity ? iface->by_index[wire->to] : NULL;
+    if (!ep || !ep->has_remote_index)
         return 0;
-    ep->heard_ns = 0; /* set to the time by the next watch() */
+    ep->received_ns = 0; /* set to the time by the next watch() */
     if ((int32_t)(wire->ack - ep->acked) > 0 && (int32_t)(ep->sent - wire->ack) >= 0)
         ep->acked = wire->ack;
     return wire->kind == OFI_FRAME || wire->kind == OFI_NOTIFY ? numbered(iface, ep, wire, bytes) : 1;
 }
 
-int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget)
+int ofi_recv_message(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget)
 {
     ofi_recv *recv = entry->op_context;
     const uint8_t *message = iface->has_multi_recv ? entry->buf : recv->place;
@@ -436,7 +439,7 @@ int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *
     if (message && *at < entry->len)
         return n;
     if (!iface->has_multi_recv || entry->flags & FI_MULTI_RECV)
-        ofi_recv_ended(iface, recv);
+        ofi_recv_done(iface, recv);
     *at = entry->len;
     return n;
 }

@@ -2,7 +2,7 @@
  *
  * handshake: verifies which process answers at an address. A CALL message has its sender's identity, the receiver's nonce and a number;
  * the answer has that number and opens the ep. The receiver answers with a CALL of its own, to the address in the hint, so three messages
- * open both directions. Addresses are tried in order, best first; after OFI_CALL_NS without an answer the kernel is asked about all
+ * open both directions. Addresses are tried in order, best first; after OFI_HANDSHAKE_NS without an answer the kernel is asked about all
  * (tcp_probe.c). While the peer's kernel answers, no time limit applies: the peer may compute. When all addresses have failed, the peer
  * is lost, and the error lists them.
  *
@@ -32,7 +32,7 @@ static uint64_t patience_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 
 
 static ofi_ep *path_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 {
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
         if (ep->proc_id.job == proc_id->job && ep->proc_id.rank == proc_id->rank && ep->proc_id.worker == proc_id->worker)
             return ep;
@@ -45,16 +45,16 @@ static ofi_ep *path_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 static int give_index(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t i = 1;
-    while (i < iface->index_room && iface->by_index[i])
+    while (i < iface->index_capacity && iface->by_index[i])
         i++;
-    if (i >= iface->index_room) {
-        uint32_t room = iface->index_room ? 2 * iface->index_room : 16;
+    if (i >= iface->index_capacity) {
+        uint32_t room = iface->index_capacity ? 2 * iface->index_capacity : 16;
         ofi_ep **table = realloc(iface->by_index, room * sizeof *table);
         if (!table)
             return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u peers", room);
-        memset(table + iface->index_room, 0, (room - iface->index_room) * sizeof *table);
+        memset(table + iface->index_capacity, 0, (room - iface->index_capacity) * sizeof *table);
         iface->by_index = table;
-        iface->index_room = room;
+        iface->index_capacity = room;
     }
     iface->by_index[i] = ep;
     ep->index = i;
@@ -70,12 +70,14 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
     if (bytes != sizeof far)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", who->rank);
     memcpy(&far, addr, sizeof far);
-    if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form || far.key_form != iface->addr.key_form)
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)",
-                         who->rank, far.provider, iface->addr.provider);
+    if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form ||
+        far.key_form != iface->addr.key_form)
+        return weft_fail(WEFT_E_UNSUPPORTED,
+                         "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)", who->rank,
+                         far.provider, iface->addr.provider);
     if (far.host != iface->addr.host && ofi_is_local(iface->info))
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)", who->rank,
-                         iface->addr.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)",
+                         who->rank, iface->addr.provider);
     ep = calloc(1, sizeof *ep);
     if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
@@ -93,7 +95,7 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
         free(ep);
         return rc;
     }
-    weft_list_append(&iface->paths, &ep->link);
+    weft_list_append(&iface->eps, &ep->link);
     *out = &ep->ep;
     return 0;
 }
@@ -129,13 +131,13 @@ void ofi_ep_free(ofi_iface *iface, ofi_ep *ep)
     free(ep);
 }
 
-void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why)
+void ofi_peer_failed(ofi_iface *iface, ofi_ep *ep, const char *why)
 {
     char text[400];
-    if (ep->state == OFI_LOST || ep->has_left)
+    if (ep->state == OFI_FAILED || ep->peer_closed)
         return;
     snprintf(text, sizeof text, "%s", why); /* `why` may be the text of the last failure */
-    ep->state = OFI_LOST;
+    ep->state = OFI_FAILED;
     rest(ep);
     ofi_coalesce_drop(iface, ep);
     ofi_rma_fail(iface, ep, WEFT_E_PEER, text);
@@ -154,22 +156,22 @@ static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
 /* Sends a handshake to a candidate. 0, or AGAIN. */
 static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
-    ofi_handshake call = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
-                     .path = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
+    ofi_handshake msg = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
+                     .ep_index = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
     if (!is_inserted(iface, candidate)) {
         candidate->state = OFI_CANDIDATE_FAILED;
         snprintf(candidate->why, sizeof candidate->why, "libfabric takes it for no address");
         return WEFT_AGAIN;
     }
-    call.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_CALL, .flags = flags, .ack = ep->received};
+    msg.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_HANDSHAKE, .flags = flags, .ack = ep->received};
     if (!candidate->has_hint)
         candidate->hint_bytes = ofi_hint(iface, candidate, candidate->hint, sizeof candidate->hint);
     candidate->has_hint = true;
-    call.hint_bytes = candidate->hint_bytes;
-    memcpy(call.hint, candidate->hint, candidate->hint_bytes);
-    if (ofi_say(iface, candidate->to, &call, sizeof call))
+    msg.hint_bytes = candidate->hint_bytes;
+    memcpy(msg.hint, candidate->hint, candidate->hint_bytes);
+    if (ofi_handshake_send(iface, candidate->to, &msg, sizeof msg))
         return WEFT_AGAIN;
-    iface->counts[OFI_COUNT_CALLS]++;
+    iface->counts[OFI_COUNT_HANDSHAKES]++;
     return 0;
 }
 
@@ -191,13 +193,13 @@ void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep)
 {
     if (ep->state != OFI_IDLE)
         return;
-    ep->state = OFI_CALLING;
+    ep->state = OFI_CONNECTING;
     begin(iface, ep);
 }
 
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why)
 {
-    if (ep->state != OFI_OPEN || ep->has_left)
+    if (ep->state != OFI_OPEN || ep->peer_closed)
         return;
     snprintf(ep->broken_by, sizeof ep->broken_by, "%s", why);
     iface->counts[OFI_COUNT_BREAKS]++;
@@ -211,16 +213,17 @@ static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
     char text[400], where[64];
     size_t at;
     bool is_refused = false;
-    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->addr.provider, *ep->broken_by ? " after: " : "", ep->broken_by);
+    at = (size_t)snprintf(text, sizeof text, "no answer by libfabric's %s%s%s", iface->addr.provider, *ep->broken_by ? " after: " : "",
+                          ep->broken_by);
     for (uint32_t i = 0; i < ep->candidate_count && at < sizeof text - 130; i++) {
         const ofi_candidate *candidate = &ep->candidates[i];
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ", ofi_address_text(&candidate->address, candidate->bytes, where, sizeof where),
-                               candidate->why);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s: %.80s", i ? "; " : ": ",
+                               ofi_address_text(&candidate->address, candidate->bytes, where, sizeof where), candidate->why);
         is_refused |= strstr(candidate->why, "refused") != NULL;
     }
     snprintf(text + at, sizeof text - at, "%s; WEFT_OFI_IFACE chooses interfaces", is_refused
              ? ". Nobody listens: its process is gone, or an address is another host's" : ". A firewall, or no route");
-    ofi_lose(iface, ep, text);
+    ofi_peer_failed(iface, ep, text);
 }
 
 /* Proceeds to the next address that has not failed; false: there is none. */
@@ -248,7 +251,8 @@ static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
                 candidate->state = OFI_CANDIDATE_FAILED;
                 snprintf(candidate->why, sizeof candidate->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
             }
-        } else if (candidate->state == OFI_CANDIDATE_NEW || (candidate->state == OFI_CANDIDATE_LISTENS && now - candidate->probed_ns > patience_ns() / 4)) {
+        } else if (candidate->state == OFI_CANDIDATE_NEW ||
+                   (candidate->state == OFI_CANDIDATE_LISTENS && now - candidate->probed_ns > patience_ns() / 4)) {
             ofi_tcp_probe_begin(candidate, now);
         } else {
             ofi_tcp_probe_poll(candidate, now);
@@ -286,7 +290,7 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         if (say_call(iface, ep, candidate, candidate->attempt, 0, 0) == 0)
             ep->called_ns = now;
     }
-    if (now - ep->began_ns > OFI_CALL_NS)
+    if (now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
     if (candidate->state == OFI_CANDIDATE_FAILED) {
         if (next_candidate(iface, ep))
@@ -294,25 +298,25 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         lose_unreached(iface, ep);
         return 1;
     }
-    if (candidate->state == OFI_CANDIDATE_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CALLING)
+    if (candidate->state == OFI_CANDIDATE_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CONNECTING)
         next_candidate(iface, ep);
     return 0;
 }
 
 /* -- passive side -- */
 
-static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *call)
+static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *msg)
 {
-    if (!call->hint_bytes || call->hint_bytes > sizeof call->hint)
-        return ep->is_heard ? ep->candidate : 0;
+    if (!msg->hint_bytes || msg->hint_bytes > sizeof msg->hint)
+        return ep->has_remote_index ? ep->candidate : 0;
     for (uint32_t i = 0; i < ep->candidate_count; i++)
-        if (ep->candidates[i].bytes == call->hint_bytes && memcmp(&ep->candidates[i].address, call->hint, call->hint_bytes) == 0)
+        if (ep->candidates[i].bytes == msg->hint_bytes && memcmp(&ep->candidates[i].address, msg->hint, msg->hint_bytes) == 0)
             return i;
     if (ep->candidate_count >= ep->addr.count + 2u)
         return ep->candidate; /* two spare entries exist (addr_list.c) */
     ofi_candidate *candidate = &ep->candidates[ep->candidate_count];
-    *candidate = (ofi_candidate){.bytes = call->hint_bytes, .probe = -1};
-    memcpy(&candidate->address, call->hint, call->hint_bytes);
+    *candidate = (ofi_candidate){.bytes = msg->hint_bytes, .probe = -1};
+    memcpy(&candidate->address, msg->hint, msg->hint_bytes);
     return ep->candidate_count++;
 }
 
@@ -320,7 +324,7 @@ static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *call)
 static int answer(ofi_iface *iface, ofi_ep *ep)
 {
     ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
-    bool calls = ep->state == OFI_CALLING || ep->state == OFI_BROKEN;
+    bool calls = ep->state == OFI_CONNECTING || ep->state == OFI_BROKEN;
     if (calls && !candidate->attempt)
         candidate->attempt = ++ep->attempt;
     if (say_call(iface, ep, candidate, calls ? candidate->attempt : 0, ep->reply_due, 0))
@@ -336,17 +340,17 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* Answers a process without ep: `flags` is the message; its frames are ignored. */
-static void answer_stranger(ofi_iface *iface, const ofi_handshake *call, uint8_t flags)
+static void answer_stranger(ofi_iface *iface, const ofi_handshake *msg, uint8_t flags)
 {
-    ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = call->nonce, .echo = call->attempt};
+    ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = msg->nonce, .echo = msg->attempt};
     ofi_address address;
     fi_addr_t to;
-    back.wire = (ofi_wire){.to = call->path, .check = (uint16_t)call->nonce, .kind = OFI_CALL, .flags = flags};
-    if (!call->hint_bytes || call->hint_bytes > sizeof call->hint)
+    back.wire = (ofi_wire){.to = msg->ep_index, .check = (uint16_t)msg->nonce, .kind = OFI_HANDSHAKE, .flags = flags};
+    if (!msg->hint_bytes || msg->hint_bytes > sizeof msg->hint)
         return;
-    memcpy(&address, call->hint, call->hint_bytes);
+    memcpy(&address, msg->hint, msg->hint_bytes);
     if (fi_av_insert(iface->av, &address, 1, &to, 0, NULL) == 1)
-        ofi_say(iface, to, &back, sizeof back); /* not repeated: the caller's other means end its wait */
+        ofi_handshake_send(iface, to, &back, sizeof back); /* not repeated: the caller's other means end its wait */
 }
 
 static void opened(ofi_iface *iface, ofi_ep *ep)
@@ -354,25 +358,25 @@ static void opened(ofi_iface *iface, ofi_ep *ep)
     ep->state = OFI_OPEN;
     ep->candidates[ep->candidate].state = OFI_CANDIDATE_LISTENS;
     *ep->broken_by = 0;
-    if (!ep->reply_due && !ep->is_leaving)
+    if (!ep->reply_due && !ep->is_closing)
         rest(ep);
     ofi_rma_progress(iface, ep);
 }
 
-static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *call)
+static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
 {
-    if (ep->is_leaving && call->echo == ep->leave_attempt) {
-        ep->has_left = true;
+    if (ep->is_closing && msg->echo == ep->close_attempt) {
+        ep->peer_closed = true;
         return;
     }
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
-        if (ep->candidates[i].attempt != call->echo)
+        if (ep->candidates[i].attempt != msg->echo)
             continue;
-        if (ep->state == OFI_CALLING) {
+        if (ep->state == OFI_CONNECTING) {
             ep->candidate = i;
             opened(iface, ep);
-        } else if (ep->state == OFI_BROKEN && call->received == ep->sent - ofi_coalesce_frames(iface, ep) &&
-                   call->sent == ep->received) {
+        } else if (ep->state == OFI_BROKEN && msg->received == ep->sent - ofi_coalesce_frames(iface, ep) &&
+                   msg->sent == ep->received) {
             opened(iface, ep);
         } else if (ep->state == OFI_BROKEN) {
             ep->candidates[i].attempt = 0; /* a later turn sends a new number */
@@ -382,12 +386,12 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *call)
     }
 }
 
-static void misled(ofi_iface *iface, const ofi_handshake *call)
+static void misled(ofi_iface *iface, const ofi_handshake *msg)
 {
-    ofi_ep *ep = call->wire.to < iface->index_room ? iface->by_index[call->wire.to] : NULL;
+    ofi_ep *ep = msg->wire.to < iface->index_capacity ? iface->by_index[msg->wire.to] : NULL;
     for (uint32_t i = 0; ep && i < ep->candidate_count; i++) {
         ofi_candidate *candidate = &ep->candidates[i];
-        if (!candidate->attempt || candidate->attempt != call->echo)
+        if (!candidate->attempt || candidate->attempt != msg->echo)
             continue;
         ofi_tcp_probe_end(candidate);
         candidate->state = OFI_CANDIDATE_FAILED;
@@ -395,49 +399,50 @@ static void misled(ofi_iface *iface, const ofi_handshake *call)
     }
 }
 
-static ofi_ep *known(ofi_iface *iface, const ofi_handshake *call)
+static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
 {
-    ofi_ep *ep = path_of(iface, &call->proc_id);
-    if (!ep && call->attempt && !(call->wire.flags & OFI_CALL_LEAVE) && iface->iface.callbacks->accept_peer(iface->iface.owner, &call->proc_id))
-        ep = path_of(iface, &call->proc_id);
-    return ep && ep->addr.nonce == call->nonce ? ep : NULL;
+    ofi_ep *ep = path_of(iface, &msg->proc_id);
+    if (!ep && msg->attempt && !(msg->wire.flags & OFI_HANDSHAKE_CLOSE) &&
+        iface->iface.callbacks->accept_peer(iface->iface.owner, &msg->proc_id))
+        ep = path_of(iface, &msg->proc_id);
+    return ep && ep->addr.nonce == msg->nonce ? ep : NULL;
 }
 
-void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call)
+void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
 {
-    bool leaves = call->wire.flags & OFI_CALL_LEAVE;
+    bool leaves = msg->wire.flags & OFI_HANDSHAKE_CLOSE;
     ofi_ep *ep;
-    if (call->wire.flags & OFI_CALL_WRONG || call->to_nonce != iface->addr.nonce) {
-        if (call->to_nonce == iface->addr.nonce)
-            misled(iface, call);
+    if (msg->wire.flags & OFI_HANDSHAKE_WRONG || msg->to_nonce != iface->addr.nonce) {
+        if (msg->to_nonce == iface->addr.nonce)
+            misled(iface, msg);
         else
-            answer_stranger(iface, call, OFI_CALL_WRONG);
+            answer_stranger(iface, msg, OFI_HANDSHAKE_WRONG);
         return;
     }
-    ep = known(iface, call);
+    ep = known(iface, msg);
     if (!ep) {
-        if (call->attempt && leaves)
-            answer_stranger(iface, call, 0);
+        if (msg->attempt && leaves)
+            answer_stranger(iface, msg, 0);
         return;
     }
-    if (ep->state == OFI_LOST)
+    if (ep->state == OFI_FAILED)
         return;
-    ep->theirs = call->path ? call->path : ep->theirs; /* an answer to LEAVE from a freed ep has no index */
-    ep->is_heard = true;
-    ep->heard_ns = 0;
-    if (call->attempt) {
-        ep->owed_ns = iface->now_ns();
-        ep->reply_due = call->attempt;
-        ep->echo_candidate = candidate_of_hint(ep, call);
+    ep->remote_index = msg->ep_index ? msg->ep_index : ep->remote_index; /* an answer to LEAVE from a freed ep has no index */
+    ep->has_remote_index = true;
+    ep->received_ns = 0;
+    if (msg->attempt) {
+        ep->reply_due_ns = iface->now_ns();
+        ep->reply_due = msg->attempt;
+        ep->echo_candidate = candidate_of_hint(ep, msg);
         ofi_handshake_begin(iface, ep); /* opens the direction to the peer at once */
         chase(iface, ep);
         answer(iface, ep);
     }
-    if (call->echo)
-        echoed(iface, ep, call);
-    if (leaves && call->attempt)
-        ep->has_left = true;
-    if (ep->is_calling && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_leaving)
+    if (msg->echo)
+        echoed(iface, ep, msg);
+    if (leaves && msg->attempt)
+        ep->peer_closed = true;
+    if (ep->is_calling && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_closing)
         rest(ep);
 }
 
@@ -446,30 +451,30 @@ void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call)
 static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
-    if (ep->has_left)
+    if (ep->peer_closed)
         return;
     repeat(iface, ep, now);
-    if (!ep->called_ns && say_call(iface, ep, candidate, ep->leave_attempt, 0, OFI_CALL_LEAVE) == 0)
+    if (!ep->called_ns && say_call(iface, ep, candidate, ep->close_attempt, 0, OFI_HANDSHAKE_CLOSE) == 0)
         ep->called_ns = now;
-    if (now - ep->began_ns > OFI_CALL_NS)
+    if (now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
     if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > patience_ns())
-        ep->has_left = true; /* the peer is gone, which it may be after BYE */
+        ep->peer_closed = true; /* the peer is gone, which it may be after BYE */
 }
 
 int ofi_ep_close(weft_iface *base, weft_ep *base_path)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep = (ofi_ep *)base_path;
-    if (ep->state != OFI_LOST && (ep->slots_out || !weft_list_is_empty(&ep->ops)))
+    if (ep->state != OFI_FAILED && (ep->slots_out || !weft_list_is_empty(&ep->ops)))
         return WEFT_AGAIN;
-    if (ep->state == OFI_LOST || (ep->has_left && !ep->reply_due) || (!ep->is_heard && !ep->sent)) {
+    if (ep->state == OFI_FAILED || (ep->peer_closed && !ep->reply_due) || (!ep->has_remote_index && !ep->sent)) {
         ofi_ep_free(iface, ep);
         return 0;
     }
-    if (!ep->is_leaving) {
-        ep->is_leaving = true;
-        ep->leave_attempt = ++ep->attempt;
+    if (!ep->is_closing) {
+        ep->is_closing = true;
+        ep->close_attempt = ++ep->attempt;
         begin(iface, ep);
     }
     return WEFT_AGAIN;
@@ -482,8 +487,8 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
     ofi_wire ping;
-    if (!ep->heard_ns) {
-        ep->heard_ns = now;
+    if (!ep->received_ns) {
+        ep->received_ns = now;
         ofi_tcp_probe_end(candidate);
         return;
     }
@@ -493,12 +498,12 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
             ofi_break(iface, ep, "the peer was silent");
         return;
     }
-    if (now - ep->heard_ns < (ep->wants_room ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
+    if (now - ep->received_ns < (ep->is_blocked ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
         return;
     ofi_sign(iface, ep, &ping, OFI_PING);
-    if (ofi_say(iface, candidate->to, &ping, sizeof ping))
+    if (ofi_handshake_send(iface, candidate->to, &ping, sizeof ping))
         ofi_tcp_probe_begin(candidate, now); /* cannot be sent: probes whether the connection is gone */
-    ep->heard_ns = now;
+    ep->received_ns = now;
 }
 
 /* Sends an answer that could not be sent before. A peer that has closed may be gone with its listener: then the answer is dropped, so that
@@ -506,10 +511,10 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->echo_candidate];
-    if (answer(iface, ep) == 0 || !ep->has_left || now - ep->owed_ns < OFI_CALL_NS)
+    if (answer(iface, ep) == 0 || !ep->peer_closed || now - ep->reply_due_ns < OFI_HANDSHAKE_NS)
         return;
     probe(iface, ep, now);
-    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->owed_ns > patience_ns())
+    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->reply_due_ns > patience_ns())
         ep->reply_due = 0;
 }
 
@@ -517,16 +522,17 @@ static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     if (ep->reply_due)
         repay(iface, ep, now);
-    if (ep->is_leaving) {
+    if (ep->is_closing) {
         pursue_leave(iface, ep, now);
-        return ep->has_left;
+        return ep->peer_closed;
     }
-    if (ep->state == OFI_CALLING || (ep->state == OFI_BROKEN && ep->candidates[ep->candidate].attempt))
+    if (ep->state == OFI_CONNECTING || (ep->state == OFI_BROKEN && ep->candidates[ep->candidate].attempt))
         return pursue(iface, ep, now);
     if (ep->state == OFI_BROKEN && now - ep->began_ns > MISSING_NS) {
         char text[256];
-        snprintf(text, sizeof text, "its connection broke (%s), and frames that were under way did not arrive: is the network unsteady?", ep->broken_by);
-        ofi_lose(iface, ep, text);
+        snprintf(text, sizeof text, "its connection broke (%s), and frames that were under way did not arrive: is the network unsteady?",
+                 ep->broken_by);
+        ofi_peer_failed(iface, ep, text);
         return 1;
     }
     if (ep->state == OFI_BROKEN && now - ep->tried_ns > ASK_AGAIN_NS) {
@@ -542,20 +548,20 @@ int ofi_handshake_turn(ofi_iface *iface)
 {
     uint64_t now = iface->now_ns();
     int n = 0;
-    if (now - iface->turned_ns < OFI_TURN_NS)
+    if (now - iface->progress_ns < OFI_TURN_NS)
         return 0;
-    iface->turned_ns = now;
+    iface->progress_ns = now;
     for (weft_list_link *link = iface->calling.next; link != &iface->calling && !n;) {
         ofi_ep *ep = weft_container(link, ofi_ep, calling);
         link = link->next;
         n += turn(iface, ep, now); /* a callback may have changed the list: stops here */
     }
-    if (now - iface->looked_ns < 1000000000u)
+    if (now - iface->checked_ns < 1000000000u)
         return n;
-    iface->looked_ns = now;
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next) {
+    iface->checked_ns = now;
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
-        if (ep->state == OFI_OPEN && !ep->has_left && !ep->is_leaving)
+        if (ep->state == OFI_OPEN && !ep->peer_closed && !ep->is_closing)
             watch(iface, ep, now);
     }
     return n;

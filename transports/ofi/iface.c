@@ -45,18 +45,18 @@ static void failed(ofi_iface *iface)
         return;
     work = error.op_context;
     more = fi_cq_strerror(iface->cq, error.prov_errno, error.err_data, words, sizeof words);
-    snprintf(text, sizeof text, "%s (%s)", ofi_words(error.err), more ? more : "no more words");
+    snprintf(text, sizeof text, "%s (%s)", ofi_error_text(error.err), more ? more : "no more words");
     if (!work)
         return; /* an inject has no context; numbers and handshakes find what is missing */
-    if (work->kind == OFI_WORK_PIECE) {
-        ofi_piece_ended(iface, weft_container(work, ofi_piece, work), &error);
+    if (work->kind == OFI_WORK_FRAG) {
+        ofi_frag_done(iface, weft_container(work, ofi_frag, work), &error);
     } else if (work->kind == OFI_WORK_RECV) {
         if (!iface->has_multi_recv || error.flags & FI_MULTI_RECV)
-            ofi_recv_ended(iface, weft_container(work, ofi_recv, work));
+            ofi_recv_done(iface, weft_container(work, ofi_recv, work));
     } else {
         ofi_slot *slot = weft_container(work, ofi_slot, work);
-        ofi_ep *ep = work->ep, *called = slot->about < iface->index_room ? iface->by_index[slot->about] : NULL;
-        ofi_slot_ended(iface, slot);
+        ofi_ep *ep = work->ep, *called = slot->about < iface->index_capacity ? iface->by_index[slot->about] : NULL;
+        ofi_slot_done(iface, slot);
         if (ep)
             ofi_break(iface, ep, text);
         else if (called)
@@ -71,13 +71,13 @@ static int hand_over(ofi_iface *iface, int budget)
     ofi_work *work = entry->op_context;
     int n = 1;
     if (work && work->kind == OFI_WORK_RECV) {
-        n = ofi_arrived(iface, entry, &iface->entry_at, budget);
+        n = ofi_recv_message(iface, entry, &iface->entry_at, budget);
         if (iface->entry_at < entry->len)
             return n;
-    } else if (work && work->kind == OFI_WORK_PIECE) {
-        ofi_piece_ended(iface, weft_container(work, ofi_piece, work), NULL);
+    } else if (work && work->kind == OFI_WORK_FRAG) {
+        ofi_frag_done(iface, weft_container(work, ofi_frag, work), NULL);
     } else if (work) {
-        ofi_slot_ended(iface, weft_container(work, ofi_slot, work));
+        ofi_slot_done(iface, weft_container(work, ofi_slot, work));
     }
     iface->entry++;
     iface->entry_at = 0;
@@ -113,8 +113,8 @@ static int retry(ofi_iface *iface)
 {
     int n = 0;
     iface->is_full = false;
-    for (weft_list_link *link = iface->moving.next; link != &iface->moving && !n;) {
-        ofi_ep *ep = weft_container(link, ofi_ep, moving);
+    for (weft_list_link *link = iface->rma_active.next; link != &iface->rma_active && !n;) {
+        ofi_ep *ep = weft_container(link, ofi_ep, by_rma);
         link = link->next;
         n += ofi_rma_progress(iface, ep); /* a callback may have changed the list */
     }
@@ -125,7 +125,7 @@ static int retry(ofi_iface *iface)
 static int chores(ofi_iface *iface)
 {
     int n = 0;
-    if (iface->is_full || !weft_list_is_empty(&iface->moving))
+    if (iface->is_full || !weft_list_is_empty(&iface->rma_active))
         n += retry(iface);
     if (!weft_list_is_empty(&iface->calling) || iface->polls % CLOCK_EVERY == 0 || iface->is_armed)
         n += ofi_handshake_turn(iface);
@@ -173,7 +173,7 @@ static void set_timer(ofi_iface *iface, uint64_t ns)
     iface->is_timed = ns != 0;
 }
 
-void ofi_ring_soon(ofi_iface *iface)
+void ofi_wake_soon(ofi_iface *iface)
 {
     iface->is_full = true;
     if (iface->is_armed)
@@ -191,7 +191,7 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     ofi_iface *iface = (ofi_iface *)base;
     struct fid *fid = &iface->cq->fid;
     bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->calling);
-    for (weft_list_link *link = iface->paths.next; link != &iface->paths; link = link->next)
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
         ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* peers may wait for this during the sleep */
     if (iface->entry < iface->entry_count)
         return WEFT_AGAIN;
@@ -247,8 +247,8 @@ static void close_endpoint(ofi_iface *iface)
 static void ofi_close(weft_iface *base)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    while (!weft_list_is_empty(&iface->paths)) /* not closed: the job aborts */
-        ofi_ep_free(iface, weft_container(iface->paths.next, ofi_ep, link));
+    while (!weft_list_is_empty(&iface->eps)) /* not closed: the job aborts */
+        ofi_ep_free(iface, weft_container(iface->eps.next, ofi_ep, link));
     ofi_coalesce_close(iface);
     close_endpoint(iface);
     if (iface->arena)
@@ -314,7 +314,7 @@ static int open_queue(ofi_iface *iface)
         attr.wait_obj = FI_WAIT_NONE;
         rc = fi_cq_open(iface->domain, &attr, &iface->cq, NULL);
     }
-    return rc ? weft_fail(WEFT_E_SYSTEM, "%s opens no completion queue: %s", iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
+    return rc ? weft_fail(WEFT_E_SYSTEM, "%s opens no completion queue: %s", iface->info->fabric_attr->prov_name, ofi_error_text(rc)) : 0;
 }
 
 static int open_endpoint(ofi_iface *iface)
@@ -341,7 +341,7 @@ static int open_endpoint(ofi_iface *iface)
         rc = fi_enable(iface->ep);
     if (rc == 0 && iface->has_multi_recv) /* some providers allocate its storage in fi_enable */
         fi_setopt(&iface->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof min);
-    return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, iface->info->fabric_attr->prov_name, ofi_words(rc)) : 0;
+    return rc ? weft_fail(WEFT_E_SYSTEM, "%s of %s failed: %s", what, iface->info->fabric_attr->prov_name, ofi_error_text(rc)) : 0;
 }
 
 /* An offered provider may fail to open (verbs;ofi_rxm on soft-RoCE does): then the next one is tried, unless the user named it. All ranks
@@ -390,11 +390,11 @@ static void suit(ofi_iface *iface)
 {
     bool is_socket = ofi_is_socket(iface->info);
     uint64_t max = iface->info->ep_attr->max_msg_size;
-    iface->gathers = is_socket;
-    iface->path_bytes = is_socket ? OFI_TCP_BYTES : OFI_PATH_BYTES;
-    iface->piece_bytes = is_socket ? OFI_PIECE / 2 : OFI_PIECE;
-    if (iface->piece_bytes > max)
-        iface->piece_bytes = (uint32_t)max;
+    iface->coalesces = is_socket;
+    iface->ep_bytes = is_socket ? OFI_TCP_BYTES : OFI_EP_BYTES;
+    iface->frag_bytes = is_socket ? OFI_FRAG / 2 : OFI_FRAG;
+    if (iface->frag_bytes > max)
+        iface->frag_bytes = (uint32_t)max;
 }
 
 static void promise(ofi_iface *iface)
@@ -403,12 +403,21 @@ static void promise(ofi_iface *iface)
     bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
     uint64_t speed = iface->info->nic && iface->info->nic->link_attr ? iface->info->nic->link_attr->speed : 0; /* bits per second */
     uint32_t max = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
-    iface->iface.caps = (weft_caps){.frame_max = max, .chunk = max < OFI_CHUNK ? max : OFI_CHUNK,
-                                  .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0, .rma_max = 1ull << 40,
-                                  .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000, .mbyte_per_s = (uint32_t)(speed / 8000000),
-                                  .key_bytes = ofi_key_bytes(), .wants_regcache = pins, .pages_on_demand = !pins, .get = true, .put = true, .notify = true,
-                                  .ordered = true, .mr_local = iface->needs_desc,
-                                  .zcopy_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_HELD_MIN : 0};
+    iface->iface.caps = (weft_caps){.frame_max = max,
+                                    .chunk = max < OFI_CHUNK ? max : OFI_CHUNK,
+                                    .eager = ofi_is_plain_tcp(iface->info) ? OFI_CHUNK : 0,
+                                    .rma_max = 1ull << 40,
+                                    .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000,
+                                    .mbyte_per_s = (uint32_t)(speed / 8000000),
+                                    .key_bytes = ofi_key_bytes(),
+                                    .wants_regcache = pins,
+                                    .pages_on_demand = !pins,
+                                    .get = true,
+                                    .put = true,
+                                    .notify = true,
+                                    .ordered = true,
+                                    .mr_local = iface->needs_desc,
+                                    .zcopy_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_ZCOPY_MIN : 0};
     if (iface->inject_max > sizeof(ofi_framed))
         iface->iface.caps.inline_max = (iface->inject_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
     iface->iface.caps.amo = ofi_amo_domain(iface);
@@ -422,16 +431,16 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
         return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
     iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
-    iface->is_far = params->is_far;
+    iface->has_remote = params->is_far;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     iface->key_next = 1;
     iface->cq_fd = -1;
-    weft_list_init(&iface->paths);
+    weft_list_init(&iface->eps);
     weft_list_init(&iface->calling);
-    weft_list_init(&iface->moving);
+    weft_list_init(&iface->rma_active);
     weft_list_init(&iface->free_big);
     weft_list_init(&iface->free_small);
-    weft_list_init(&iface->free_pieces);
+    weft_list_init(&iface->free_frags);
     ofi_coalesce_open(iface);
     iface->epoll = epoll_create1(EPOLL_CLOEXEC);
     iface->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -463,7 +472,8 @@ static int ofi_get_addr(weft_iface *base, void *addr, size_t *bytes)
 
 static void ofi_print_counters(weft_iface *base, void (*line)(void *arg, const char *text), void *arg)
 {
-    static const char *const names[] = {"frames_sent", "inline", "frames_arrived", "refused", "pieces", "calls", "polls", "breaks", "bundles", "gathered"};
+    static const char *const names[] = {"frames_sent", "inline", "frames_arrived",     "refused",         "fragments", "handshakes",
+                                        "polls",       "breaks", "coalesced_messages", "coalesced_frames"};
     const ofi_iface *iface = (const ofi_iface *)base;
     char text[512];
     int n = snprintf(text, sizeof text, "ofi: %s", iface->addr.provider);
@@ -484,8 +494,26 @@ static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 static int ofi_unshare(weft_iface *iface, weft_shared *shared) { return ofi_share(iface, 0, shared); }
 
 const weft_iface_ops weft_ofi_ops = {
-    .name = "ofi", .unavailable = ofi_unavailable, .describe = ofi_describe, .open = ofi_open, .close = ofi_close, .get_addr = ofi_get_addr, .ep_open = ofi_ep_open,
-    .ep_close = ofi_ep_close, .mr_reg = ofi_mr_reg, .mr_dereg = ofi_mr_dereg, .share = ofi_share, .unshare = ofi_unshare, .send = ofi_send,
-    .can_rma = ofi_can_rma, .get = ofi_get, .put = ofi_put, .amo = ofi_amo, .flush = ofi_flush, .poll = ofi_poll, .arm = ofi_arm,
-    .disarm = ofi_disarm, .print_counters = ofi_print_counters,
+    .name = "ofi",
+    .unavailable = ofi_unavailable,
+    .describe = ofi_describe,
+    .open = ofi_open,
+    .close = ofi_close,
+    .get_addr = ofi_get_addr,
+    .ep_open = ofi_ep_open,
+    .ep_close = ofi_ep_close,
+    .mr_reg = ofi_mr_reg,
+    .mr_dereg = ofi_mr_dereg,
+    .share = ofi_share,
+    .unshare = ofi_unshare,
+    .send = ofi_send,
+    .can_rma = ofi_can_rma,
+    .get = ofi_get,
+    .put = ofi_put,
+    .amo = ofi_amo,
+    .flush = ofi_flush,
+    .poll = ofi_poll,
+    .arm = ofi_arm,
+    .disarm = ofi_disarm,
+    .print_counters = ofi_print_counters,
 };

@@ -46,7 +46,7 @@ int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, 
     if (rc == 0)
         return 0;
     return weft_fail(rc == -FI_ENOMEM || rc == -FI_ENOSPC ? WEFT_E_NOMEM : WEFT_E_UNSUPPORTED,
-                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->addr.provider, ofi_words(rc));
+                     "%" PRIu64 " bytes at %p cannot be registered with %s: %s", bytes, addr, iface->addr.provider, ofi_error_text(rc));
 }
 
 int ofi_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
@@ -80,7 +80,7 @@ int ofi_mr_dereg(weft_iface *base, weft_mr *mr)
     int rc = fid_mr ? fi_close(&fid_mr->fid) : 0;
     (void)base;
     if (rc)
-        return weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended: %s", mr->addr, ofi_words(rc));
+        return weft_fail(WEFT_E_SYSTEM, "the registration of %p cannot be ended: %s", mr->addr, ofi_error_text(rc));
     mr->device = NULL;
     mr->rkey.length = 0;
     return 0;
@@ -95,8 +95,8 @@ int ofi_key_check(const weft_rkey *rkey, uint64_t remote, uint64_t bytes, uint32
     if (form.check != check_of(form))
         return weft_fail(WEFT_E_KEY, "a remote key is damaged, or was never one");
     if (remote < form.start || bytes > form.bytes || remote - form.start > form.bytes - bytes)
-        return weft_fail(WEFT_E_KEY, "%" PRIu64 " bytes at 0x%" PRIx64 " are outside the key's %" PRIu64 " bytes at 0x%" PRIx64, bytes, remote,
-                         form.bytes, form.start);
+        return weft_fail(WEFT_E_KEY, "%" PRIu64 " bytes at 0x%" PRIx64 " are outside the key's %" PRIu64 " bytes at 0x%" PRIx64, bytes,
+                         remote, form.bytes, form.start);
     if (right & ~(uint32_t)form.rights)
         return weft_fail(WEFT_E_KEY, "the key at 0x%" PRIx64 " does not allow to %s", form.start,
                          right & WEFT_ACCESS_WRITE ? "write" : right & WEFT_ACCESS_READ ? "read" : "use atomics");

@@ -39,8 +39,8 @@
 #define OFI_LONG_MESSAGE 66048u   /* largest over plain TCP: moving 64 KiB by a get (three messages) takes longer than two copies */
 #define OFI_CHUNK 65536u          /* body of each frame of a stream: whole pages */
 #define OFI_SMALL 1024u           /* bytes of a small slot */
-#define OFI_HELD_MIN 8192u        /* minimum body sent without a copy, except for blocking sends */
-#define OFI_BUNDLE_FRAME 32832u    /* over sockets: largest frame with headers that is coalesced */
+#define OFI_ZCOPY_MIN 8192u        /* minimum body sent without a copy, except for blocking sends */
+#define OFI_COALESCE_FRAME 32832u    /* over sockets: largest frame with headers that is coalesced */
 #define OFI_SLOTS 64u
 #define OFI_SMALL_SLOTS 256u
 #define OFI_RECVS 4u              /* receive buffers, of many messages each (FI_MULTI_RECV) */
@@ -49,15 +49,15 @@
 /* Over plain TCP libfabric 1.17 frees a multi-receive buffer while another peer's message still arrives in it: so single receives, and
  * this many are posted, so that they stay in the cache. The kernel keeps further messages. More are posted only when idle (ofi_poll). */
 #define OFI_TCP_RECVS 4u
-#define OFI_PIECE (1u << 20)      /* largest fragment of a get or put; half over sockets */
-#define OFI_PIECES_PATH 16u       /* fragments in flight with one peer */
-#define OFI_PATH_BYTES (4u << 20) /* bytes in flight with one peer; frames wait behind them on a TCP connection */
+#define OFI_FRAG (1u << 20)      /* largest fragment of a get or put; half over sockets */
+#define OFI_FRAGS_EP 16u       /* fragments in flight with one peer */
+#define OFI_EP_BYTES (4u << 20) /* bytes in flight with one peer; frames wait behind them on a TCP connection */
 #define OFI_TCP_BYTES (1u << 20)  /* likewise over sockets: bytes that stay long in socket buffers leave the cache */
-#define OFI_PIECES 64u            /* fragments in flight on an iface */
+#define OFI_FRAGS 64u            /* fragments in flight on an iface */
 #define OFI_WINDOW 4096u          /* maximum of unacknowledged frames per peer */
 #define OFI_BATCH 16u             /* completions read at one time */
-#define OFI_SPOTS 32u             /* maximum addresses of one peer */
-#define OFI_CALL_NS 250000000u    /* time without an answer until the addresses are probed */
+#define OFI_CANDIDATES 32u             /* maximum addresses of one peer */
+#define OFI_HANDSHAKE_NS 250000000u    /* time without an answer until the addresses are probed */
 #define OFI_PROBE_NS 3000000000u  /* time without an answer of the peer's kernel until a probe fails */
 #define OFI_TURN_NS 20000u        /* interval of handling pending handshakes */
 
@@ -73,7 +73,7 @@ typedef union ofi_address {
 
 /* -- wire format -- */
 
-enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_CALL };
+enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_HANDSHAKE };
 /* Header of every frame, notification and handshake. Lengths are multiples of 8, so that bodies stay aligned in a buffer of many messages.
  * One message may hold several frames (coalesce.c). */
 typedef struct ofi_wire {
@@ -90,22 +90,22 @@ typedef struct ofi_framed {
     uint8_t body[];
 } ofi_framed;
 
-typedef struct ofi_notice {
+typedef struct ofi_notification {
     ofi_wire wire;
     uint32_t value, zero;
-} ofi_notice;
+} ofi_notification;
 
 /* flags of a handshake */
-#define OFI_CALL_WRONG 1 /* another process has this address */
-#define OFI_CALL_LEAVE 2 /* the sender closes the ep; asks for an answer */
-/* Message OFI_CALL: identity of sender and receiver, and a return address. `attempt` asks for an answer, which has this number in `echo`;
- * 0: none. */
+#define OFI_HANDSHAKE_WRONG 1 /* another process has this address */
+#define OFI_HANDSHAKE_CLOSE 2 /* the sender closes the ep; asks for an answer */
+/* Message OFI_HANDSHAKE: identity of sender and receiver, and a return address. `attempt` asks for an answer, which has this number in
+ * `echo`; 0: none. */
 typedef struct ofi_handshake {
     ofi_wire wire;
     weft_proc_id proc_id;
     uint64_t nonce, to_nonce;
     uint32_t attempt, echo;
-    uint32_t path;           /* index of the sender's ep */
+    uint32_t ep_index;           /* index of the sender's ep */
     uint32_t sent, received; /* numbers of frames so far */
     uint32_t hint_bytes;
     uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* sender's address as the receiver sees it; 0 bytes: first of its iface address */
@@ -146,7 +146,7 @@ typedef struct ofi_candidate { /* one address of a peer */
 
 /* -- operations that libfabric completes -- */
 
-enum ofi_work_kind { OFI_WORK_RECV, OFI_WORK_SLOT, OFI_WORK_PIECE };
+enum ofi_work_kind { OFI_WORK_RECV, OFI_WORK_SLOT, OFI_WORK_FRAG };
 typedef struct ofi_work {
     struct fi_context2 context; /* libfabric's while in flight; first member */
     enum ofi_work_kind kind;
@@ -178,32 +178,32 @@ typedef struct ofi_op {
     weft_rkey rkey;        /* rma.rkey points here */
     void *desc;          /* descriptor of local memory */
     uint64_t issued;
-    uint32_t pieces;     /* fragments in flight or to be tried again */
+    uint32_t frags;     /* fragments in flight or to be tried again */
     bool is_issued;      /* all fragments were posted once */
-    bool owes_notice;
+    bool notify_due;
     int rc;
     char text[256];      /* text of rc */
     enum weft_amo_op amo;
     uint64_t operand, compare, *before;
 } ofi_op;
 
-typedef struct ofi_piece {
+typedef struct ofi_frag {
     ofi_work work;
     weft_list_link link;      /* in free_pieces or ep->again */
     ofi_op *op;
     uint64_t at, bytes;  /* offset in the op, length */
     uint32_t tries;
     uint64_t *words;     /* operand, compare, result; registered */
-} ofi_piece;
+} ofi_frag;
 
 /* -- a peer -- */
 
 enum ofi_state {
     OFI_IDLE,     /* nothing sent yet */
-    OFI_CALLING,  /* handshake pending */
+    OFI_CONNECTING,  /* handshake pending */
     OFI_OPEN,
     OFI_BROKEN,   /* was open, an operation failed: handshake again; continues if no frame was lost */
-    OFI_LOST
+    OFI_FAILED
 };
 typedef struct ofi_coalesce { /* frames to a peer for one message. Changed by the owner under flusher.lock */
     weft_list_link link;        /* in iface->bundles while slot is not NULL */
@@ -223,8 +223,8 @@ struct ofi_ep {
     ofi_iface_addr addr;
     enum ofi_state state;
     uint32_t index;        /* of this ep, from 1 */
-    uint32_t theirs;       /* index of the peer's ep; valid if is_heard */
-    bool is_heard;
+    uint32_t remote_index;       /* index of the peer's ep; valid if is_heard */
+    bool has_remote_index;
     ofi_candidate *candidates;       /* in the order of attempts */
     uint32_t candidate_count, candidate;
     uint32_t attempt;      /* last handshake number used */
@@ -233,21 +233,21 @@ struct ofi_ep {
     uint64_t began_ns;     /* start of the handshake */
     uint64_t tried_ns;     /* start at this candidate; BROKEN: last time the numbers did not match */
     uint32_t reply_due, echo_candidate; /* handshake number to be answered (0: none), and at which candidate */
-    uint64_t owed_ns;      /* time of that request */
-    uint64_t heard_ns;     /* time of the first check since a message came; 0: not checked yet */
+    uint64_t reply_due_ns;      /* time of that request */
+    uint64_t received_ns;     /* time of the first check since a message came; 0: not checked yet */
     bool is_pinged;
-    uint32_t sent, received, acked, told; /* frames: numbered for sending, received in order, acknowledged by and to the peer */
+    uint32_t sent, received, acked, acked_to_peer; /* frames: numbered for sending, received in order, acknowledged by and to the peer */
     uint32_t slots_out;    /* slots in flight or holding coalesced frames */
-    ofi_coalesce bundle;
+    ofi_coalesce coalesce;
     weft_list_link early;       /* frames received ahead of order */
     weft_list_link ops, again;  /* ops; fragments to be tried again */
-    weft_list_link moving;      /* in iface->moving while there are ops */
-    bool is_moving;
-    uint32_t pieces_out;
+    weft_list_link by_rma;      /* in iface->moving while there are ops */
+    bool has_rma;
+    uint32_t frags_out;
     uint64_t bytes_out;    /* bytes in these fragments */
-    bool wants_room;       /* a send returned AGAIN and none succeeded since */
-    bool is_leaving, has_left; /* ofi_ep_close was called; the peer has closed, has acknowledged the close, or is gone */
-    uint32_t leave_attempt;
+    bool is_blocked;       /* a send returned AGAIN and none succeeded since */
+    bool is_closing, peer_closed; /* ofi_ep_close was called; the peer has closed, has acknowledged the close, or is gone */
+    uint32_t close_attempt;
     char broken_by[160];   /* error that led to BROKEN */
 };
 
@@ -256,11 +256,11 @@ typedef struct ofi_flusher {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t thread;
-    bool is_there, cannot_be, is_asleep, is_closing;
+    bool is_running, has_failed, is_asleep, is_closing;
     uint32_t number;   /* bundles begun so far */
     uint32_t direct_max; /* frames of a burst that are sent directly */
     uint32_t prompt_bursts;   /* consecutive bursts that a poll followed soon */
-    bool was_needed, has_gathered; /* since the last poll */
+    bool was_needed, has_coalesced; /* since the last poll */
     uint64_t burst_ns; /* time of the last directly sent frame of a burst since the last poll; 0: none */
 } ofi_flusher;
 
@@ -271,7 +271,7 @@ struct ofi_iface {
     uint64_t (*now_ns)(void);
     struct fi_info *info;
     uint32_t passed;      /* number of providers tried before that could not be opened */
-    bool is_far;          /* the job has ranks on other hosts */
+    bool has_remote;          /* the job has ranks on other hosts */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_ep *ep;
@@ -282,7 +282,7 @@ struct ofi_iface {
     bool is_edged;             /* cq_fd may stay readable: watched for edges */
     bool is_armed, is_full;    /* is_full: the provider refused a call, and no completion will show when to retry */
     uint32_t idle_polls, barren_polls, skips, arm_refusals, polls;
-    uint64_t turned_ns, looked_ns; /* last handling of handshakes; last check for silent peers */
+    uint64_t progress_ns, checked_ns; /* last handling of handshakes; last check for silent peers */
     bool has_multi_recv, sorts, needs_desc;
     uint32_t inject_max, message_max;
     uint8_t *arena;            /* memory of all buffers, registered if the provider requires it */
@@ -293,25 +293,35 @@ struct ofi_iface {
     uint32_t recv_count, recv_posted, recv_min, recv_max; /* number existing and posted; target recv_max, within min and count */
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
     weft_list_link free_big, free_small;
-    weft_list_link bundles;         /* of all eps */
+    weft_list_link coalescing;         /* of all eps */
     ofi_flusher flusher;
     struct fi_cq_data_entry entries[OFI_BATCH]; /* completions read; some may wait for the next poll's budget */
     uint32_t entry, entry_count;
     size_t entry_at;           /* byte of entries[entry] from which to continue */
-    bool gathers, is_polling;  /* gathers: short frames are coalesced; is_polling: within poll, which flushes at its end */
-    uint32_t piece_bytes, path_bytes; /* largest fragment; bytes in flight with one peer */
-    ofi_piece pieces[OFI_PIECES];
-    weft_list_link free_pieces;
+    bool coalesces, is_polling;  /* gathers: short frames are coalesced; is_polling: within poll, which flushes at its end */
+    uint32_t frag_bytes, ep_bytes; /* largest fragment; bytes in flight with one peer */
+    ofi_frag frags[OFI_FRAGS];
+    weft_list_link free_frags;
     void *bounce;              /* for a message that arrived unaligned */
-    weft_list_link paths, calling, moving;
+    weft_list_link eps, calling, rma_active;
     ofi_ep **by_index;
-    uint32_t index_room;
+    uint32_t index_capacity;
     uint32_t ops_open;
     uint64_t key_next;         /* atomic: next key, where the provider does not choose keys */
     uint64_t counts[10];
 };
-enum ofi_print_counters { OFI_COUNT_SENT, OFI_COUNT_INJECTED, OFI_COUNT_ARRIVED, OFI_COUNT_AGAIN, OFI_COUNT_PIECES, OFI_COUNT_CALLS, OFI_COUNT_POLLS,
-                 OFI_COUNT_BREAKS, OFI_COUNT_BUNDLES, OFI_COUNT_GATHERED };
+enum ofi_print_counters {
+    OFI_COUNT_SENT,
+    OFI_COUNT_INJECTED,
+    OFI_COUNT_ARRIVED,
+    OFI_COUNT_AGAIN,
+    OFI_COUNT_FRAGS,
+    OFI_COUNT_HANDSHAKES,
+    OFI_COUNT_POLLS,
+    OFI_COUNT_BREAKS,
+    OFI_COUNT_COALESCED_MESSAGES,
+    OFI_COUNT_COALESCED_FRAMES
+};
 
 /* -- provider_select.c -- */
 const char *ofi_unavailable(void);
@@ -334,7 +344,7 @@ const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *t
 uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room);
 /* True if the host has an address of the family that other hosts may reach. */
 bool ofi_host_has(int family);
-void ofi_host_tell(void (*line)(void *arg, const char *text), void *arg);
+void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg);
 
 /* -- tcp_probe.c -- */
 /* Begins a non-blocking connection: state PROBED, or FAILED at once. */
@@ -350,13 +360,13 @@ int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 /* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
 /* Handles a received handshake. May call callbacks.accept_peer. */
-void ofi_handshake_arrive(ofi_iface *iface, const ofi_handshake *call);
+void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg);
 /* Handles pending handshakes and checks silent peers. Returns the number of events. */
 int ofi_handshake_turn(ofi_iface *iface);
 /* An operation failed: state BROKEN, begins a handshake to learn whether the peer lives and frames were lost. */
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why);
 /* Fails all ops and calls callbacks.peer_failed with `why`; no effect if already lost or closed by the peer. */
-void ofi_lose(ofi_iface *iface, ofi_ep *ep, const char *why);
+void ofi_peer_failed(ofi_iface *iface, ofi_ep *ep, const char *why);
 /* Frees the ep without callbacks. Slots and fragments in flight are freed at their completions. */
 void ofi_ep_free(ofi_iface *iface, ofi_ep *ep);
 
@@ -366,15 +376,15 @@ int ofi_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* Sends a put's notification as a numbered message. 0, or AGAIN. */
 int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value);
 /* Sends an unnumbered message from the caller's memory (copied). 0, or AGAIN. */
-int ofi_say(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes);
+int ofi_handshake_send(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes);
 /* Fills in the header of a message to the peer, with the acknowledgement. */
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind);
 /* Handles a receive completion from byte *at on; *at becomes entry->len when all is handled. Returns the number of events. */
-int ofi_arrived(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget);
+int ofi_recv_message(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget);
 /* The provider has released the slot: frees it and calls callbacks.done for a body sent without copy. */
-void ofi_slot_ended(ofi_iface *iface, ofi_slot *slot);
+void ofi_slot_done(ofi_iface *iface, ofi_slot *slot);
 int ofi_post_recvs(ofi_iface *iface); /* posts receives up to recv_max: 0, AGAIN, or an error */
-void ofi_recv_ended(ofi_iface *iface, ofi_recv *recv); /* the provider has released the buffer */
+void ofi_recv_done(ofi_iface *iface, ofi_recv *recv); /* the provider has released the buffer */
 /* Sends an acknowledgement if at least `min` frames are unacknowledged. */
 void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min);
 /* Frees the frames that were received ahead of order. */
@@ -388,10 +398,10 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
 /* -- coalesce.c -- */
 void ofi_coalesce_open(ofi_iface *iface);
 void ofi_coalesce_close(ofi_iface *iface); /* before the endpoint is closed, after all eps */
-enum ofi_gathering { OFI_ALONE, OFI_GATHERED, OFI_BLOCKED };
+enum ofi_is_coalescing { OFI_ALONE, OFI_COALESCED, OFI_BLOCKED };
 /* A frame of `bytes` with headers may be sent now. ALONE: the caller sends it. GATHERED: it was taken. BLOCKED: held frames precede it and
  * cannot be sent now. */
-enum ofi_gathering ofi_coalesce_meet(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes);
+enum ofi_is_coalescing ofi_coalesce_has(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes);
 /* Sends the held frames of an ep. False: not possible now; each poll tries again. */
 bool ofi_coalesce_flush_ep(ofi_iface *iface, ofi_ep *ep);
 /* ... of all eps. */
@@ -408,7 +418,7 @@ int ofi_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
 int ofi_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
 int ofi_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 /* A fragment has completed; error NULL: successfully. May call callbacks.done. */
-void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error);
+void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entry *error);
 /* Posts fragments as limits allow, and finishes completed ops (callbacks.done). Returns their number. */
 int ofi_rma_progress(ofi_iface *iface, ofi_ep *ep);
 /* Fails all ops of the ep. text NULL: the ep is freed, no callbacks; fragments in flight keep their entries until they complete. */
@@ -427,9 +437,9 @@ uint8_t ofi_key_bytes(void);
 
 /* -- iface.c -- */
 /* The provider refused a call: limits the sleep, so that it is retried soon. */
-void ofi_ring_soon(ofi_iface *iface);
+void ofi_wake_soon(ofi_iface *iface);
 /* libfabric's text for a return code or a completion error. */
-const char *ofi_words(ssize_t rc);
+const char *ofi_error_text(ssize_t rc);
 extern const weft_iface_ops weft_ofi_ops;
 
 #endif

@@ -17,7 +17,7 @@
 #define OFI_API FI_VERSION(1, 17)
 #define QUEUE 256 /* rxm's default is 2,048 buffers of 16 KiB, whose first touch dominates the open */
 
-const char *ofi_words(ssize_t rc) { return fi_strerror((int)(rc < 0 ? -rc : rc)); }
+const char *ofi_error_text(ssize_t rc) { return fi_strerror((int)(rc < 0 ? -rc : rc)); }
 
 static bool has_prefix(const char *name, const char *prefix) { return name && strncmp(name, prefix, strlen(prefix)) == 0; }
 
@@ -179,15 +179,18 @@ static const struct fi_info *first_after(const struct fi_info *list, uint32_t pa
 static int nothing_found(int rc)
 {
     if (wanted())
-        return weft_fail(WEFT_E_UNSUPPORTED, "libfabric has no provider '%s' with reliable datagrams, messages and RMA here: %s (fi_info lists them)",
-                         wanted(), rc ? ofi_words(rc) : "none of the devices that WEFT_OFI_IFACE names");
-    return weft_fail(WEFT_E_UNSUPPORTED, "libfabric offers no provider with reliable datagrams, messages and RMA that reaches other hosts: %s",
-                     rc ? ofi_words(rc) : "only such as are for this host or for trials");
+        return weft_fail(WEFT_E_UNSUPPORTED,
+                         "libfabric has no provider '%s' with reliable datagrams, messages and RMA here: %s (fi_info lists them)", wanted(),
+                         rc ? ofi_error_text(rc) : "none of the devices that WEFT_OFI_IFACE names");
+    return weft_fail(WEFT_E_UNSUPPORTED,
+                     "libfabric offers no provider with reliable datagrams, messages and RMA that reaches other hosts: %s",
+                     rc ? ofi_error_text(rc) : "only such as are for this host or for trials");
 }
 
 static int not_to_be_had(const struct fi_info *info, const char *why)
 {
-    return weft_fail(WEFT_E_UNSUPPORTED, "libfabric's %s %s: leave WEFT_OFI_PROVIDER unset, or name another one (weft-info --transports lists them)",
+    return weft_fail(WEFT_E_UNSUPPORTED,
+                     "libfabric's %s %s: leave WEFT_OFI_PROVIDER unset, or name another one (weft-info --transports lists them)",
                      info->fabric_attr->prov_name, why);
 }
 
@@ -197,7 +200,7 @@ int ofi_provider_select(ofi_iface *iface)
     struct fi_info *list = NULL;
     int rc = ask(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, iface->passed);
-    const char *why = one ? barred(one, iface->is_far) : NULL;
+    const char *why = one ? barred(one, iface->has_remote) : NULL;
     for (size_t i = 0; one && !why && i < weft_count(extras) && !iface->info; i++)
         iface->info = refine(one, extras[i]);
     rc = iface->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(rc);
@@ -236,8 +239,11 @@ void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
     line(arg, text);
     for (const struct fi_info *one = list; one; one = one->next) {
         const char *name = one->fabric_attr->prov_name, *bar = barred(one, false), *why = bar || wanted() ? bar : unsuited(one);
-        const char *standing = bar ? "not used: it " : why ? "not used unless WEFT_OFI_PROVIDER names it: it " : one == chosen ? "the first that suits"
-                               : chosen && is_chosen(one) ? "another comes first" : "not the device that WEFT_OFI_IFACE names";
+        const char *standing = bar                        ? "not used: it "
+                               : why                      ? "not used unless WEFT_OFI_PROVIDER names it: it "
+                               : one == chosen            ? "the first that suits"
+                               : chosen && is_chosen(one) ? "another comes first"
+                                                          : "not the device that WEFT_OFI_IFACE names";
         if (is_repeated(list, one))
             continue;
         snprintf(text, sizeof text, "%s%s%s%s: %s%s", name, ofi_is_socket(one) ? "" : " ", ofi_is_socket(one) ? "" : one->domain_attr->name,
@@ -245,5 +251,5 @@ void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
         line(arg, text);
     }
     fi_freeinfo(list);
-    ofi_host_tell(line, arg);
+    ofi_host_describe(line, arg);
 }

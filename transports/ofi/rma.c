@@ -38,41 +38,42 @@ enum weft_amo_domain ofi_amo_domain(ofi_iface *iface)
 
 /* -- fragments -- */
 
-static ssize_t post_amo(ofi_iface *iface, ofi_piece *piece, uint64_t addr, uint64_t key, fi_addr_t to)
+static ssize_t post_amo(ofi_iface *iface, ofi_frag *frag, uint64_t addr, uint64_t key, fi_addr_t to)
 {
-    ofi_op *op = piece->op;
-    uint64_t *words = piece->words;
+    ofi_op *op = frag->op;
+    uint64_t *words = frag->words;
     void *desc = iface->arena_desc;
     words[0] = op->operand;
     words[1] = op->compare;
     if (op->amo == WEFT_AMO_CAS)
-        return fi_compare_atomic(iface->ep, &words[0], 1, desc, &words[1], desc, &words[2], desc, to, addr, key, FI_UINT64, FI_CSWAP, &piece->work);
-    return fi_fetch_atomic(iface->ep, &words[0], 1, desc, &words[2], desc, to, addr, key, FI_UINT64, amo_ops[op->amo].op, &piece->work);
+        return fi_compare_atomic(iface->ep, &words[0], 1, desc, &words[1], desc, &words[2], desc, to, addr, key, FI_UINT64, FI_CSWAP,
+                                 &frag->work);
+    return fi_fetch_atomic(iface->ep, &words[0], 1, desc, &words[2], desc, to, addr, key, FI_UINT64, amo_ops[op->amo].op, &frag->work);
 }
 
-static ssize_t post(ofi_iface *iface, ofi_piece *piece)
+static ssize_t post(ofi_iface *iface, ofi_frag *frag)
 {
-    ofi_op *op = piece->op;
+    ofi_op *op = frag->op;
     fi_addr_t to = op->ep->candidates[op->ep->candidate].to;
     uint64_t addr, key;
-    struct iovec part = {(uint8_t *)op->rma.local + piece->at, piece->bytes};
-    struct fi_rma_iov far = {.len = piece->bytes};
+    struct iovec part = {(uint8_t *)op->rma.local + frag->at, frag->bytes};
+    struct fi_rma_iov far = {.len = frag->bytes};
     struct fi_msg_rma message = {.msg_iov = &part, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
-                                 .context = &piece->work};
-    if (ofi_key_check(&op->rkey, op->rma.remote + piece->at, piece->bytes, 0, &addr, &key))
+                                 .context = &frag->work};
+    if (ofi_key_check(&op->rkey, op->rma.remote + frag->at, frag->bytes, 0, &addr, &key))
         return -FI_EINVAL; /* checked before by the caller */
     if (op->kind == OFI_AMO)
-        return post_amo(iface, piece, addr, key, to);
+        return post_amo(iface, frag, addr, key, to);
     far.addr = addr;
     far.key = key;
     return op->kind == OFI_GET ? fi_readmsg(iface->ep, &message, FI_COMPLETION)
                                : fi_writemsg(iface->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
-static void give_piece(ofi_iface *iface, ofi_piece *piece)
+static void give_piece(ofi_iface *iface, ofi_frag *frag)
 {
-    piece->op = NULL;
-    weft_list_append(&iface->free_pieces, &piece->link);
+    frag->op = NULL;
+    weft_list_append(&iface->free_frags, &frag->link);
 }
 
 static void fail(ofi_op *op, int rc, const char *text)
@@ -85,22 +86,22 @@ static void fail(ofi_op *op, int rc, const char *text)
 }
 
 /* Posts a fragment. 0, or AGAIN: it is in ep->again. */
-static int start(ofi_iface *iface, ofi_piece *piece)
+static int start(ofi_iface *iface, ofi_frag *frag)
 {
-    ofi_ep *ep = piece->op->ep;
-    ssize_t rc = post(iface, piece);
-    piece->work.ep = ep;
+    ofi_ep *ep = frag->op->ep;
+    ssize_t rc = post(iface, frag);
+    frag->work.ep = ep;
     if (rc == 0) {
-        ep->pieces_out++;
-        ep->bytes_out += piece->bytes;
-        iface->counts[OFI_COUNT_PIECES]++;
+        ep->frags_out++;
+        ep->bytes_out += frag->bytes;
+        iface->counts[OFI_COUNT_FRAGS]++;
         return 0;
     }
-    weft_list_append(&ep->again, &piece->link);
+    weft_list_append(&ep->again, &frag->link);
     if (rc == -FI_EAGAIN)
-        ofi_ring_soon(iface);
+        ofi_wake_soon(iface);
     else
-        ofi_break(iface, ep, ofi_words(rc));
+        ofi_break(iface, ep, ofi_error_text(rc));
     return WEFT_AGAIN;
 }
 
@@ -108,18 +109,18 @@ static int start(ofi_iface *iface, ofi_piece *piece)
 static int start_again(ofi_iface *iface, ofi_ep *ep)
 {
     while (!weft_list_is_empty(&ep->again)) {
-        ofi_piece *piece = weft_container(ep->again.next, ofi_piece, link);
-        ofi_op *op = piece->op;
+        ofi_frag *frag = weft_container(ep->again.next, ofi_frag, link);
+        ofi_op *op = frag->op;
         if (op->rc) {
-            weft_list_remove(&piece->link);
-            op->pieces--;
-            give_piece(iface, piece);
+            weft_list_remove(&frag->link);
+            op->frags--;
+            give_piece(iface, frag);
             continue;
         }
-        if (piece->tries && ep->pieces_out)
+        if (frag->tries && ep->frags_out)
             return WEFT_AGAIN;
-        weft_list_remove(&piece->link);
-        if (start(iface, piece) || piece->tries)
+        weft_list_remove(&frag->link);
+        if (start(iface, frag) || frag->tries)
             return WEFT_AGAIN;
     }
     return 0;
@@ -127,7 +128,7 @@ static int start_again(ofi_iface *iface, ofi_ep *ep)
 
 static bool has_room(const ofi_iface *iface, const ofi_ep *ep)
 {
-    return ep->pieces_out < OFI_PIECES_PATH && ep->bytes_out + iface->piece_bytes <= iface->path_bytes;
+    return ep->frags_out < OFI_FRAGS_EP && ep->bytes_out + iface->frag_bytes <= iface->ep_bytes;
 }
 
 static int start_new(ofi_iface *iface, ofi_op *op)
@@ -135,18 +136,18 @@ static int start_new(ofi_iface *iface, ofi_op *op)
     ofi_ep *ep = op->ep;
     while (!op->is_issued) {
         uint64_t left = op->rma.bytes - op->issued;
-        weft_list_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_pieces) : NULL;
-        ofi_piece *piece = link ? weft_container(link, ofi_piece, link) : NULL;
-        if (!piece)
+        weft_list_link *link = has_room(iface, ep) ? weft_list_take(&iface->free_frags) : NULL;
+        ofi_frag *frag = link ? weft_container(link, ofi_frag, link) : NULL;
+        if (!frag)
             return WEFT_AGAIN;
-        piece->op = op;
-        piece->tries = 0;
-        piece->at = op->issued;
-        piece->bytes = left < iface->piece_bytes ? left : iface->piece_bytes;
-        op->issued += piece->bytes;
+        frag->op = op;
+        frag->tries = 0;
+        frag->at = op->issued;
+        frag->bytes = left < iface->frag_bytes ? left : iface->frag_bytes;
+        op->issued += frag->bytes;
         op->is_issued = op->issued == op->rma.bytes;
-        op->pieces++;
-        if (start(iface, piece))
+        op->frags++;
+        if (start(iface, frag))
             return WEFT_AGAIN;
     }
     return 0;
@@ -158,11 +159,11 @@ static bool is_over(ofi_iface *iface, ofi_op *op)
 {
     if (op->kind == OFI_FLUSH)
         return op->ep->ops.next == &op->link;
-    if (!op->is_issued || op->pieces)
+    if (!op->is_issued || op->frags)
         return false;
-    if (op->owes_notice && !op->rc && ofi_notify(iface, op->ep, op->rma.notify))
+    if (op->notify_due && !op->rc && ofi_notify(iface, op->ep, op->rma.notify))
         return false;
-    op->owes_notice = false;
+    op->notify_due = false;
     return true;
 }
 
@@ -186,9 +187,9 @@ static int settle(ofi_iface *iface, ofi_ep *ep)
             iface->iface.callbacks->done(iface->iface.owner, done, rc);
         link = ep->ops.next;
     }
-    if (weft_list_is_empty(&ep->ops) && ep->is_moving) {
-        weft_list_remove(&ep->moving);
-        ep->is_moving = false;
+    if (weft_list_is_empty(&ep->ops) && ep->has_rma) {
+        weft_list_remove(&ep->by_rma);
+        ep->has_rma = false;
     }
     return n;
 }
@@ -210,42 +211,42 @@ void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
         fail(weft_container(link, ofi_op, link), rc, text ? text : "");
     ep->state = ep->state == OFI_OPEN ? OFI_BROKEN : ep->state;
     while (!weft_list_is_empty(&ep->again)) {
-        ofi_piece *piece = weft_container(ep->again.next, ofi_piece, link);
-        weft_list_remove(&piece->link);
-        piece->op->pieces--;
-        give_piece(iface, piece);
+        ofi_frag *frag = weft_container(ep->again.next, ofi_frag, link);
+        weft_list_remove(&frag->link);
+        frag->op->frags--;
+        give_piece(iface, frag);
     }
     if (text) {
         settle(iface, ep);
         return;
     }
-    for (size_t i = 0; i < OFI_PIECES; i++)
-        if (iface->pieces[i].op && iface->pieces[i].op->ep == ep)
-            iface->pieces[i].op = NULL; /* in flight: freed at its completion */
+    for (size_t i = 0; i < OFI_FRAGS; i++)
+        if (iface->frags[i].op && iface->frags[i].op->ep == ep)
+            iface->frags[i].op = NULL; /* in flight: freed at its completion */
     for (weft_list_link *link; (link = weft_list_take(&ep->ops)); iface->ops_open--)
         free(weft_container(link, ofi_op, link));
-    if (ep->is_moving)
-        weft_list_remove(&ep->moving);
-    ep->is_moving = false;
+    if (ep->has_rma)
+        weft_list_remove(&ep->by_rma);
+    ep->has_rma = false;
 }
 
 static bool is_key_error(int error) { return error == FI_EACCES || error == FI_EPERM || error == FI_ENOKEY || error == FI_EKEYREJECTED; }
 
-static void failed(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error)
+static void failed(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entry *error)
 {
-    ofi_op *op = piece->op;
+    ofi_op *op = frag->op;
     ofi_ep *ep = op->ep;
     char words[128] = "", text[192];
     const char *more = fi_cq_strerror(iface->cq, error->prov_errno, error->err_data, words, sizeof words);
-    snprintf(text, sizeof text, "%s (%s)", ofi_words(error->err), more ? more : "no more words");
-    if (ep->state == OFI_LOST || op->rc) {
+    snprintf(text, sizeof text, "%s (%s)", ofi_error_text(error->err), more ? more : "no more words");
+    if (ep->state == OFI_FAILED || op->rc) {
         fail(op, WEFT_E_PEER, text);
     } else if (op->kind == OFI_AMO) {
         char fate[256];
         snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", ep->proc_id.rank, text);
         fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
         ofi_break(iface, ep, text);
-    } else if (is_key_error(error->err) || ++piece->tries >= TRIES) {
+    } else if (is_key_error(error->err) || ++frag->tries >= TRIES) {
         char fate[256];
         snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->proc_id.rank, op->rma.bytes,
                  op->rma.remote, text);
@@ -253,31 +254,31 @@ static void failed(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_en
         if (!is_key_error(error->err))
             ofi_break(iface, ep, text);
     } else {
-        weft_list_append(&ep->again, &piece->link);
+        weft_list_append(&ep->again, &frag->link);
         ofi_break(iface, ep, text);
         return;
     }
-    op->pieces--;
-    give_piece(iface, piece);
+    op->frags--;
+    give_piece(iface, frag);
 }
 
-void ofi_piece_ended(ofi_iface *iface, ofi_piece *piece, const struct fi_cq_err_entry *error)
+void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entry *error)
 {
-    ofi_op *op = piece->op;
+    ofi_op *op = frag->op;
     ofi_ep *ep = op ? op->ep : NULL;
     if (!op) { /* its ep was freed */
-        give_piece(iface, piece);
+        give_piece(iface, frag);
         return;
     }
-    ep->pieces_out--;
-    ep->bytes_out -= piece->bytes;
+    ep->frags_out--;
+    ep->bytes_out -= frag->bytes;
     if (error) {
-        failed(iface, piece, error);
+        failed(iface, frag, error);
     } else {
         if (op->kind == OFI_AMO && op->before)
-            *op->before = piece->words[2];
-        op->pieces--;
-        give_piece(iface, piece);
+            *op->before = frag->words[2];
+        op->frags--;
+        give_piece(iface, frag);
     }
     ofi_rma_progress(iface, ep);
 }
@@ -293,7 +294,7 @@ bool ofi_can_rma(weft_iface *base, weft_ep *ep)
 static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
 {
     ofi_op *op;
-    if (ep->state == OFI_LOST || ep->has_left)
+    if (ep->state == OFI_FAILED || ep->peer_closed)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->state != OFI_OPEN) {
         ofi_handshake_begin(iface, ep);
@@ -306,9 +307,9 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
     op->ep = ep;
     op->rma.rkey = &op->rkey;
     weft_list_append(&ep->ops, &op->link);
-    if (!ep->is_moving)
-        weft_list_append(&iface->moving, &ep->moving);
-    ep->is_moving = true;
+    if (!ep->has_rma)
+        weft_list_append(&iface->rma_active, &ep->by_rma);
+    ep->has_rma = true;
     iface->ops_open++;
     ofi_rma_progress(iface, ep);
     return 0;
@@ -319,16 +320,17 @@ static int move(weft_iface *base, weft_ep *base_path, const weft_rma *what, enum
     ofi_iface *iface = (ofi_iface *)base;
     const weft_mr *mr = what->mr;
     uint64_t addr, key, at = (uintptr_t)what->local;
-    ofi_op op = {.kind = kind, .rma = *what, .is_issued = what->bytes == 0, .owes_notice = what->notify != 0};
+    ofi_op op = {.kind = kind, .rma = *what, .is_issued = what->bytes == 0, .notify_due = what->notify != 0};
     int rc;
     if (!base->caps.get)
         return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->addr.provider);
     rc = ofi_key_check(what->rkey, what->remote, what->bytes, kind == OFI_GET ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, &addr, &key);
     if (rc)
         return rc;
-    if (iface->needs_desc && (!mr || at < (uintptr_t)mr->addr || what->bytes > mr->bytes || at - (uintptr_t)mr->addr > mr->bytes - what->bytes))
-        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered", iface->addr.provider,
-                         what->bytes, what->local);
+    if (iface->needs_desc &&
+        (!mr || at < (uintptr_t)mr->addr || what->bytes > mr->bytes || at - (uintptr_t)mr->addr > mr->bytes - what->bytes))
+        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered",
+                         iface->addr.provider, what->bytes, what->local);
     op.desc = mr && mr->device ? fi_mr_desc(mr->device) : NULL;
     op.rkey = *what->rkey;
     return take_on(iface, (ofi_ep *)base_path, &op);
@@ -361,7 +363,7 @@ int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
     ofi_ep *ep = (ofi_ep *)base_path;
     ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .rma = {.done = done}};
     (void)remotely;
-    if (weft_list_is_empty(&ep->ops) && ep->state != OFI_LOST) {
+    if (weft_list_is_empty(&ep->ops) && ep->state != OFI_FAILED) {
         if (done)
             base->callbacks->done(base->owner, done, 0);
         return 0;

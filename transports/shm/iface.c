@@ -174,7 +174,7 @@ static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
     if (bytes > hdr->area_bytes)
         return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share, an area has %llu", (unsigned long long)bytes, (unsigned long long)hdr->area_bytes);
     if (!shared->handle)
-        rc = weft_segment_take_area(shm->segment, &index);
+        rc = weft_segment_alloc_area(shm->segment, &index);
     if (rc == 0)
         rc = weft_segment_view(shm->segment, hdr->areas + index * hdr->area_bytes, hdr->area_bytes, &shared->addr);
     if (rc)
