@@ -50,7 +50,7 @@ const weft_knob_row weft_knob_rows[] = {
 #undef KNOB_TEXT
 #undef KNOB_OTHER
 const int weft_knob_row_count = (int)weft_count(weft_knob_rows);
-_Static_assert(weft_count(weft_knob_rows) < 60, "fewer than 60 knobs: what nobody can tune is a constant");
+_Static_assert(weft_count(weft_knob_rows) < 60, "fewer than 60 knobs: what cannot be tuned is a constant");
 
 #define KNOB_INT(name, start, min, max, sentence)
 #define KNOB_SIZE(name, start, min, max, sentence)

@@ -176,7 +176,7 @@ static void start_memhooks(weft_memmon *mon)
     }
     char missed[128];
     weft_memmon_trials_text(needed & ~mon->hooks_trials.seen, missed, sizeof(missed));
-    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "preloaded, but blind for %s: something else took these calls",
+    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "preloaded, but it misses %s: another library intercepts these calls",
              missed);
     mon->hooks = NULL;
 }
@@ -271,19 +271,19 @@ void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
 
     describe_source("userfaultfd", mon->uffd_why, mon->has_uffd, &mon->uffd_trials, line, arg);
     if (mon->has_uffd && mon->uffd.by_device)
-        line(arg, "userfaultfd: made by /dev/userfaultfd, as the system call is refused");
+        line(arg, "userfaultfd: opened by /dev/userfaultfd, as the system call is refused");
     if (mon->has_uffd && !mon->uffd.can_sync)
         line(arg, "userfaultfd: this kernel is older than 5.15: nothing is kept while the process has more than one thread");
     describe_source("memhooks", mon->hooks_why, mon->hooks != NULL, &mon->hooks_trials, line, arg);
     if (mon->trusts_hooks)
-        line(arg, "memhooks: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): covers what the program itself mapped; a system call "
-                  "that is made inline it cannot see, and then wrong data would be sent");
+        line(arg, "memhooks: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): tracks what the program itself mapped; after an inline "
+                  "system call, which it cannot see, wrong data would be sent");
     else if (mon->hooks)
-        line(arg, mon->has_uffd ? "memhooks: only brings userfaultfd's news earlier"
-                                   : "memhooks: covers nothing by itself, because a system call that is made inline passes it "
-                                     "by; WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
+        line(arg, mon->has_uffd ? "memhooks: only reports earlier than userfaultfd"
+                                : "memhooks: tracks nothing by itself, because an inline system call bypasses it; "
+                                  "WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
     if (!mon->has_uffd && !mon->trusts_hooks)
-        line(arg, "watched: nothing; a registration lasts for one message");
+        line(arg, "tracked: nothing; a registration lasts for one message");
     line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (never proven)"
-                                                    : "on-demand paging: off (unproven; WEFT_REGCACHE_MONITOR turns it on)");
+                                                                      : "on-demand paging: off (unproven; WEFT_REGCACHE_MONITOR turns it on)");
 }

@@ -72,7 +72,7 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
     if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS) /* the file system cannot reserve pages: continue */
         return WEFT_OK;
     if (errno == ENOSPC || errno == ENOMEM || errno == EDQUOT || errno == EFBIG)
-        return weft_fail(WEFT_E_NOSPACE, "no room for %llu more bytes of shared memory (%s): use fewer ranks or free memory",
+        return weft_fail(WEFT_E_NOSPACE, "no memory for %llu more bytes of shared memory (%s): use fewer ranks or free memory",
                          (unsigned long long)bytes, strerror(errno));
     return weft_fail(WEFT_E_SYSTEM, "reserving %llu bytes of shared memory failed: %s", (unsigned long long)bytes,
                      strerror(errno));
@@ -138,7 +138,7 @@ int weft_segment_make_with(uint32_t ranks, uint64_t extra_bytes, uint64_t job, i
     hdr_lay_out(&hdr, ranks, extra_bytes, job);
     if (ftruncate(segment->fd, (off_t)hdr.total_bytes)) {
         rc = weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
-                       "shared memory of %llu bytes (sparse) was refused: %s; look at ulimit -f",
+                       "shared memory of %llu bytes (sparse) was refused: %s; see ulimit -f",
                        (unsigned long long)hdr.total_bytes, strerror(errno));
         goto undo_open;
     }
@@ -172,13 +172,13 @@ static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", hdr->magic);
     if (hdr->version != WEFT_SEGMENT_VERSION)
         return weft_fail(WEFT_E_INTERN,
-                         "the launcher's shared memory has format %u, this library speaks %u: "
+                         "the launcher's shared memory has format %u, this library expects %u: "
                          "use mpirun and library of one version",
                          hdr->version, WEFT_SEGMENT_VERSION);
     if (hdr->ranks < 1 || hdr->ranks > WEFT_SEGMENT_RANKS_MAX)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", hdr->ranks);
     if (hdr->extra_bytes > file_bytes)
-        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory tells of more than it holds");
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names more bytes than it has");
     hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->job);
     if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
         hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes ||

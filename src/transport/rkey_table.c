@@ -83,7 +83,7 @@ static int take_out(weft_rkey_table *ring, weft_mr *mr)
 {
     weft_rkey_table_entry *entry = find(ring, &mr->rkey);
     if (!entry)
-        return weft_fail(WEFT_E_KEY, "the region at %p is not mapped on this port: it was unmapped before, or belongs to another",
+        return weft_fail(WEFT_E_KEY, "the memory at %p is not registered with this iface: it was deregistered, or belongs to another",
                          mr->addr);
     entry->is_live = false;
     entry->next_free = ring->first_free;

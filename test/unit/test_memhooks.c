@@ -218,7 +218,7 @@ static void test_refused(void)
 
 static void note(void *arg, const char *text)
 {
-    if (strstr(text, "made by /dev/userfaultfd"))
+    if (strstr(text, "opened by /dev/userfaultfd"))
         *(bool *)arg = true;
 }
 

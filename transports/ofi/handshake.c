@@ -80,7 +80,7 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
                          who->rank, iface->addr.provider);
     ep = calloc(1, sizeof *ep);
     if (!ep)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->proc_id = *who;
     ep->addr = far;
@@ -160,7 +160,7 @@ static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint
                      .ep_index = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
     if (!is_inserted(iface, candidate)) {
         candidate->state = OFI_CANDIDATE_FAILED;
-        snprintf(candidate->why, sizeof candidate->why, "libfabric takes it for no address");
+        snprintf(candidate->why, sizeof candidate->why, "libfabric rejects the address");
         return WEFT_AGAIN;
     }
     msg.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_HANDSHAKE, .flags = flags, .ack = ep->received};

@@ -428,7 +428,7 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     ofi_iface *iface = calloc(1, sizeof *iface);
     int rc = 0;
     if (!iface)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an iface of %zu bytes", sizeof *iface);
     iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
     iface->has_remote = params->is_far;

@@ -323,13 +323,13 @@ static int move(weft_iface *base, weft_ep *base_path, const weft_rma *what, enum
     ofi_op op = {.kind = kind, .rma = *what, .is_issued = what->bytes == 0, .notify_due = what->notify != 0};
     int rc;
     if (!base->caps.get)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not tell when a put is visible", iface->addr.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not report when a put is visible", iface->addr.provider);
     rc = ofi_key_check(what->rkey, what->remote, what->bytes, kind == OFI_GET ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, &addr, &key);
     if (rc)
         return rc;
     if (iface->needs_desc &&
         (!mr || at < (uintptr_t)mr->addr || what->bytes > mr->bytes || at - (uintptr_t)mr->addr > mr->bytes - what->bytes))
-        return weft_fail(WEFT_E_KEY, "%s moves registered memory only, and %" PRIu64 " bytes at %p were not registered",
+        return weft_fail(WEFT_E_KEY, "%s needs registered memory for RMA, and %" PRIu64 " bytes at %p were not registered",
                          iface->addr.provider, what->bytes, what->local);
     op.desc = mr && mr->device ? fi_mr_desc(mr->device) : NULL;
     op.rkey = *what->rkey;

@@ -54,7 +54,7 @@ static int self_open(const weft_iface_params *params, weft_iface **iface)
 {
     self_iface *self = calloc(1, sizeof *self);
     if (!self)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *self);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an iface of %zu bytes", sizeof *self);
     self->iface = (weft_iface){
         .ops = &weft_self_ops,
         .owner = params->owner,
@@ -115,7 +115,7 @@ static int self_ep_open(weft_iface *iface, const weft_proc_id *who, const void *
         return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->proc_id.rank, who->rank);
     self_ep *made = calloc(1, sizeof *made);
     if (!made)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *made);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *made);
     made->ep = (weft_ep){.iface = iface, .peer = peer};
     *ep = &made->ep;
     return 0;

@@ -56,7 +56,7 @@ int uring_ep_open(weft_iface *base, const weft_proc_id *who, const void *bytes_o
                          "uring reaches processes of its own machine and network namespace; rank %u is elsewhere", who->rank);
     ep = calloc(1, sizeof *ep);
     if (!ep)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a path of %zu bytes", sizeof *ep);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->proc_id = *who;
     ep->remote = addr;

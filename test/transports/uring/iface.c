@@ -185,7 +185,7 @@ static int uring_open(const weft_iface_params *params, weft_iface **out)
     uint64_t salt;
     int rc;
     if (!iface)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a port of %zu bytes", sizeof *iface);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an iface of %zu bytes", sizeof *iface);
     iface->iface = (weft_iface){
         .ops = &weft_uring_ops, .owner = params->owner, .callbacks = params->callbacks,
         .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .rma_max = URING_REGION_MAX,
