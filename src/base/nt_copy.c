@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 
-#define WORTH 2 /* non-temporal stores cost the reader more: they must be so many times faster for the sender */
+#define WORTH 2   /* without reports: non-temporal stores cost the reader more, and must be so many times faster for the sender */
+#define CHANGED 2 /* the kind in use takes so many times longer than before: the other kind is sampled at once */
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -41,7 +42,7 @@ static void copy(bool past, void *to, const void *from, uint32_t bytes)
         memcpy(to, from, bytes);
 }
 
-static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
+void weft_nt_copy_learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 {
     uint32_t seen = (uint32_t)(took_ns * 1000 / bytes) + 1;
     /* large samples may come from preemption: they raise the average slowly, small ones lower it at once */
@@ -49,20 +50,57 @@ static void learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
         !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
 }
 
-static void sample(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
+/* The next trial is due the later the longer the kind in use stays. */
+static void use(weft_nt_copy *store, uint8_t kind)
 {
-    bool past = store->count / WEFT_STORE_SAMPLE % 2 ? !store->goes_past : store->goes_past;
-    uint64_t start = weft_clock_ns();
-    copy(past, to, from, bytes);
-    learn(past ? &store->past_ps : &store->through_ps, weft_clock_ns() - start, bytes);
-    if (store->past_ps && store->through_ps)
-        store->goes_past = store->through_ps > WORTH * (uint64_t)store->past_ps;
+    store->rest = kind != store->used || !store->rest ? 1 : store->rest < WEFT_STORE_REST_MAX ? (uint8_t)(store->rest * 2) : store->rest;
+    store->left = store->rest;
+    store->used = store->current = kind;
+    store->compared_ps = store->write_ps[kind];
 }
 
-void weft_nt_copy_long(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
+void weft_nt_copy_report(weft_nt_copy *store, uint32_t cached_ps, uint32_t past_ps)
+{
+    uint64_t cached = (uint64_t)store->write_ps[WEFT_STORE_CACHED] + cached_ps, past = (uint64_t)store->write_ps[WEFT_STORE_PAST] + past_ps;
+    if (!cached_ps || !past_ps)
+        return;
+    store->is_due = false;
+    use(store, 10 * cached > (store->used ? store->worth * 3 / 4 : store->worth) * past);
+}
+
+/* Ends a trial, or counts down to the next one. */
+static void count_sample(weft_nt_copy *store)
+{
+    if (store->current != store->used) {
+        store->current = store->used;
+        if (store->worth)
+            store->is_due = true;
+        else
+            use(store, store->write_ps[WEFT_STORE_CACHED] > WORTH * (uint64_t)store->write_ps[WEFT_STORE_PAST]);
+    } else if (!store->is_due) {
+        if (store->write_ps[store->used] > CHANGED * (uint64_t)store->compared_ps)
+            store->left = store->rest = 0; /* the ranks may have moved to other CPUs */
+        if (store->left)
+            store->left--;
+        else
+            store->current = !store->used;
+    }
+}
+
+static uint32_t sample(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
+{
+    uint8_t kind = store->current;
+    uint64_t start = weft_clock_ns();
+    copy(kind, to, from, bytes);
+    weft_nt_copy_learn(&store->write_ps[kind], weft_clock_ns() - start, bytes);
+    count_sample(store);
+    return WEFT_COPY_TIMED | (kind ? WEFT_COPY_PAST : 0);
+}
+
+uint32_t weft_nt_copy_long(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
 {
     if (weft_unlikely(store->count++ % WEFT_STORE_SAMPLE == 0))
-        sample(store, to, from, bytes);
-    else
-        copy(store->goes_past, to, from, bytes);
+        return sample(store, to, from, bytes);
+    copy(store->current, to, from, bytes);
+    return store->current ? WEFT_COPY_PAST : 0;
 }

@@ -2,7 +2,9 @@
  *
  * nt_copy: copies a body that a reader on another CPU reads next, with cached or non-temporal stores. Cached stores must first take each
  * line back from its last reader, which is slow between distant CPUs. Non-temporal stores need not, but the reader then waits for memory.
- * Bodies of both kinds are timed now and then at the sender to choose. State is per iface (shm); requires the worker's lock.
+ * Bodies are timed now and then at the sender, and at the reader if it reports, to choose. A trial of the other kind lasts as many bodies
+ * as lie between two samples, and the last is timed: the first ones find the lines where the kind in use has left them. State is per
+ * iface (shm); requires the worker's lock.
  */
 #ifndef WEFT_BASE_NT_COPY_H
 #define WEFT_BASE_NT_COPY_H
@@ -15,26 +17,42 @@
 
 #define WEFT_NT_COPY_MIN 1024 /* shorter bodies always use cached stores */
 
-#define WEFT_STORE_SAMPLE 16   /* one of so many bodies is timed; every second sample uses the other kind */
+#define WEFT_STORE_SAMPLE 16   /* one of so many bodies is timed */
+#define WEFT_STORE_REST_MAX 64 /* samples between two trials of the other kind, at most */
 
-typedef struct weft_nt_copy { /* state of an iface; initially all zero: cached stores */
-    uint32_t count;                /* long bodies so far; wraps */
-    bool goes_past;                /* use non-temporal stores */
-    uint32_t through_ps, past_ps;  /* cached and non-temporal, ps per byte, smoothed; 0: not measured yet */
+enum weft_store { WEFT_STORE_CACHED, WEFT_STORE_PAST, WEFT_STORES };
+
+typedef struct weft_nt_copy { /* state of an iface; initially all zero but worth: cached stores */
+    uint32_t count;                  /* long bodies so far; wraps */
+    uint8_t used;                    /* enum weft_store: the kind in use */
+    uint8_t current;                 /* the kind of the next bodies: the other one during a trial */
+    uint8_t worth;                   /* tenths: so many times faster for both sides together non-temporal stores must be; 0: no reports */
+    bool is_due;                     /* a report decides about the last trial */
+    uint32_t write_ps[WEFT_STORES];  /* ps per byte at the sender, smoothed; 0: not measured yet */
+    uint32_t compared_ps;            /* the same of the kind in use, at the last trial */
+    uint8_t rest, left;              /* samples between two trials: doubles while the kind in use stays; samples until the next */
 } weft_nt_copy;
 
-/* Copies a body of at least WEFT_NT_COPY_MIN bytes. Non-temporal stores are fenced before it returns. */
-void weft_nt_copy_long(weft_nt_copy *store, void *to, const void *from, uint32_t bytes);
+#define WEFT_COPY_TIMED 1u /* the body is a sample: the reader should time it too */
+#define WEFT_COPY_PAST 2u  /* with non-temporal stores */
 
-static inline void weft_nt_copy_body(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
+/* Copies a body of at least WEFT_NT_COPY_MIN bytes. Non-temporal stores are fenced before it returns. Returns WEFT_COPY_ bits. */
+uint32_t weft_nt_copy_long(weft_nt_copy *store, void *to, const void *from, uint32_t bytes);
+
+static inline uint32_t weft_nt_copy_body(weft_nt_copy *store, void *to, const void *from, uint32_t bytes)
 {
-    if (bytes < WEFT_NT_COPY_MIN)
-        memcpy(to, from, bytes);
-    else
-        weft_nt_copy_long(store, to, from, bytes);
+    if (bytes >= WEFT_NT_COPY_MIN)
+        return weft_nt_copy_long(store, to, from, bytes);
+    memcpy(to, from, bytes);
+    return 0;
 }
 
+/* Adds a time to a smoothed one. */
+void weft_nt_copy_learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes);
+/* The reader's ps per byte, 0: not measured yet. With worth, while is_due. */
+void weft_nt_copy_report(weft_nt_copy *store, uint32_t cached_ps, uint32_t past_ps);
+
 /* Whether the next long body uses non-temporal stores or is timed. False: the caller may as well pack it in place. */
-static inline bool weft_nt_copy_is_wanted(const weft_nt_copy *store) { return store->goes_past || store->count % WEFT_STORE_SAMPLE == 0; }
+static inline bool weft_nt_copy_is_wanted(const weft_nt_copy *store) { return store->current || store->count % WEFT_STORE_SAMPLE == 0; }
 
 #endif

@@ -23,11 +23,13 @@ static uint32_t size_of(uint32_t i)
 static void *send_all(void *arg)
 {
     static uint8_t body[WEFT_RING_BODY_MAX];
+    weft_ring_body bodies[WEFT_RING_BODIES];
     weft_ring_out out;
     (void)arg;
     weft_ring_out_open(&out, ring);
+    out.bodies = bodies;
     for (uint32_t i = 0; i < FRAMES; i++) {
-        uint32_t bytes = size_of(i), line = 0, place = 0;
+        uint32_t bytes = size_of(i), place = 0;
         weft_cell *cell;
         void *to;
         for (uint32_t b = 0; b < bytes; b++)
@@ -37,10 +39,9 @@ static void *send_all(void *arg)
         cell = weft_ring_next(&out);
         to = cell->body;
         if (bytes > WEFT_RING_INLINE) {
-            while (!weft_ring_reserve(&out, bytes, &line))
+            while (!weft_ring_reserve(&out, bytes, &place))
                 sched_yield();
-            place = line + 1;
-            to = ring->lines[line];
+            to = weft_ring_body_at(ring, place);
             memcpy(to, body, bytes);
         } else {
             weft_copy_short(to, body, bytes);
@@ -54,7 +55,7 @@ static void *send_all(void *arg)
 
 static bool is_whole(const weft_cell *cell, uint32_t i)
 {
-    const uint8_t *body = cell->place ? ring->lines[cell->place - 1] : (const uint8_t *)cell->body;
+    const uint8_t *body = cell->place ? weft_ring_body_at(ring, cell->place) : (const uint8_t *)cell->body;
     if (cell->hdr.seq != i || cell->hdr.bytes != size_of(i))
         return false;
     for (uint32_t b = 0; b < cell->hdr.bytes; b++)
@@ -123,16 +124,18 @@ static void data_lines_never_wedge(void)
 {
     static const uint32_t sizes[] = {WEFT_RING_BODY_MAX, 8191, 4097, 64, 65, 33};
     for (size_t s = 0; s < weft_count(sizes); s++) {
+        weft_ring_body bodies[WEFT_RING_BODIES];
         weft_ring_out out;
         weft_ring_in in;
         ring = aligned_alloc(4096, sizeof *ring);
         memset(ring, 0, sizeof *ring);
         weft_ring_out_open(&out, ring);
         weft_ring_in_open(&in, ring);
+        out.bodies = bodies;
         for (uint32_t i = 0; i < 2000; i++) {
-            uint32_t line = 0;
+            uint32_t place = 0;
             weft_cell *cell;
-            while (!weft_ring_room(&out) || !weft_ring_reserve(&out, sizes[s], &line)) {
+            while (!weft_ring_room(&out) || !weft_ring_reserve(&out, sizes[s], &place)) {
                 weft_cell *full = weft_ring_peek(&in);
                 CU_ASSERT_PTR_NOT_NULL_FATAL(full);
                 weft_ring_consume(&in, full);
@@ -140,13 +143,89 @@ static void data_lines_never_wedge(void)
                     weft_ring_ack(&in);
             }
             cell = weft_ring_next(&out);
-            CU_ASSERT_TRUE_FATAL(line + (sizes[s] + 63) / 64 <= WEFT_RING_LINES);
-            cell->place = line + 1;
+            CU_ASSERT_TRUE_FATAL((place & WEFT_PLACE_INDEX) - 1 + (sizes[s] + 63) / 64 <= sizeof ring->lines / WEFT_LINE);
+            cell->place = place;
             cell->hdr = (weft_hdr){.seq = i, .bytes = sizes[s]};
             weft_ring_publish(&out, cell);
         }
         free(ring);
     }
+}
+
+typedef struct outstanding {
+    uint32_t first, end; /* lines */
+} outstanding;
+
+static void check_apart(const outstanding *all, uint32_t from, uint32_t to, outstanding fresh)
+{
+    for (uint32_t i = from; i != to; i++) {
+        const outstanding *one = &all[i % WEFT_RING_BODIES];
+        CU_ASSERT_TRUE_FATAL(fresh.end <= one->first || one->end <= fresh.first);
+    }
+}
+
+/* Random sizes, a reader that lags by a random number of frames and whose count comes by acknowledgement or by the other direction: no two
+ * bodies that it has not consumed overlap, and a sender is refused only while there are some. */
+static void bodies_stay_apart(void)
+{
+    weft_ring_body bodies[WEFT_RING_BODIES];
+    outstanding all[WEFT_RING_BODIES];
+    weft_ring_out out;
+    weft_ring_in in;
+    uint32_t random = 1;
+    ring = aligned_alloc(4096, sizeof *ring);
+    memset(ring, 0, sizeof *ring);
+    weft_ring_out_open(&out, ring);
+    weft_ring_in_open(&in, ring);
+    out.bodies = bodies;
+    for (uint32_t sent = 0; sent < 100000; sent++) {
+        uint32_t place, bytes, lag;
+        weft_cell *cell;
+        random = random * 1664525u + 1013904223u;
+        bytes = 33 + (random >> 8) % (random >> 29 ? (sent >> 12 & 1 ? 400 : 3000) : WEFT_RING_BODY_MAX - 32);
+        lag = (random >> 4) % (sent >> 10 & 1 ? 3 : WEFT_RING_BODIES);
+        while (sent - in.consumed > lag || !weft_ring_room(&out) || !weft_ring_reserve(&out, bytes, &place)) {
+            CU_ASSERT_PTR_NOT_NULL_FATAL(cell = weft_ring_peek(&in));
+            weft_ring_consume(&in, cell);
+            if (weft_ring_should_ack(&in))
+                weft_ring_ack(&in);
+            if (random & 1)
+                weft_ring_learn(&out, in.consumed);
+        }
+        all[sent % WEFT_RING_BODIES] = (outstanding){(place & WEFT_PLACE_INDEX) - 1, (place & WEFT_PLACE_INDEX) - 1 + (bytes + 63) / 64};
+        CU_ASSERT_TRUE_FATAL(all[sent % WEFT_RING_BODIES].end <= sizeof ring->lines / WEFT_LINE);
+        check_apart(all, in.consumed, sent, all[sent % WEFT_RING_BODIES]);
+        cell = weft_ring_next(&out);
+        cell->place = place;
+        cell->hdr = (weft_hdr){.seq = sent, .bytes = bytes};
+        weft_ring_publish(&out, cell);
+    }
+    free(ring);
+}
+
+/* Each body is consumed, as the other direction reports, before the next is sent: all begin at the first line. */
+static void ping_pong_stays_hot(void)
+{
+    weft_ring_body bodies[WEFT_RING_BODIES];
+    weft_ring_out out;
+    weft_ring_in in;
+    ring = aligned_alloc(4096, sizeof *ring);
+    memset(ring, 0, sizeof *ring);
+    weft_ring_out_open(&out, ring);
+    weft_ring_in_open(&in, ring);
+    out.bodies = bodies;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t place = 0;
+        weft_cell *cell = weft_ring_next(&out);
+        CU_ASSERT_TRUE_FATAL(weft_ring_room(&out) && weft_ring_reserve(&out, i % 2 ? 64 : WEFT_RING_BODY_MAX, &place));
+        CU_ASSERT_EQUAL(place, 1);
+        cell->place = place;
+        cell->hdr = (weft_hdr){.seq = i, .bytes = i % 2 ? 64 : WEFT_RING_BODY_MAX};
+        weft_ring_publish(&out, cell);
+        weft_ring_consume(&in, weft_ring_peek(&in));
+        weft_ring_learn(&out, in.consumed);
+    }
+    free(ring);
 }
 
 int main(void)
@@ -156,6 +235,8 @@ int main(void)
     CU_add_test(suite, "two threads, every size, in order and complete", two_threads);
     CU_add_test(suite, "full, and free again", full_and_again);
     CU_add_test(suite, "data lines never block", data_lines_never_wedge);
+    CU_add_test(suite, "bodies stay apart", bodies_stay_apart);
+    CU_add_test(suite, "a ping-pong stays in the hot blocks", ping_pong_stays_hot);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

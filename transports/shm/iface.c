@@ -32,6 +32,8 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
                                      .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
                                      .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
                                      .ordered = true, .share = true, .outlives_sender = true}};
+    shm->store[WEFT_HOT].worth = WEFT_SHM_WORTH_HOT;
+    shm->store[WEFT_COLD].worth = WEFT_SHM_WORTH_COLD;
     shm->wants_fd = params->wants_fd;
     shm->wakeup_fd = -1;
     shm->segment = segment;
@@ -69,6 +71,7 @@ static void free_path(shm_iface *shm, shm_ep *ep)
         weft_segment_drop(ep->in.ring, WEFT_RING_BYTES);
     if (ep->bulk)
         weft_segment_drop(ep->bulk, sizeof *ep->bulk);
+    free(ep->out.bodies);
     weft_bulk_leave(&shm->bulk, &ep->share);
     shm->eps[ep->local] = NULL;
     free(ep);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "mem/wakeup_sock.h"
@@ -50,26 +51,25 @@ static int lend_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint3
     return 0;
 }
 
-static int claim_lines(shm_iface *shm, shm_ep *ep)
+static int claim_blocks(shm_iface *shm, shm_ep *ep)
 {
     int rc = weft_segment_claim(shm->segment, ring_offset(shm, ep->local, shm->local) + WEFT_RING_FRONT, WEFT_RING_BYTES - WEFT_RING_FRONT);
-    ep->out.has_lines = rc == 0;
+    if (rc == 0 && !(ep->out.bodies = malloc(WEFT_RING_BODIES * sizeof *ep->out.bodies)))
+        rc = weft_fail(WEFT_E_NOMEM, "no memory to send to local rank %u", ep->local);
     return rc;
 }
 
-/* Allocates a chunk or data lines for a body longer than a cell. */
+/* Allocates a chunk or blocks for a body longer than a cell. */
 static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
-    uint32_t line;
     int rc;
     if (frame->hdr.bytes > WEFT_RING_BODY_MAX)
         return lend_chunk(shm, ep, frame, place, body);
-    if (weft_unlikely(!ep->out.has_lines) && (rc = claim_lines(shm, ep)))
+    if (weft_unlikely(!ep->out.bodies) && (rc = claim_blocks(shm, ep)))
         return rc;
-    if (!weft_ring_reserve(&ep->out, frame->hdr.bytes, &line))
+    if (!weft_ring_reserve(&ep->out, frame->hdr.bytes, place))
         return WEFT_AGAIN;
-    *place = line + 1;
-    *body = ep->out.ring->lines[line];
+    *body = weft_ring_body_at(ep->out.ring, *place);
     return 0;
 }
 
@@ -144,16 +144,32 @@ static bool has_scratch(shm_iface *shm)
     return shm->scratch;
 }
 
-/* Packs a body. With non-temporal stores (or while these are measured) it is packed into private memory first. */
-static __attribute__((noinline)) void fill(shm_iface *shm, const weft_frame *frame, void *body)
+/* Copies a body into its place. Returns flags for the place. */
+static inline uint32_t copy_body(shm_iface *shm, const shm_ep *ep, uint32_t place, void *body, const void *from, uint32_t bytes)
 {
-    if (frame->hdr.bytes >= WEFT_NT_COPY_MIN && weft_nt_copy_is_wanted(&shm->store) && has_scratch(shm)) {
-        frame->pack(frame, shm->scratch);
-        weft_nt_copy_body(&shm->store, body, shm->scratch, frame->hdr.bytes);
-    } else {
-        frame->pack(frame, body);
-        shm->store.count++;
+    enum weft_warmth warmth = weft_ring_warmth(place);
+    weft_nt_copy *store = &shm->store[warmth];
+    uint32_t how = weft_nt_copy_body(store, body, from, bytes);
+    if (weft_unlikely(how & WEFT_COPY_TIMED) && store->is_due) {
+        const _Atomic uint32_t *read_ps = ep->out.ring->read_ps[warmth];
+        weft_nt_copy_report(store, atomic_load_explicit(&read_ps[WEFT_STORE_CACHED], memory_order_relaxed),
+                            atomic_load_explicit(&read_ps[WEFT_STORE_PAST], memory_order_relaxed));
     }
+    return (how & WEFT_COPY_TIMED ? WEFT_PLACE_TIMED : 0) | (how & WEFT_COPY_PAST ? WEFT_PLACE_PAST : 0);
+}
+
+/* Packs a body into its place; with non-temporal stores, or while these are measured, into private memory first. Returns flags for the
+ * place. */
+static __attribute__((noinline)) uint32_t fill(shm_iface *shm, const shm_ep *ep, uint32_t place, void *body, const weft_frame *frame)
+{
+    weft_nt_copy *store = &shm->store[weft_ring_warmth(place)];
+    if (frame->hdr.bytes >= WEFT_NT_COPY_MIN && weft_nt_copy_is_wanted(store) && has_scratch(shm)) {
+        frame->pack(frame, shm->scratch);
+        return copy_body(shm, ep, place, body, shm->scratch, frame->hdr.bytes);
+    }
+    frame->pack(frame, body);
+    store->count++;
+    return 0;
 }
 
 int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
@@ -173,14 +189,16 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     body = cell->body;
     if (frame->hdr.bytes > WEFT_RING_INLINE && (rc = find_place(shm, ep, frame, &place, &body)))
         return rc == WEFT_AGAIN ? refuse(ep) : rc;
-    cell->place = place;
     cell->hdr = frame->hdr;
+    if (place)
+        cell->body[0] = ep->in.consumed;
     if (weft_unlikely(frame->pack != NULL))
-        fill(shm, frame, body);
+        place |= fill(shm, ep, place, body, frame);
     else if (place)
-        weft_nt_copy_body(&shm->store, body, frame->body, frame->hdr.bytes);
+        place |= copy_body(shm, ep, place, body, frame->body, frame->hdr.bytes);
     else
         weft_copy_short(body, frame->body, frame->hdr.bytes);
+    cell->place = place;
     ep->ep.room--;
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
@@ -215,15 +233,31 @@ static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint
         weft_page_wake_if_asleep(ep->page);
 }
 
-/* Delivers a frame whose body is in data lines or in a chunk. */
+/* Hands over a body that the sender has timed, and reports how long it took. */
+static __attribute__((noinline)) void recv_timed(const shm_iface *shm, shm_ep *ep, const weft_cell *cell, const void *body)
+{
+    enum weft_store kind = cell->place & WEFT_PLACE_PAST ? WEFT_STORE_PAST : WEFT_STORE_CACHED;
+    _Atomic uint32_t *shown = &ep->in.ring->read_ps[weft_ring_warmth(cell->place)][kind];
+    uint32_t ps = atomic_load_explicit(shown, memory_order_relaxed);
+    uint64_t start = weft_clock_ns();
+    shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
+    weft_nt_copy_learn(&ps, weft_clock_ns() - start, cell->hdr.bytes);
+    atomic_store_explicit(shown, ps, memory_order_relaxed);
+}
+
+/* Delivers a frame whose body is in blocks or in a chunk. */
 static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, weft_cell *cell)
 {
-    uint32_t place = cell->place, index = place & ~WEFT_PLACE_CHUNK;
+    uint32_t place = cell->place, index = place & WEFT_PLACE_INDEX;
     bool is_chunk = place & WEFT_PLACE_CHUNK;
-    const void *body = is_chunk ? chunk_body(shm, ep, index) : ep->in.ring->lines[place - 1];
+    const void *body = is_chunk ? chunk_body(shm, ep, index) : weft_ring_body_at(ep->in.ring, place);
     if (!body)
         return WEFT_E_NOMEM;
-    shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
+    weft_ring_learn(&ep->out, (uint32_t)cell->body[0]);
+    if (weft_unlikely(place & WEFT_PLACE_TIMED))
+        recv_timed(shm, ep, cell, body);
+    else
+        shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
         weft_bulk_free(ep->bulk, index);
         wake_who_wants(shm, ep, &ep->bulk->wanted);

@@ -23,7 +23,13 @@
 #define WEFT_SHM_RETRY_MIN_NS 1000000u
 #define WEFT_SHM_RETRY_MAX_NS 128000000u
 
-#define WEFT_SHM_FRAG 4096  /* copying this many bytes costs some ten times the handling of a frame */
+/* Non-temporal stores must be so many tenths faster for both sides together. A body in a hot place is mostly read at once,
+ * one in a cold place later. */
+#define WEFT_SHM_WORTH_HOT 20
+#define WEFT_SHM_WORTH_COLD 11
+
+/* Copying this many bytes costs some ten times the handling of a frame. Fewer are slower where buffers are not cached. */
+#define WEFT_SHM_FRAG 4096
 
 enum weft_cma_state { WEFT_CMA_UNKNOWN, WEFT_CMA_WORKS, WEFT_CMA_REFUSED };
 
@@ -58,7 +64,7 @@ typedef struct shm_iface {
     uint32_t local, ranks;
     weft_rank_page *page;
     weft_bulk_owner bulk;
-    weft_nt_copy store;
+    weft_nt_copy store[WEFT_WARMTHS];
     void *scratch;         /* private buffer of WEFT_BULK_CHUNK bytes, allocated at first use */
     uint32_t ring_flags;   /* flags of an open ring: WEFT_RING_OPEN, and WEFT_RING_FENCE without membarrier */
     uint32_t chores;       /* enum shm_chore: work of the next poll beside the open rings */
