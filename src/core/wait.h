@@ -71,6 +71,8 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, 
     wait->attach = NULL;
     wait->is_over = NULL;
 }
+/* The wait goes on for another event: keeps the lead and the attachment, and describes the new event. */
+void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, int32_t peer, int32_t tag, uint64_t bytes);
 /* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
 /* Slow path of weft_wait_end: disarms, gives up the lead, clears the status page. */

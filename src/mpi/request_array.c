@@ -107,29 +107,41 @@ static void any_begin(array_wait *self, weft_worker *worker, int count, const MP
     self->wait.attach = attach_array;
 }
 
-/* Waits for request `first`. If another thread polls (leader), this one sleeps until all requests from `first` on are done. */
-static void wait_for_first(int first, int count, const MPI_Request requests[])
+static void end_wait(array_wait *self)
 {
-    const weft_req *req = weft_request_of(requests[first]);
-    array_wait self;
-    self.requests = requests;
-    self.first = first;
-    self.count = count;
-    self.needs_all = true;
-    weft_wait_begin(&self.wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND, req->rank,
-                    req->tag, req->bytes);
-    self.wait.attach = attach_array;
+    if (self->wait.worker)
+        weft_wait_end(&self->wait);
+    self->wait.worker = NULL;
+}
+
+/* Waits for request `first`. If another thread polls (leader), this one sleeps until all requests from `first` on are done. The wait stays
+ * open for the next request: a thread that leads keeps the lead, and one that parked does not take it. */
+static void wait_for_first(array_wait *self, int first)
+{
+    const weft_req *req = weft_request_of(self->requests[first]);
+    enum weft_wait_reason why = req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND;
+    self->first = first;
+    if (self->wait.worker) {
+        weft_wait_next(&self->wait, why, req->rank, req->tag, req->bytes);
+    } else {
+        weft_wait_begin(&self->wait, req->worker, why, req->rank, req->tag, req->bytes);
+        self->wait.attach = attach_array;
+    }
     do
-        weft_wait_progress(&self.wait);
+        weft_wait_progress(&self->wait);
     while (!req->is_done);
-    weft_wait_end(&self.wait);
 }
 
 int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
 {
     tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
     held_lock held = {NULL};
+    array_wait self;
     int first_left = count, rc;
+    self.requests = array_of_requests;
+    self.count = count;
+    self.needs_all = true;
+    self.wait.worker = NULL;
     /* First the requests that are already done, without a poll. */
     for (int i = 0; i < count; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);
@@ -153,12 +165,15 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         weft_req *req = weft_request_of(array_of_requests[i]);
         if (weft_request_is_idle(req))
             continue;
+        if (req->worker != held.worker)
+            end_wait(&self);
         held_lock_move(&held, req->worker);
         if (!req->is_done)
-            wait_for_first(i, count, array_of_requests);
+            wait_for_first(&self, i);
         if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&result, i))))
             note_failure(&result, i, i, rc);
     }
+    end_wait(&self);
     held_lock_move(&held, NULL);
     return tally_end(&result);
 }
