@@ -36,7 +36,7 @@ struct weft_memmon {
     const char *is_single;     /* __libc_single_threaded; NULL: libc has none */
     weft_uffd uffd;
     weft_trials uffd_trials, hooks_trials;
-    char uffd_why[192], hooks_why[192]; /* why not in use */
+    char uffd_why[192], hooks_why[256]; /* why not in use */
     pthread_mutex_t lock;      /* guards the members below */
     int maps;                  /* fd of /proc/self/maps; -1: none */
     uint64_t cursor;           /* position in the log up to which `covered` is valid */

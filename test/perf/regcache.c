@@ -158,7 +158,7 @@ static void show_misses(size_t bytes)
     static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",
                                              "of that: finding the mapping", "(by the text of /proc/self/maps)",
                                              "munmap of it, reported by userfaultfd", "munmap of untracked memory"};
-    weft_memmon *watch = weft_memmon_get();
+    weft_memmon *mon = weft_memmon_get();
     weft_regcache *cache = open_cache();
     double best[PARTS];
     char title[128];

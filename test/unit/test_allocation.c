@@ -203,7 +203,7 @@ static void slurm(void)
     environment_is("SLURM_JOB_NODELIST=a", "SLURM_TASKS_PER_NODE=1", NULL);
     gives("");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[01-03]", "SLURM_TASKS_PER_NODE=2(x2)", NULL);
-    is_refused("fits the 3 hosts of 'n[01-03]'");
+    is_refused("matches the 3 hosts of 'n[01-03]'");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[01-03]", "SLURM_TASKS_PER_NODE=junk", "SLURM_JOB_CPUS_PER_NODE=", NULL);
     is_refused("SLURM_TASKS_PER_NODE 'junk'");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[01-03", "SLURM_TASKS_PER_NODE=2", NULL);
@@ -211,9 +211,9 @@ static void slurm(void)
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-999999999]", "SLURM_TASKS_PER_NODE=2", NULL);
     is_refused("more than 1024 hosts");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,,b", "SLURM_TASKS_PER_NODE=2(x2)", NULL);
-    is_refused("no host's name");
+    is_refused("not a host name");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,-oProxyCommand=x", "SLURM_TASKS_PER_NODE=2(x2)", NULL);
-    is_refused("no host's name");
+    is_refused("not a host name");
 }
 
 static void files(void)
