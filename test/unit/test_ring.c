@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_ring: the shared-memory ring by two threads on one mapping (for TSan, valid without it too): every frame arrives once, in order,
- * complete, for all sizes, through laps, full rings and skipped data lines.
+ * complete, for all sizes, through laps, full rings and reused blocks, one way and both ways. Then random runs of one thread, also where the
+ * counts of cells and bodies wrap, and counts that no reader could have sent.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -13,6 +14,13 @@
 #define FRAMES 200000
 
 static weft_ring *ring;
+
+static weft_ring *ring_new(void)
+{
+    weft_ring *new = aligned_alloc(4096, sizeof *new);
+    memset(new, 0, sizeof *new);
+    return new;
+}
 
 static uint32_t size_of(uint32_t i)
 {
@@ -53,9 +61,9 @@ static void *send_all(void *arg)
     return NULL;
 }
 
-static bool is_whole(const weft_cell *cell, uint32_t i)
+static bool is_whole(weft_ring *of, const weft_cell *cell, uint32_t i)
 {
-    const uint8_t *body = cell->place ? weft_ring_body_at(ring, cell->place) : (const uint8_t *)cell->body;
+    const uint8_t *body = cell->place ? weft_ring_body_at(of, cell->place) : (const uint8_t *)cell->body;
     if (cell->hdr.seq != i || cell->hdr.bytes != size_of(i))
         return false;
     for (uint32_t b = 0; b < cell->hdr.bytes; b++)
@@ -69,15 +77,14 @@ static void two_threads(void)
     weft_ring_in in;
     pthread_t sender;
     bool is_good = true;
-    ring = aligned_alloc(4096, sizeof *ring);
-    memset(ring, 0, sizeof *ring);
+    ring = ring_new();
     weft_ring_in_open(&in, ring);
     pthread_create(&sender, NULL, send_all, NULL);
     for (uint32_t i = 0; i < FRAMES && is_good; i++) {
         weft_cell *cell;
         while (!(cell = weft_ring_peek(&in)))
             sched_yield();
-        is_good = is_whole(cell, i);
+        is_good = is_whole(ring, cell, i);
         weft_ring_consume(&in, cell);
         if (weft_ring_should_ack(&in))
             weft_ring_ack(&in);
@@ -89,6 +96,74 @@ static void two_threads(void)
     free(ring);
 }
 
+/* One of two ranks that send to each other: each frame tells how many cells its sender has consumed. Acknowledges rarely, so that blocks are
+ * freed by these counts. */
+typedef struct side {
+    weft_ring *out, *in;
+    bool is_good;
+} side;
+
+static bool has_sent(weft_ring_out *out, const weft_ring_in *in, uint32_t i)
+{
+    uint32_t bytes = size_of(i), place = 0;
+    weft_cell *cell = weft_ring_next(out);
+    uint8_t *to = (uint8_t *)cell->body;
+    if (!weft_ring_room(out) || (bytes > WEFT_RING_INLINE && !weft_ring_reserve(out, bytes, &place)))
+        return false;
+    if (place) {
+        cell->body[0] = in->consumed;
+        to = weft_ring_body_at(out->ring, place);
+    }
+    for (uint32_t b = 0; b < bytes; b++)
+        to[b] = (uint8_t)(i + b);
+    cell->place = place;
+    cell->hdr = (weft_hdr){.seq = i, .bytes = bytes};
+    weft_ring_publish(out, cell);
+    return true;
+}
+
+static void *exchange(void *arg)
+{
+    side *self = arg;
+    weft_ring_body bodies[WEFT_RING_BODIES];
+    weft_ring_out out;
+    weft_ring_in in;
+    weft_ring_out_open(&out, self->out);
+    weft_ring_in_open(&in, self->in);
+    out.bodies = bodies;
+    self->is_good = true;
+    for (uint32_t sent = 0, got = 0; sent < FRAMES || got < FRAMES;) {
+        const weft_cell *cell = weft_ring_peek(&in);
+        bool has_progressed = sent < FRAMES && has_sent(&out, &in, sent);
+        sent += has_progressed;
+        if (cell) {
+            if (cell->place)
+                weft_ring_learn(&out, (uint32_t)cell->body[0]);
+            self->is_good &= is_whole(self->in, cell, got++);
+            weft_ring_consume(&in, cell);
+            if (weft_ring_should_ack(&in) && (sent == FRAMES || got % 512 == 0))
+                weft_ring_ack(&in);
+        } else if (!has_progressed) {
+            weft_ring_ack(&in); /* or both could wait for room */
+            sched_yield();
+        }
+    }
+    return NULL;
+}
+
+static void two_threads_both_ways(void)
+{
+    weft_ring *rings[2] = {ring_new(), ring_new()};
+    side sides[2] = {{rings[0], rings[1], false}, {rings[1], rings[0], false}};
+    pthread_t other;
+    pthread_create(&other, NULL, exchange, &sides[1]);
+    exchange(&sides[0]);
+    pthread_join(other, NULL);
+    CU_ASSERT(sides[0].is_good && sides[1].is_good);
+    free(rings[0]);
+    free(rings[1]);
+}
+
 /* Without a reader the ring accepts exactly its cells, then is full; after one frame is read it accepts again. */
 static void full_and_again(void)
 {
@@ -96,8 +171,7 @@ static void full_and_again(void)
     weft_ring_in in;
     weft_cell *cell;
     uint32_t n = 0;
-    ring = aligned_alloc(4096, sizeof *ring);
-    memset(ring, 0, sizeof *ring);
+    ring = ring_new();
     weft_ring_out_open(&out, ring);
     weft_ring_in_open(&in, ring);
     while (weft_ring_room(&out)) {
@@ -127,8 +201,7 @@ static void data_lines_never_wedge(void)
         weft_ring_body bodies[WEFT_RING_BODIES];
         weft_ring_out out;
         weft_ring_in in;
-        ring = aligned_alloc(4096, sizeof *ring);
-        memset(ring, 0, sizeof *ring);
+        ring = ring_new();
         weft_ring_out_open(&out, ring);
         weft_ring_in_open(&in, ring);
         out.bodies = bodies;
@@ -152,6 +225,20 @@ static void data_lines_never_wedge(void)
     }
 }
 
+/* A ring after so many laps, all consumed and acknowledged. */
+static void open_after(weft_ring_out *out, weft_ring_in *in, uint32_t laps, uint32_t bodies_before)
+{
+    weft_ring_out_open(out, ring);
+    weft_ring_in_open(in, ring);
+    out->lap = in->lap = 1 + laps;
+    out->consumed = in->consumed = in->acked = laps * WEFT_RING_CELLS;
+    out->bodies_begin = out->bodies_end = bodies_before;
+    out->shared = bodies_before - 1;
+    for (uint32_t i = 0; i < WEFT_RING_CELLS; i++)
+        atomic_init(&ring->cells[i].lap, laps);
+    atomic_init(&ring->consumed, in->consumed);
+}
+
 typedef struct outstanding {
     uint32_t first, end; /* lines */
 } outstanding;
@@ -166,19 +253,17 @@ static void check_apart(const outstanding *all, uint32_t from, uint32_t to, outs
 
 /* Random sizes, a reader that lags by a random number of frames and whose count comes by acknowledgement or by the other direction: no two
  * bodies that it has not consumed overlap, and a sender is refused only while there are some. */
-static void bodies_stay_apart(void)
+static void run_randomly(uint32_t laps, uint32_t bodies_before, uint32_t count)
 {
     weft_ring_body bodies[WEFT_RING_BODIES];
     outstanding all[WEFT_RING_BODIES];
     weft_ring_out out;
     weft_ring_in in;
     uint32_t random = 1;
-    ring = aligned_alloc(4096, sizeof *ring);
-    memset(ring, 0, sizeof *ring);
-    weft_ring_out_open(&out, ring);
-    weft_ring_in_open(&in, ring);
+    ring = ring_new();
+    open_after(&out, &in, laps, bodies_before);
     out.bodies = bodies;
-    for (uint32_t sent = 0; sent < 100000; sent++) {
+    for (uint32_t sent = weft_ring_sent(&out), end = sent + count; sent != end; sent++) {
         uint32_t place, bytes, lag;
         weft_cell *cell;
         random = random * 1664525u + 1013904223u;
@@ -203,14 +288,22 @@ static void bodies_stay_apart(void)
     free(ring);
 }
 
+static void bodies_stay_apart(void)
+{
+    static const uint32_t laps_to_wrap = UINT32_MAX / WEFT_RING_CELLS;
+    run_randomly(0, 0, 100000);
+    run_randomly(laps_to_wrap - 20, 0u - 1000, 20000);     /* the counts of cells and of bodies wrap */
+    run_randomly(0x7fffffffu / WEFT_RING_CELLS - 20, 0x7fffffffu - 1000, 20000);
+    run_randomly(0u - 20, 0, 20000);                       /* the lap wraps */
+}
+
 /* Each body is consumed, as the other direction reports, before the next is sent: all begin at the first line. */
 static void ping_pong_stays_hot(void)
 {
     weft_ring_body bodies[WEFT_RING_BODIES];
     weft_ring_out out;
     weft_ring_in in;
-    ring = aligned_alloc(4096, sizeof *ring);
-    memset(ring, 0, sizeof *ring);
+    ring = ring_new();
     weft_ring_out_open(&out, ring);
     weft_ring_in_open(&in, ring);
     out.bodies = bodies;
@@ -228,15 +321,81 @@ static void ping_pong_stays_hot(void)
     free(ring);
 }
 
+static void send_one(weft_ring_out *out, uint32_t place, uint32_t bytes)
+{
+    weft_cell *cell = weft_ring_next(out);
+    cell->place = place;
+    cell->hdr = (weft_hdr){.bytes = bytes};
+    weft_ring_publish(out, cell);
+}
+
+/* A count of the reader is between what is known and what was sent; another one is old (also by more than half of the numbers: a frame that
+ * waited long in the other ring) or damaged. */
+static void impossible_counts_are_ignored(void)
+{
+    static const uint32_t laps[] = {0, UINT32_MAX / WEFT_RING_CELLS, 0x7fffffffu / WEFT_RING_CELLS, 0x80000000u / WEFT_RING_CELLS};
+    for (size_t k = 0; k < weft_count(laps); k++) {
+        weft_ring_out out;
+        weft_ring_in in;
+        uint32_t start;
+        ring = ring_new();
+        open_after(&out, &in, laps[k], 0);
+        start = out.consumed;
+        for (int i = 0; i < 100; i++)
+            send_one(&out, 0, 0);
+        weft_ring_learn(&out, start + 40);
+        CU_ASSERT_EQUAL(out.consumed, start + 40);
+        for (uint32_t i = 0; i < 32; i++) {
+            weft_ring_learn(&out, start + 40 - (1u << i));
+            weft_ring_learn(&out, start + 100 + (1u << i));
+            CU_ASSERT_EQUAL(out.consumed, start + 40);
+        }
+        CU_ASSERT_EQUAL(weft_ring_room(&out), WEFT_RING_CELLS - 60);
+        weft_ring_learn(&out, start + 100);
+        CU_ASSERT_EQUAL(out.consumed, start + 100);
+        free(ring);
+    }
+}
+
+/* The count of bodies wraps without a short one: the block that short bodies shared is another's by now. */
+static void old_shares_are_forgotten(void)
+{
+    weft_ring_body bodies[WEFT_RING_BODIES];
+    weft_ring_out out;
+    weft_ring_in in;
+    uint32_t place, line;
+    ring = ring_new();
+    open_after(&out, &in, 0, 0);
+    out.bodies = bodies;
+    CU_ASSERT_TRUE(weft_ring_reserve(&out, 64, &place));
+    send_one(&out, place, 64);
+    weft_ring_learn(&out, 1);
+    for (uint32_t i = 0; i < 2 * WEFT_RING_CELLS; i++) {
+        send_one(&out, 0, 0);
+        weft_ring_learn(&out, weft_ring_sent(&out));
+    }
+    out.bodies_begin = out.bodies_end = 0; /* 2^32 long bodies later */
+    CU_ASSERT_TRUE(weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+    send_one(&out, place, WEFT_RING_BODY_MAX);
+    line = (place & WEFT_PLACE_INDEX) - 1;
+    CU_ASSERT_TRUE(weft_ring_reserve(&out, 64, &place));
+    place = (place & WEFT_PLACE_INDEX) - 1;
+    CU_ASSERT(place < line || place >= line + WEFT_RING_BODY_MAX / WEFT_LINE);
+    free(ring);
+}
+
 int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("ring", NULL, NULL);
     CU_add_test(suite, "two threads, every size, in order and complete", two_threads);
+    CU_add_test(suite, "two threads, both ways", two_threads_both_ways);
     CU_add_test(suite, "full, and free again", full_and_again);
     CU_add_test(suite, "data lines never block", data_lines_never_wedge);
     CU_add_test(suite, "bodies stay apart", bodies_stay_apart);
     CU_add_test(suite, "a ping-pong stays in the hot blocks", ping_pong_stays_hot);
+    CU_add_test(suite, "impossible counts are ignored", impossible_counts_are_ignored);
+    CU_add_test(suite, "old shares are forgotten", old_shares_are_forgotten);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -110,10 +110,11 @@ static inline void weft_ring_in_open(weft_ring_in *in, weft_ring *ring) { *in = 
 
 static inline uint32_t weft_ring_sent(const weft_ring_out *out) { return (out->lap - 1) * WEFT_RING_CELLS + out->cell; }
 
-/* The reader has consumed this many cells, or more. */
+/* The reader has consumed this many cells, or more. An older count has no effect, however old, nor has one of cells not sent: it would let
+ * the sender overwrite what was not read, for as long as the ring lasts. */
 static inline void weft_ring_learn(weft_ring_out *out, uint32_t consumed)
 {
-    if ((int32_t)(consumed - out->consumed) > 0)
+    if (consumed - out->consumed <= weft_ring_sent(out) - out->consumed)
         out->consumed = consumed;
 }
 
@@ -169,13 +170,19 @@ static inline uint32_t weft_ring_find(const weft_ring_out *out, uint32_t blocks)
     return WEFT_RING_BLOCKS;
 }
 
+/* The reader may not have consumed the last body in the block that short bodies share. */
+static inline bool weft_ring_is_shared(const weft_ring_out *out)
+{
+    return out->shared - out->bodies_begin < out->bodies_end - out->bodies_begin;
+}
+
 /* A line for a short body behind the last one in its block, which the reader has not consumed: then the block is freed with the new body.
  * 0: none, else 1 + line. A stream of short bodies lies in adjacent lines, which processors prefetch. */
 static inline uint32_t weft_ring_share(weft_ring_out *out, uint32_t lines)
 {
     uint32_t rest = -out->shared_line % WEFT_RING_BLOCK_LINES;
     weft_ring_body *last = &out->bodies[out->shared % WEFT_RING_BODIES];
-    if (lines > rest || out->shared - out->bodies_begin >= out->bodies_end - out->bodies_begin)
+    if (lines > rest || !weft_ring_is_shared(out))
         return 0;
     out->bodies[out->bodies_end % WEFT_RING_BODIES] = weft_ring_body_of(weft_ring_sent(out) + 1, *last >> 16 & 0xff, *last >> 24);
     *last &= 0xffffff;
@@ -241,6 +248,8 @@ static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
         out->cell = 0;
         out->lap++;
         weft_ring_free_consumed(out); /* no body stays noted for as long as its count of cells takes to wrap */
+        if (!weft_ring_is_shared(out))
+            out->shared_line = 0; /* nor does the shared block for as long as the count of bodies takes to wrap */
     }
 }
 
