@@ -7,6 +7,8 @@
 #include "base/clock.h"
 
 #define WORTH 2   /* without reports: non-temporal stores cost the reader more, and must be so many times faster for the sender */
+#define LATE 4    /* samples that wait for a report */
+#define PS_MAX (1u << 30)
 #define CHANGED 2 /* the kind in use takes so many times longer than before: the other kind is sampled at once */
 
 #if defined(__x86_64__)
@@ -44,7 +46,8 @@ static void copy(bool past, void *to, const void *from, uint32_t bytes)
 
 void weft_nt_copy_learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 {
-    uint32_t seen = (uint32_t)(took_ns * 1000 / bytes) + 1;
+    uint64_t ps = bytes ? took_ns * 1000 / bytes : 0;
+    uint32_t seen = ps < PS_MAX ? (uint32_t)ps + 1 : PS_MAX;
     /* large samples may come from preemption: they raise the average slowly, small ones lower it at once */
     *per_byte_ps =
         !*per_byte_ps || seen < *per_byte_ps ? (seen + *per_byte_ps) / (*per_byte_ps ? 2 : 1) : *per_byte_ps + (*per_byte_ps >> 3) + 1;
@@ -62,8 +65,13 @@ static void use(weft_nt_copy *store, uint8_t kind)
 void weft_nt_copy_report(weft_nt_copy *store, uint32_t cached_ps, uint32_t past_ps)
 {
     uint64_t cached = (uint64_t)store->write_ps[WEFT_STORE_CACHED] + cached_ps, past = (uint64_t)store->write_ps[WEFT_STORE_PAST] + past_ps;
-    if (!cached_ps || !past_ps)
+    if (!cached_ps || !past_ps) {
+        if (store->left && store->left--)
+            return;
+        store->is_due = false;
+        use(store, store->used);
         return;
+    }
     store->is_due = false;
     use(store, 10 * cached > (store->used ? store->worth * 3 / 4 : store->worth) * past);
 }
@@ -73,9 +81,10 @@ static void count_sample(weft_nt_copy *store)
 {
     if (store->current != store->used) {
         store->current = store->used;
-        if (store->worth)
+        if (store->worth) {
             store->is_due = true;
-        else
+            store->left = LATE;
+        } else
             use(store, store->write_ps[WEFT_STORE_CACHED] > WORTH * (uint64_t)store->write_ps[WEFT_STORE_PAST]);
     } else if (!store->is_due) {
         if (store->write_ps[store->used] > CHANGED * (uint64_t)store->compared_ps)

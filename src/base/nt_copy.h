@@ -27,7 +27,7 @@ typedef struct weft_nt_copy { /* state of an iface; initially all zero but worth
     uint8_t used;                    /* enum weft_store: the kind in use */
     uint8_t current;                 /* the kind of the next bodies: the other one during a trial */
     uint8_t worth;                   /* tenths: so many times faster for both sides together non-temporal stores must be; 0: no reports */
-    bool is_due;                     /* a report decides about the last trial */
+    bool is_due;                     /* a report decides about the last trial; `left` is how many more samples wait for it */
     uint32_t write_ps[WEFT_STORES];  /* ps per byte at the sender, smoothed; 0: not measured yet */
     uint32_t compared_ps;            /* the same of the kind in use, at the last trial */
     uint8_t rest, left;              /* samples between two trials: doubles while the kind in use stays; samples until the next */
@@ -49,7 +49,14 @@ static inline uint32_t weft_nt_copy_body(weft_nt_copy *store, void *to, const vo
 
 /* Adds a time to a smoothed one. */
 void weft_nt_copy_learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes);
-/* The reader's ps per byte, 0: not measured yet. With worth, while is_due. */
+/* After a copy that returned `how`: whether the last trial is to be decided. True one sample after the trial, when the reader has timed its
+ * last body. The caller then reports. */
+static inline bool weft_nt_copy_wants_report(const weft_nt_copy *store, uint32_t how)
+{
+    return how & WEFT_COPY_TIMED && store->is_due && !(how & WEFT_COPY_PAST) == !store->used;
+}
+/* The reader's ps per byte, 0: not measured yet. Without one of them for some samples (another reader, one that does not report) the trial
+ * is void. */
 void weft_nt_copy_report(weft_nt_copy *store, uint32_t cached_ps, uint32_t past_ps);
 
 /* Whether the next long body uses non-temporal stores or is timed. False: the caller may as well pack it in place. */

@@ -150,7 +150,7 @@ static inline uint32_t copy_body(shm_iface *shm, const shm_ep *ep, uint32_t plac
     enum weft_warmth warmth = weft_ring_warmth(place);
     weft_nt_copy *store = &shm->store[warmth];
     uint32_t how = weft_nt_copy_body(store, body, from, bytes);
-    if (weft_unlikely(how & WEFT_COPY_TIMED) && store->is_due) {
+    if (weft_unlikely(weft_nt_copy_wants_report(store, how))) {
         const _Atomic uint32_t *read_ps = ep->out.ring->read_ps[warmth];
         weft_nt_copy_report(store, atomic_load_explicit(&read_ps[WEFT_STORE_CACHED], memory_order_relaxed),
                             atomic_load_explicit(&read_ps[WEFT_STORE_PAST], memory_order_relaxed));
@@ -168,7 +168,7 @@ static __attribute__((noinline)) uint32_t fill(shm_iface *shm, const shm_ep *ep,
         return copy_body(shm, ep, place, body, shm->scratch, frame->hdr.bytes);
     }
     frame->pack(frame, body);
-    store->count++;
+    store->count += frame->hdr.bytes >= WEFT_NT_COPY_MIN;
     return 0;
 }
 
