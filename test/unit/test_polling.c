@@ -21,6 +21,7 @@ static int arrived[RANKS];
 static uint64_t now;         /* ns */
 static uint32_t unreachable; /* rank whose ep cannot be made; 0: none */
 static int greeted;          /* tries */
+static int losts;
 
 static uint64_t now_ns(void) { return now; }
 
@@ -41,7 +42,14 @@ static void *greet(void *owner, const weft_proc_id *who)
     return iface->ops->ep_open(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
 }
 
-static const weft_iface_callbacks callbacks = {.recv_frame = arrive, .accept_peer = greet};
+static void lost(void *owner, void *peer, int rc)
+{
+    (void)owner, (void)peer;
+    CU_ASSERT(rc < 0);
+    losts++;
+}
+
+static const weft_iface_callbacks callbacks = {.recv_frame = arrive, .accept_peer = greet, .peer_failed = lost};
 
 static int open_all(void)
 {
@@ -237,6 +245,36 @@ static void one_failure_holds_up_nobody(void)
     weft_shm_disarm(ifaces[0]);
 }
 
+/* A place out of bounds: its sender has failed, once, and nothing is read there; the others go on. */
+static void damage_is_a_failure(void)
+{
+    static const struct {
+        uint32_t place, bytes;
+    } wrong[] = {{0xffff, 100}, {WEFT_PLACE_ASK, 100}, {1, WEFT_RING_BODY_MAX + 1}, {1, UINT32_MAX}, {896, 65}, {897, 64}, {WEFT_PLACE_CHUNK | 60, 100},
+                 {WEFT_PLACE_CHUNK | WEFT_PLACE_TIMED | 0xffff, 100}, {WEFT_PLACE_CHUNK, WEFT_BULK_CHUNK + 1}};
+    static char body[100];
+    losts = 0;
+    memset(arrived, 0, sizeof arrived);
+    for (size_t i = 0; i < weft_count(wrong); i++) {
+        int rank = 10 + (int)i;
+        weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = rank, .bytes = sizeof body}, .body = body};
+        weft_cell *cell;
+        CU_ASSERT_EQUAL(weft_iface_send(to_first[rank], &frame), 0);
+        weft_shm_poll(ifaces[0], 32);
+        CU_ASSERT_EQUAL(arrived[rank], 1);
+        cell = weft_ring_next(&((shm_ep *)to_first[rank])->out);
+        CU_ASSERT_EQUAL(weft_iface_send(to_first[rank], &frame), 0);
+        cell->place = wrong[i].place;
+        cell->hdr.bytes = wrong[i].bytes;
+        speak(rank == 10 ? 9 : rank - 1); /* nothing more of the others that have failed */
+        for (int k = 0; k < 10; k++)
+            weft_shm_poll(ifaces[0], 32);
+        CU_ASSERT_EQUAL(losts, (int)i + 1);
+        CU_ASSERT_EQUAL(arrived[rank], 1);
+    }
+    CU_ASSERT_EQUAL(arrived[9], 1);
+}
+
 static void reached_twice_goes_on(void)
 {
     weft_proc_id who = {.job = 1, .rank = 0};
@@ -305,6 +343,7 @@ int main(void)
     CU_add_test(suite, "a poll copies a bounded amount", a_poll_copies_little);
     suite = CU_add_suite("failure", open_all, close_all);
     CU_add_test(suite, "a failure delays no other sender", one_failure_holds_up_nobody);
+    CU_add_test(suite, "damage is a failure", damage_is_a_failure);
     suite = CU_add_suite("ep_open", open_all, close_all);
     CU_add_test(suite, "an ep opened twice continues", reached_twice_goes_on);
     CU_basic_set_mode(CU_BRM_NORMAL);

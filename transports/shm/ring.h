@@ -237,6 +237,13 @@ static inline enum weft_warmth weft_ring_warmth(uint32_t place)
     return place & WEFT_PLACE_CHUNK || (place & WEFT_PLACE_INDEX) > WEFT_RING_HOT * WEFT_RING_BLOCK_LINES ? WEFT_COLD : WEFT_HOT;
 }
 
+/* Whether a body of so many bytes can be at this place in the blocks. False: the cell is damaged. */
+static inline bool weft_ring_is_place(uint32_t place, uint32_t bytes)
+{
+    uint32_t lines = (bytes + WEFT_LINE - 1) / WEFT_LINE;
+    return bytes <= WEFT_RING_BODY_MAX && (place & WEFT_PLACE_INDEX) - 1 <= WEFT_RING_BLOCKS * WEFT_RING_BLOCK_LINES - lines;
+}
+
 /* The body in the blocks of a cell with this place. */
 static inline uint8_t *weft_ring_body_at(weft_ring *ring, uint32_t place) { return ring->lines[(place & WEFT_PLACE_INDEX) - 1]; }
 

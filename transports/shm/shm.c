@@ -210,16 +210,34 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
 
 /* -- receiving -- */
 
-static __attribute__((noinline)) const void *chunk_body(shm_iface *shm, shm_ep *ep, uint32_t index)
+/* The body is at no place that there is: another process, or this one, has overwritten shared memory. Nothing of this sender can be read any
+ * more. */
+static __attribute__((noinline, cold)) int report_damage(const shm_iface *shm, shm_ep *ep, const weft_cell *cell)
+{
+    uint32_t place = cell->place, bytes = cell->hdr.bytes;
+    if (!ep->is_lost) {
+        ep->is_lost = true;
+        shm->iface.callbacks->peer_failed(shm->iface.owner, ep->ep.peer,
+                           weft_fail(WEFT_E_CORRUPT, "a frame of local rank %u in shared memory is damaged (%u bytes at place 0x%x): some process "
+                                     "of this node wrote to wrong addresses", ep->local, bytes, place));
+    }
+    return WEFT_E_CORRUPT;
+}
+
+static __attribute__((noinline)) int find_chunk(shm_iface *shm, shm_ep *ep, const weft_cell *cell, const void **body)
 {
     const weft_segment_hdr *hdr = shm->segment->hdr;
+    uint32_t index = cell->place & WEFT_PLACE_INDEX;
     void *addr;
+    if (weft_unlikely(index >= WEFT_BULK_COUNT || cell->hdr.bytes > WEFT_BULK_CHUNK))
+        return report_damage(shm, ep, cell);
     if (weft_unlikely(!ep->bulk)) {
         if (weft_segment_view(shm->segment, hdr->pools + ep->local * hdr->pool_bytes, sizeof(weft_bulk), &addr))
-            return NULL;
+            return WEFT_E_NOMEM;
         ep->bulk = addr;
     }
-    return ep->bulk->chunks[index];
+    *body = ep->bulk->chunks[index];
+    return 0;
 }
 
 /* Space was released: wakes its owner if it sleeps for it. The sleeper's membarrier gives the order if both are registered. */
@@ -245,21 +263,28 @@ static __attribute__((noinline)) void recv_timed(const shm_iface *shm, shm_ep *e
     atomic_store_explicit(shown, ps, memory_order_relaxed);
 }
 
-/* Delivers a frame whose body is in blocks or in a chunk. */
+/* Delivers a frame whose body is in blocks or in a chunk. WEFT_E_NOMEM: it cannot be mapped now; WEFT_E_CORRUPT: it is damaged. */
 static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, weft_cell *cell)
 {
-    uint32_t place = cell->place, index = place & WEFT_PLACE_INDEX;
+    uint32_t place = cell->place;
     bool is_chunk = place & WEFT_PLACE_CHUNK;
-    const void *body = is_chunk ? chunk_body(shm, ep, index) : weft_ring_body_at(ep->in.ring, place);
-    if (!body)
-        return WEFT_E_NOMEM;
+    const void *body;
+    int rc;
+    if (is_chunk) {
+        if (weft_unlikely((rc = find_chunk(shm, ep, cell, &body))))
+            return rc;
+    } else {
+        if (weft_unlikely(!weft_ring_is_place(place, cell->hdr.bytes)))
+            return report_damage(shm, ep, cell);
+        body = weft_ring_body_at(ep->in.ring, place);
+    }
     weft_ring_learn(&ep->out, (uint32_t)cell->body[0]);
     if (weft_unlikely(place & WEFT_PLACE_TIMED))
         recv_timed(shm, ep, cell, body);
     else
         shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
-        weft_bulk_free(ep->bulk, index);
+        weft_bulk_free(ep->bulk, place & WEFT_PLACE_INDEX);
         wake_who_wants(shm, ep, &ep->bulk->wanted);
     }
     return 0;
@@ -300,15 +325,16 @@ static __attribute__((noinline, cold)) void set_aside_later(shm_iface *shm, shm_
 static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
 {
     weft_cell *cell;
-    int n = 0;
+    int n = 0, rc;
     while ((cell = weft_ring_peek(&ep->in))) {
         if (n) /* a stream: later cells are fetched while this one is handled */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
         if (weft_likely(!cell->place))
             shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
         else {
-            if (weft_unlikely(deliver_placed(shm, ep, cell))) {
-                set_aside_later(shm, ep);
+            if (weft_unlikely((rc = deliver_placed(shm, ep, cell)))) {
+                if (rc == WEFT_E_NOMEM)
+                    set_aside_later(shm, ep);
                 break;
             }
             n += WEFT_POLL_EXTRA(cell->hdr.bytes);
