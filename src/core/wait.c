@@ -230,8 +230,7 @@ void weft_wait_progress(weft_wait *wait)
     turn_idle(wait);
 }
 
-/* Ends what the present event began: yields, the armed state, the status page. */
-static void end_event(weft_wait *wait)
+void weft_wait_pause(weft_wait *wait)
 {
     if (wait->yields && !wait->has_slept)
         weft_wait_policy_yield_ended(&wait->worker->world->wait_policy, false);
@@ -239,23 +238,14 @@ static void end_event(weft_wait *wait)
         disarm(wait);
     if (wait->is_shown)
         atomic_store_explicit(&weft_call_wait(wait->worker->world->page)->since_ns, 0, memory_order_release);
-}
-
-void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, int32_t peer, int32_t tag, uint64_t bytes)
-{
-    end_event(wait);
     wait->idle = wait->yields = 0;
     wait->is_shown = wait->has_slept = false;
     wait->spin = (weft_wait_spin){0};
-    wait->why = why;
-    wait->peer = peer;
-    wait->tag = tag;
-    wait->bytes = bytes;
 }
 
 void weft_wait_close(weft_wait *wait)
 {
-    end_event(wait);
+    weft_wait_pause(wait);
     if (weft_unlikely(wait->has_led))
         weft_leader_leave(wait);
 }

@@ -71,8 +71,16 @@ static inline void weft_wait_begin(weft_wait *wait, struct weft_worker *worker, 
     wait->attach = NULL;
     wait->is_over = NULL;
 }
-/* The wait goes on for another event: keeps the lead and the attachment, and describes the new event. */
-void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, int32_t peer, int32_t tag, uint64_t bytes);
+/* The event has come, and the wait will go on for another one or end: disarms, clears the status page, keeps the lead. */
+void weft_wait_pause(weft_wait *wait);
+/* Goes on after a pause, for this event, with the same req, attach or is_over. */
+static inline void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, int32_t peer, int32_t tag, uint64_t bytes)
+{
+    wait->why = why;
+    wait->peer = peer;
+    wait->tag = tag;
+    wait->bytes = bytes;
+}
 /* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
 /* Slow path of weft_wait_end: disarms, gives up the lead, clears the status page. */

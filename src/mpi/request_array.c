@@ -130,6 +130,7 @@ static void wait_for_first(array_wait *self, int first)
     do
         weft_wait_progress(&self->wait);
     while (!req->is_done);
+    weft_wait_pause(&self->wait);
 }
 
 int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)

@@ -28,6 +28,7 @@
 /* Actions of a thread, by letters, each with the digit of a request or flag:
  *   w  waits for the request          a  waits for this request and the next one
  *   o  waits for the flag, which the neighbour sets (a node area's slot)
+ *   n  waits for this request and then for the next one, in one wait, with a callback of the program between (MPI_Waitall)
  *   b  waits for the request without being woken
  *   e  completes the request: MPI_Isend to self, MPI_Cancel
  *   c  runs a callback of the program
@@ -45,7 +46,7 @@ typedef struct scene {
 typedef struct waiter {
     weft_wait wait;
     bool waits, is_beside;
-    int what;
+    int what, last; /* the request; tie_two: it and those up to the last one */
 } waiter;
 
 static const scene *now;
@@ -76,7 +77,7 @@ static waiter *waiter_of(const volatile void *signal)
 
 static bool is_over(const waiter *one)
 {
-    return one->wait.is_over ? flags[one->what] : reqs[one->what].is_done && (!one->wait.attach || reqs[one->what + 1].is_done);
+    return one->wait.is_over ? flags[one->what] : reqs[one->what].is_done && reqs[one->last].is_done;
 }
 
 static bool is_parked(const weft_wait *wait)
@@ -175,7 +176,7 @@ static bool tie_two(weft_wait *wait, weft_completion *completion)
 {
     const waiter *self = weft_container(wait, waiter, wait);
     uint32_t left = 0;
-    for (int i = self->what; i < self->what + 2; i++)
+    for (int i = self->what; i <= self->last; i++)
         if (!reqs[i].is_done) {
             reqs[i].completion = completion;
             left++;
@@ -185,24 +186,57 @@ static bool tie_two(weft_wait *wait, weft_completion *completion)
     return true;
 }
 
-static void wait_for(char how, int what)
+static void call_back(void)
 {
-    waiter *self = &waiters[interleave_self];
-    weft_worker_lock(&worker);
-    self->what = what;
-    weft_wait_begin(&self->wait, &worker, WEFT_WAIT_REASON_RECV, 0, 0, 0);
-    self->wait.req = how == 'w' ? &reqs[what] : NULL;
-    self->wait.attach = how == 'a' ? tie_two : NULL;
-    self->wait.is_over = how == 'o' ? flag_is_set : NULL;
-    self->is_beside = how == 'b';
-    self->waits = true;
-    for (int i = 0; !is_over(self); i++) {
+    weft_worker_callout_begin(&worker);
+    interleave_point();
+    weft_worker_callout_end(&worker);
+}
+
+/* Turns until the present event has come: with 'n' the first request, while the wait is for both. */
+static void turn(waiter *self, bool (*has_come)(const waiter *self))
+{
+    for (int i = 0; !has_come(self); i++) {
         if (i == TURNS_MAX) {
             interleave_fail("a wait turns for good");
             break;
         }
         weft_wait_progress(&self->wait);
     }
+}
+
+static bool first_is_done(const waiter *self) { return reqs[self->what].is_done; }
+
+/* Between two events the thread may lead, and has armed nothing: others can arm and sleep while it is in a callback. */
+static void go_on(waiter *self)
+{
+    weft_wait_pause(&self->wait);
+    if (self->wait.is_armed || self->wait.is_shown)
+        interleave_fail("armed or shown between two events");
+    self->waits = false;
+    call_back();
+    self->waits = true;
+    self->what++;
+    weft_wait_next(&self->wait, WEFT_WAIT_REASON_RECV, 0, 0, 0);
+}
+
+static void wait_for(char how, int what)
+{
+    waiter *self = &waiters[interleave_self];
+    weft_worker_lock(&worker);
+    self->what = what;
+    self->last = what + (how == 'a' || how == 'n');
+    weft_wait_begin(&self->wait, &worker, WEFT_WAIT_REASON_RECV, 0, 0, 0);
+    self->wait.req = how == 'w' ? &reqs[what] : NULL;
+    self->wait.attach = how == 'a' || how == 'n' ? tie_two : NULL;
+    self->wait.is_over = how == 'o' ? flag_is_set : NULL;
+    self->is_beside = how == 'b';
+    self->waits = true;
+    if (how == 'n') {
+        turn(self, first_is_done);
+        go_on(self);
+    }
+    turn(self, is_over);
     self->waits = self->is_beside = false;
     weft_wait_end(&self->wait);
     weft_worker_unlock(&worker);
@@ -216,9 +250,7 @@ static void run_thread(char what, int which)
     }
     weft_worker_lock(&worker);
     if (what == 'c') {
-        weft_worker_callout_begin(&worker);
-        interleave_point();
-        weft_worker_callout_end(&worker);
+        call_back();
     } else if (!reqs[which].is_done) {
         weft_req_end(&reqs[which], 0);
     }
@@ -347,6 +379,10 @@ static void two_threads(void)
         {.threads = {"o0", "w1", "i0f0i0s1"}, .delays = 2, .timeouts = 1},
         {.threads = {"b0", "w1", "s0s1"}, .preemptions = 1, .timeouts = 1},
         {.threads = {"a0", "w2", "s0s2s1"}, .preemptions = 1, .timeouts = 1},
+        {.threads = {"n0", "w2", "s0s2s1"}, .preemptions = 1, .timeouts = 1},
+        {.threads = {"n0", "n2", "i0s0s2s3s1"}, .delays = 2, .timeouts = 1},
+        {.threads = {"n0", "e0w2", "s2s1"}, .preemptions = 1, .timeouts = 1},
+        {.threads = {"n0", "e0w2", "s1i0s2"}, .delays = 2, .timeouts = 1, .spins = 1},
         {.threads = {"w0", "c0w1", "s0s1"}, .preemptions = 1, .timeouts = 1},
         {.threads = {"w0c0w2", "w1c0w3", "s0s1s2s3"}, .preemptions = 1, .timeouts = 1, .spins = 1},
         {.threads = {"w0w2", "w1w3", "s0s1s2s3"}, .delays = 2, .timeouts = 1, .refusals = 2},
@@ -367,6 +403,8 @@ static void three_threads(void)
         {.threads = {"w0", "o0", "w2", "i0f0s2s0"}, .delays = 1, .timeouts = 1},
         {.threads = {"w0", "b1", "w2c0", "s2s1s0"}, .delays = 2, .timeouts = 1},
         {.threads = {"w0", "a1", "w3e1", "i0s3s2s0"}, .delays = 1, .timeouts = 1, .spins = 1},
+        {.threads = {"w0", "n1", "w3", "s1s3i0s0s2"}, .delays = 1, .timeouts = 1},
+        {.threads = {"n0", "n2", "w4e0", "i0s4s2s1s3"}, .delays = 1, .timeouts = 1, .spins = 1},
         {.threads = {"w0", "w1", "w2", "i0s1s0s2"}, .delays = 1, .timeouts = 1, .spare_cpus = 1, .spin_ns = 10},
         {.threads = {"w0", "w1w3", "w2w4", "s1s2s0s3s4"}, .delays = 1, .timeouts = 2},
     };
