@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
+#include "core/callout.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "type/pack.h"

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "core/peer.h"
+#include "core/peer_type.h"
 #include "core/worker.h"
-#include "core/world.h"
+#include "core/world_type.h"
 
 #define LOCK_TRIES 2000
 

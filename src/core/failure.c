@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 #include "core/req.h"
-#include "core/worker.h"
 
 #define FAILURES 16
 struct weft_failure {

@@ -10,7 +10,7 @@
 
 #include "base/crc.h"
 #include "base/log.h"
-#include "core/world.h"
+#include "core/world_type.h"
 
 static bool is_control(uint8_t kind)
 {

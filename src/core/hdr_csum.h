@@ -10,7 +10,7 @@
 #define WEFT_CORE_HDR_CSUM_H
 
 #include "base/knob.h"
-#include "core/peer.h"
+#include "core/peer_type.h"
 #include "transport/iface.h"
 
 #define WEFT_HDR_CSUM_BYTES 4

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
-#include "core/world.h"
+#include "core/world_type.h"
 #include "transport/module.h"
 
 /* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time. */

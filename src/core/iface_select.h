@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "core/peer.h"
-#include "core/worker.h"
+#include "core/peer_type.h"
+#include "core/worker_type.h"
 
 /* Whether the knob `transports` allows this transport; self is always allowed. */
 bool weft_iface_select_allow(const char *name);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "core/worker.h"
-#include "core/world.h"
+#include "core/world_type.h"
 
 #define HEIR_NS 250000l   /* sleep of an heir between two checks for a leader */
 #define ASIDE_NS 50000l   /* first such sleep of a leader that stepped aside */

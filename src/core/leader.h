@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "core/wait.h"
+#include "core/wait_type.h"
 
 /* Start of each turn of a wait. True: this thread leads and must poll. False: the lock was dropped; check the condition again. */
 bool weft_leader_progress(weft_wait *wait);

@@ -13,7 +13,8 @@
 #include "base/status.h"
 #include "core/hdr_csum.h"
 #include "core/iface_select.h"
-#include "core/world.h"
+#include "core/req.h"
+#include "core/world_type.h"
 #include "mem/pool.h"
 
 int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)

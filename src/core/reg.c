@@ -9,7 +9,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/world.h"
+#include "core/world_type.h"
 
 struct weft_reg_persistent {
     uint64_t bytes;

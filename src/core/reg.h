@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/worker.h"
+#include "core/worker_type.h"
 #include "mem/regcache.h"
 #include "transport/iface.h"
 

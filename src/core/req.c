@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: pool of requests. See req.h. Invariant: slabs are freed only with the worker, so the magic of a freed handle can be read and is
- * detected as invalid.
+ * req: pool of requests, and the table of their ids. See req.h. Invariant: slabs are freed only with the worker, so the magic of a freed
+ * handle can be read and is detected as invalid.
  */
 #include "core/req.h"
 
@@ -9,15 +9,22 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "core/worker.h"
-#include "core/world.h"
+#include "core/world_type.h"
 
 #define SLAB_REQS 64
+#define SLOT_BITS 20
+#define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
 typedef struct slab {
     struct slab *next;
     weft_req reqs[SLAB_REQS];
 } slab;
+
+struct weft_req_id_slot {
+    weft_req *req;       /* NULL: free */
+    uint32_t generation; /* 12 bits are used */
+    uint32_t next_free;
+};
 
 static int grow(weft_worker *worker)
 {
@@ -95,4 +102,54 @@ void weft_req_notify(weft_req *req)
     }
     if (weft_unlikely(worker->is_asleep))
         worker->world->sleep_ops->wake(worker);
+}
+
+static int grow_req_ids(weft_worker *worker)
+{
+    uint32_t capacity = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
+    struct weft_req_id_slot *slots = capacity > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, capacity * sizeof *slots);
+    if (!slots)
+        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for request ids");
+    /* slot 0 is not used: id 0 means none */
+    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < capacity; i++)
+        slots[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < capacity ? i + 1 : 0};
+    worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;
+    worker->req_ids = slots;
+    worker->req_id_capacity = capacity;
+    return 0;
+}
+
+int weft_req_id_alloc(weft_worker *worker, weft_req *req)
+{
+    struct weft_req_id_slot *slot;
+    uint32_t index;
+    if (!worker->req_id_free) {
+        int rc = grow_req_ids(worker);
+        if (rc)
+            return rc;
+    }
+    index = worker->req_id_free;
+    slot = &worker->req_ids[index];
+    worker->req_id_free = slot->next_free;
+    slot->req = req;
+    req->id = slot->generation << SLOT_BITS | index;
+    return 0;
+}
+
+weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id)
+{
+    uint32_t index = id & SLOT_MASK;
+    weft_req *req = index < worker->req_id_capacity && index ? worker->req_ids[index].req : NULL;
+    return req && req->id == id ? req : NULL;
+}
+
+void weft_req_id_free(weft_worker *worker, weft_req *req)
+{
+    uint32_t index = req->id & SLOT_MASK;
+    struct weft_req_id_slot *slot = &worker->req_ids[index];
+    slot->req = NULL;
+    slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
+    slot->next_free = worker->req_id_free;
+    worker->req_id_free = index;
+    req->id = 0;
 }

@@ -19,7 +19,6 @@
 #include "core/leader.h"
 #include "core/reg.h"
 #include "core/worker.h"
-#include "core/world.h"
 #include "mem/wakeup_sock.h"
 
 #define RELAX_EVERY 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * worker: open, poll, request ids. See worker.h.
+ * worker: see worker.h.
  */
 #include "core/worker.h"
 
@@ -13,24 +13,16 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/iface_select.h"
-#include "core/leader.h"
 #include "core/peer.h"
 #include "core/reg.h"
-#include "core/world.h"
+#include "core/wait_type.h"
+#include "core/world_type.h"
 #include "mem/pool.h"
 #include "mem/wakeup_sock.h"
 
 #define POLL_BUDGET 32
 #define LOCK_SPINS 1000u       /* pauses: tens of microseconds */
 #define LOCK_SPINS_CROWDED 64u
-#define SLOT_BITS 20
-#define SLOT_MASK ((1u << SLOT_BITS) - 1)
-
-struct weft_req_id_slot {
-    weft_req *req;       /* NULL: free */
-    uint32_t generation; /* 12 bits are used */
-    uint32_t next_free;
-};
 
 int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **out)
 {
@@ -105,16 +97,6 @@ void weft_worker_wake_leader(weft_worker *worker)
             worker->world->sleep_ops->wake(worker);
 }
 
-/* The user function may take long: another thread leads meanwhile. */
-void weft_worker_callout_begin(weft_worker *worker)
-{
-    if (weft_unlikely(worker->is_threaded))
-        weft_leader_yield(worker);
-    weft_worker_unlock(worker);
-}
-
-void weft_worker_callout_end(weft_worker *worker) { weft_worker_lock(worker); }
-
 void weft_worker_show(weft_wait *wait)
 {
     weft_page_status *status = weft_call_wait(wait->worker->world->page);
@@ -175,54 +157,4 @@ int weft_worker_poll(weft_worker *worker)
                       !weft_list_is_empty(&worker->scheds)))
         n += do_chores(worker);
     return n;
-}
-
-static int grow_req_ids(weft_worker *worker)
-{
-    uint32_t capacity = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
-    struct weft_req_id_slot *slots = capacity > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, capacity * sizeof *slots);
-    if (!slots)
-        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for request ids");
-    /* slot 0 is not used: id 0 means none */
-    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < capacity; i++)
-        slots[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < capacity ? i + 1 : 0};
-    worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;
-    worker->req_ids = slots;
-    worker->req_id_capacity = capacity;
-    return 0;
-}
-
-int weft_req_id_alloc(weft_worker *worker, weft_req *req)
-{
-    struct weft_req_id_slot *slot;
-    uint32_t index;
-    if (!worker->req_id_free) {
-        int rc = grow_req_ids(worker);
-        if (rc)
-            return rc;
-    }
-    index = worker->req_id_free;
-    slot = &worker->req_ids[index];
-    worker->req_id_free = slot->next_free;
-    slot->req = req;
-    req->id = slot->generation << SLOT_BITS | index;
-    return 0;
-}
-
-weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id)
-{
-    uint32_t index = id & SLOT_MASK;
-    weft_req *req = index < worker->req_id_capacity && index ? worker->req_ids[index].req : NULL;
-    return req && req->id == id ? req : NULL;
-}
-
-void weft_req_id_free(weft_worker *worker, weft_req *req)
-{
-    uint32_t index = req->id & SLOT_MASK;
-    struct weft_req_id_slot *slot = &worker->req_ids[index];
-    slot->req = NULL;
-    slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
-    slot->next_free = worker->req_id_free;
-    worker->req_id_free = index;
-    req->id = 0;
 }

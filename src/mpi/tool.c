@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/knob.h"
+#include "core/counters.h"
 #include "mpi/calls.h"
 #include "mpi/stage.h"
 

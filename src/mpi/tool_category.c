@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/knob.h"
+#include "core/counters.h"
 #include "mpi/calls.h"
 #include "mpi/tool.h"
 

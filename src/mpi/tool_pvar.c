@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/counters.h"
 #include "mpi/calls.h"
 #include "mpi/tool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * p2p: point-to-point messages on channels. Called by layers 5 (collectives) and 6 (src/mpi) with the worker's lock held.
- * Ranks are relative to the channel. WEFT_ANY, WEFT_ANY_TAG and WEFT_PROC_NULL: core/req.h. buf holds count elements of type.
+ * Ranks are relative to the channel. WEFT_ANY, WEFT_ANY_TAG and WEFT_PROC_NULL: core/req_type.h. buf holds count elements of type.
  * Callers have checked all arguments. The caller keeps a reference to the type in blocking calls, else the request does.
  */
 #ifndef WEFT_P2P_P2P_H

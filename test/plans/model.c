@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/callout.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"

@@ -22,6 +22,7 @@
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_area.h"
+#include "core/callout.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"

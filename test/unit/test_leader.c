@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/callout.h"
 #include "core/leader.h"
 #include "core/world.h"
 #include "interleave.h"

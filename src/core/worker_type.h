@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * worker_type: lock domain: a lock and the ifaces, peers, channels, pools and running schedules that it guards. A communicator belongs to
+ * one worker; threads scale by workers. See worker.h for the calls.
+ */
+#ifndef WEFT_CORE_WORKER_TYPE_H
+#define WEFT_CORE_WORKER_TYPE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/fifomap.h"
+#include "base/list.h"
+#include "core/counters_type.h"
+#include "core/lock.h"
+#include "core/req_type.h"
+#include "transport/iface.h"
+
+struct weft_world;
+struct weft_peer;
+struct weft_chan;
+struct weft_wait;
+
+#define WEFT_WORKER_IFACES 4
+
+typedef struct weft_worker {
+    struct weft_world *world;
+    uint32_t index;
+    bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
+    bool is_armed;         /* a thread has armed the ifaces; that thread disarms them */
+    bool is_asleep;        /* that thread sleeps on the wakeups */
+    weft_iface *ifaces[WEFT_WORKER_IFACES];
+    bool has_addr[WEFT_WORKER_IFACES]; /* the iface is a network: its address is published by modex */
+    uint32_t iface_count;
+    char no_network[200];  /* why the first network with an active device did not open, if none opened; "": no reason */
+    bool wants_fd;         /* sleeps on descriptors, not on a futex */
+    struct weft_peer **peers; /* [job size]; NULL entry: no contact yet */
+    struct weft_chan_slot *chans; /* by index bits of the channel id */
+    uint32_t chan_capacity, chan_lowest; /* channel indices below chan_lowest are all in use */
+    weft_list_link backlog; /* peers with deferred frames or messages that wait for credit */
+    weft_list_link scheds; /* schedules that progress can advance */
+    uint32_t scheds_ready; /* length of scheds */
+    int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
+    weft_list_link fragments; /* fragments of transfers that are sent in chunks or found the iface full (p2p/frag) */
+    int (*progress_fragments)(struct weft_worker *worker); /* advances fragments; set by p2p */
+    void (*on_peer_connect)(struct weft_peer *peer); /* new peer: sets its limits; set by p2p; NULL: none */
+    int (*flush)(struct weft_peer *peer); /* sends messages that wait for credit, as far as it lasts; set by p2p */
+    const weft_iface_callbacks *callbacks; /* upcalls of the ifaces; owned by p2p */
+    weft_req done_req;         /* shared "already complete" request of eager sends */
+    weft_list_link free_reqs;
+    void *slabs;               /* memory of the request pool, freed at close; NULL: none */
+    struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */
+    uint32_t failure_next;     /* count of failures; its remainder is the slot of the next one */
+    struct weft_req_id_slot *req_ids; /* table of requests with an id */
+    uint32_t req_id_capacity, req_id_free; /* slots; first free slot, 0: none */
+    uint32_t unpolled;         /* receives completed by unexpected messages since weft_worker_catch_up polled */
+    bool is_assigning_ids;     /* inside begin_pending (p2p/rndv), which is not re-entrant */
+    uint64_t post_order;       /* post number of the next receive */
+    uint64_t asked_order;      /* receives with lower post numbers need no check for unmapped memory (core/reg) */
+    struct weft_rndv_stats *rndv_stats; /* of p2p, by iface and kind of peer; freed with the worker */
+    uint64_t persistent_bytes; /* bytes of persistent registrations (core/reg) */
+    uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */
+    struct weft_pool *pool;    /* unexpected messages and deferred frames, by exact size classes */
+    weft_fifomap announced;    /* unmatched RTS, by peer and its request id: those that a sender may cancel (p2p/match) */
+    weft_list_link pending_rts; /* RTS that matched while no request id was free (p2p/rndv) */
+    uint64_t counters[WEFT_COUNT_LAST]; /* core/counters */
+    void (*count)(struct weft_worker *worker); /* updates counters kept elsewhere (registrations); NULL: none */
+    weft_lock lock;
+    /* threads that wait (core/leader) */
+    struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
+    struct weft_wait *heir;    /* parked thread that checks for a leader; NULL: none */
+    weft_list_link parked;     /* all parked threads, latest first */
+    bool has_woken;            /* a sleeping parked thread was woken since the leader's last check */
+    _Atomic uint32_t leaves;   /* times that a leader stepped down; wraps */
+    _Atomic uint32_t spinners; /* parked threads that spin, at most spare_cpus */
+    uint32_t spare_cpus;       /* CPUs of this rank, less one for the leader; constant */
+} weft_worker;
+
+#endif
