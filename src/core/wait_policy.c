@@ -15,8 +15,8 @@ const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = 
 void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns)
 {
     uint64_t passed = now_ns - spin->last_ns;
-    if (spin->last_ns && passed < WEFT_WAIT_PREEMPTED_NS)
-        spin->had_ns += passed;
+    if (spin->last_ns)
+        spin->had_ns += passed < WEFT_WAIT_PREEMPTED_NS ? passed : WEFT_WAIT_PREEMPTED_HAD_NS;
     spin->last_ns = now_ns;
 }
 

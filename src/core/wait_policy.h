@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define WEFT_WAIT_PREEMPTED_NS 200000u  /* longer intervals between clock reads mean that the thread was preempted */
+#define WEFT_WAIT_PREEMPTED_HAD_NS 25000u /* CPU time assumed in such an interval: where polls are slow all intervals are long */
 #define WEFT_WAIT_YIELDS_MAX 64         /* yields of one wait */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
 #define WEFT_WAIT_TRIAL_MIN 256         /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
@@ -37,7 +38,7 @@ extern const weft_wait_policy weft_wait_policy_dedicated, weft_wait_policy_overs
 /* Spin state of one wait. */
 typedef struct weft_wait_spin {
     uint64_t last_ns; /* latest clock read; 0: none yet */
-    uint64_t had_ns;  /* CPU time since the first clock read; preempted intervals do not count */
+    uint64_t had_ns;  /* CPU time since the first clock read; a preempted interval counts as WEFT_WAIT_PREEMPTED_HAD_NS */
 } weft_wait_spin;
 
 /* Records a clock read. */
