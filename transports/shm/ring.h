@@ -123,17 +123,11 @@ static inline void weft_ring_refresh(weft_ring_out *out)
     weft_ring_learn(out, atomic_load_explicit(&out->ring->consumed, memory_order_acquire)); /* pairs with weft_ring_ack */
 }
 
-/* Free cells, a lower bound; loads the reader's count only when there seems to be none. */
-static inline uint32_t weft_ring_room(weft_ring_out *out)
+/* The reader may not have consumed the last body in the block that short bodies share. */
+static inline bool weft_ring_is_shared(const weft_ring_out *out)
 {
-    uint32_t sent = weft_ring_sent(out);
-    if (weft_unlikely(sent - out->consumed == WEFT_RING_CELLS))
-        weft_ring_refresh(out);
-    return WEFT_RING_CELLS - (sent - out->consumed);
+    return out->shared - out->bodies_begin < out->bodies_end - out->bodies_begin;
 }
-
-/* The next cell to fill. Requires weft_ring_room() > 0. */
-static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
 /* Frees the blocks of bodies that the reader is known to have consumed. */
 static inline void weft_ring_free_consumed(weft_ring_out *out)
@@ -146,7 +140,23 @@ static inline void weft_ring_free_consumed(weft_ring_out *out)
         out->busy[block / WEFT_RING_HALF] &= ~(((1ull << (body >> 24)) - 1) << block % WEFT_RING_HALF);
         out->bodies_begin++;
     }
+    if (!weft_ring_is_shared(out))
+        out->shared_line = 0; /* not remembered for as long as the count of bodies takes to wrap */
 }
+
+/* Free cells, a lower bound; loads the reader's count only when there seems to be none. Frees blocks too: between two calls are at most
+ * WEFT_RING_CELLS cells, so no body stays noted for as long as its count of cells takes to wrap. */
+static inline uint32_t weft_ring_room(weft_ring_out *out)
+{
+    uint32_t sent = weft_ring_sent(out);
+    if (weft_unlikely(sent - out->consumed == WEFT_RING_CELLS))
+        weft_ring_refresh(out);
+    weft_ring_free_consumed(out);
+    return WEFT_RING_CELLS - (sent - out->consumed);
+}
+
+/* The next cell to fill. Requires weft_ring_room() > 0. */
+static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
 /* Bit i: so many blocks from i on are free. */
 static inline uint64_t weft_ring_runs(uint64_t busy, uint32_t blocks)
@@ -168,12 +178,6 @@ static inline uint32_t weft_ring_find(const weft_ring_out *out, uint32_t blocks)
             return half * WEFT_RING_HALF + (uint32_t)__builtin_ctzll(runs);
     }
     return WEFT_RING_BLOCKS;
-}
-
-/* The reader may not have consumed the last body in the block that short bodies share. */
-static inline bool weft_ring_is_shared(const weft_ring_out *out)
-{
-    return out->shared - out->bodies_begin < out->bodies_end - out->bodies_begin;
 }
 
 /* A line for a short body behind the last one in its block, which the reader has not consumed: then the block is freed with the new body.
@@ -215,11 +219,10 @@ static inline uint32_t weft_ring_take(weft_ring_out *out, uint32_t bytes)
     return 1 + block * WEFT_RING_BLOCK_LINES;
 }
 
-/* Reserves lines for the body of the next cell; false: not enough are free. Sets `place`. */
+/* Reserves lines for the body of the next cell, after weft_ring_room; false: not enough are free. Sets `place`. */
 static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *place)
 {
     uint32_t lines = (bytes + WEFT_LINE - 1) / WEFT_LINE, at;
-    weft_ring_free_consumed(out);
     at = weft_ring_share(out, lines);
     if (!at && !(at = weft_ring_take(out, bytes)))
         return false;
@@ -254,9 +257,6 @@ static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
     if (weft_unlikely(++out->cell == WEFT_RING_CELLS)) {
         out->cell = 0;
         out->lap++;
-        weft_ring_free_consumed(out); /* no body stays noted for as long as its count of cells takes to wrap */
-        if (!weft_ring_is_shared(out))
-            out->shared_line = 0; /* nor does the shared block for as long as the count of bodies takes to wrap */
     }
 }
 
