@@ -56,7 +56,7 @@ void weft_sched_fail(weft_sched *sched, int rc)
         weft_team_stop(sched->team, rc, sched->tag);
 }
 
-static inline void note_error(weft_sched *sched, int rc)
+static inline void record_error(weft_sched *sched, int rc)
 {
     if (weft_unlikely(rc))
         weft_sched_fail(sched, rc);
@@ -137,7 +137,7 @@ void weft_sched_free_requests(weft_sched *sched)
     for (uint32_t i = 0; i < sched->req_count; i++)
         weft_req_free(sched->reqs[i]);
     sched->req_count = 0;
-    note_error(sched, sched->completion.rc);
+    record_error(sched, sched->completion.rc);
     sched->completion.rc = 0;
 }
 
@@ -149,7 +149,7 @@ static void post_deferred(weft_sched *sched)
         return;
     sched->has_deferred = false;
     if (!sched->rc)
-        note_error(sched, weft_sched_begin_message(sched, &sched->deferred));
+        record_error(sched, weft_sched_begin_message(sched, &sched->deferred));
 }
 
 static bool has_stopped(const weft_sched *sched)
@@ -221,7 +221,7 @@ static void immediate_receive(weft_sched *sched, const weft_step *step)
             await_receive(req);
         sched->receiving = NULL;
     }
-    note_error(sched, req->rc);
+    record_error(sched, req->rc);
 }
 
 static void immediate_fence(weft_sched *sched)
@@ -365,7 +365,7 @@ void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t c
     if (sched->rc)
         return;
     if (sched->is_immediate)
-        note_error(sched, weft_sched_begin_message(sched, &step));
+        record_error(sched, weft_sched_begin_message(sched, &step));
     else
         record(sched, &step);
 }

@@ -104,13 +104,13 @@ static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
         {WEFT_COLL_GATHER, "shmcoll", NULL, 2, ALL, SLOTS(16), AREA, "the root reads the others' slots"},
         {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
          "latency dominates: the root receives log2(ranks) messages", tree_or_linear},
-        {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte travels once"},
+        {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte is sent once"},
     },
     [WEFT_COLL_SCATTER] = {
         {WEFT_COLL_SCATTER, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(4), AREA, "all read the root's slot at once"},
         {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
          "latency dominates: the root sends log2(ranks) messages", tree_or_linear},
-        {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte travels once"},
+        {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte is sent once"},
     },
     [WEFT_COLL_ALLGATHER] = {
         {WEFT_COLL_ALLGATHER, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "each rank writes once, all read"},
@@ -125,7 +125,7 @@ static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
         {WEFT_COLL_ALLTOALL, "Bruck", weft_alltoall_bruck, 8, ALL, LATENCIES(1), 0, "latency dominates: log2(ranks) rounds",
          bruck_or_pairwise},
         {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
-        {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one partner at a time: no rank is flooded"},
+        {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
     },
 };
 

@@ -19,7 +19,7 @@ typedef struct weft_topology {
     uint32_t leaders_per_node; /* members on the smallest node: blocks of a vector in multileader allreduce; equal on all nodes */
     const uint32_t *leaders; /* [count] lowest member of each node, ascending; defines the order of nodes */
     const uint32_t *node_ranks; /* [node_rank_count] members on this node, ascending */
-    const uint32_t *same_index;   /* [count] the member with this index on each node, in the order of leaders; valid if index < parts */
+    const uint32_t *same_index;   /* [count] the member with this index on each node, as leaders; valid if index < leaders_per_node */
     const uint32_t *node_of; /* node of a world rank; owned by the launcher's boot */
     const uint32_t *world;   /* world rank of a member; NULL: equal */
     uint32_t members[];      /* storage of leaders, node_ranks and same_index */

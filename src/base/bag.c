@@ -28,15 +28,15 @@ static uint32_t place_of(const weft_bag *bag, int32_t key)
 static bool rehash(weft_bag *bag)
 {
     weft_bag more = {.slots = NULL};
-    uint32_t room = FIRST;
-    while (room < 4ull * bag->keys && room < 1u << 31)
-        room *= 2;
-    more.slots = malloc(room * (sizeof *more.slots + 1ull));
+    uint32_t capacity = FIRST;
+    while (capacity < 4ull * bag->keys && capacity < 1u << 31)
+        capacity *= 2;
+    more.slots = malloc(capacity * (sizeof *more.slots + 1ull));
     if (!more.slots)
         return false;
-    more.used = (uint8_t *)(more.slots + room);
-    more.mask = room - 1;
-    for (uint32_t i = 0; i < room; i++)
+    more.used = (uint8_t *)(more.slots + capacity);
+    more.mask = capacity - 1;
+    for (uint32_t i = 0; i < capacity; i++)
         more.used[i] = 0;
     for (uint32_t i = 0; bag->slots && i <= bag->mask; i++)
         if (bag->used[i] && bag->slots[i].count) {

@@ -16,11 +16,11 @@
 int weft_cpu_count_affinity(void)
 {
     /* The kernel refuses a mask smaller than its own: double it until it fits. */
-    for (int room = 1024; room <= 1 << 20; room *= 2) {
-        cpu_set_t *set = CPU_ALLOC((size_t)room);
+    for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
+        cpu_set_t *set = CPU_ALLOC((size_t)capacity);
         if (!set)
             return 1;
-        size_t bytes = CPU_ALLOC_SIZE((size_t)room);
+        size_t bytes = CPU_ALLOC_SIZE((size_t)capacity);
         int rc = sched_getaffinity(0, bytes, set);
         int cpus = rc ? 0 : CPU_COUNT_S(bytes, set);
         CPU_FREE(set);
@@ -31,12 +31,12 @@ int weft_cpu_count_affinity(void)
 }
 
 /* The first line of a small file; false when it cannot be read. */
-static bool line_read(const char *path, char *line, int room)
+static bool line_read(const char *path, char *line, int capacity)
 {
     FILE *file = fopen(path, "re");
     if (!file)
         return false;
-    bool is_read = fgets(line, room, file) != NULL;
+    bool is_read = fgets(line, capacity, file) != NULL;
     fclose(file);
     return is_read;
 }
@@ -74,7 +74,7 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* This process's cgroup path in the hierarchy with the cpu controller (/proc/self/cgroup). */
-static bool group_find(const char *root, bool is_v2, char *group, size_t room)
+static bool group_find(const char *root, bool is_v2, char *group, size_t capacity)
 {
     char path[PATH_ROOM], line[PATH_ROOM];
     snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
@@ -90,7 +90,7 @@ static bool group_find(const char *root, bool is_v2, char *group, size_t room)
         controllers++;
         is_found = is_v2 ? *controllers == 0 : list_has(controllers, "cpu");
         if (is_found)
-            snprintf(group, room, "%s", where);
+            snprintf(group, capacity, "%s", where);
     }
     if (file)
         fclose(file);

@@ -117,52 +117,52 @@ static int bool_read(const char *text)
 }
 
 /* Describes the values that a row accepts. */
-static void range_show(const weft_knob_row *row, char *text, size_t room)
+static void range_show(const weft_knob_row *row, char *text, size_t capacity)
 {
     switch (row->kind) {
     case WEFT_KNOB_INT:
     case WEFT_KNOB_SIZE:
-        snprintf(text, room, "%" PRId64 " to %" PRId64 "%s", row->min, row->max, row->kind == WEFT_KNOB_SIZE ? " bytes (K, M, G)" : "");
+        snprintf(text, capacity, "%" PRId64 " to %" PRId64 "%s", row->min, row->max, row->kind == WEFT_KNOB_SIZE ? " bytes (K, M, G)" : "");
         return;
-    case WEFT_KNOB_BOOL: snprintf(text, room, "yes or no"); return;
-    case WEFT_KNOB_CHOICE: snprintf(text, room, "%s", row->words); return;
-    case WEFT_KNOB_TEXT: snprintf(text, room, "any text"); return;
+    case WEFT_KNOB_BOOL: snprintf(text, capacity, "yes or no"); return;
+    case WEFT_KNOB_CHOICE: snprintf(text, capacity, "%s", row->words); return;
+    case WEFT_KNOB_TEXT: snprintf(text, capacity, "any text"); return;
     }
 }
 
-static void value_show(const weft_knob_row *row, const weft_knobs *knobs, char *text, size_t room)
+static void value_show(const weft_knob_row *row, const weft_knobs *knobs, char *text, size_t capacity)
 {
     const void *field = (const char *)knobs + row->offset;
     switch (row->kind) {
-    case WEFT_KNOB_INT: snprintf(text, room, "%d", *(const int *)field); return;
+    case WEFT_KNOB_INT: snprintf(text, capacity, "%d", *(const int *)field); return;
     case WEFT_KNOB_SIZE: {
         uint64_t value = *(const uint64_t *)field;
         int unit = 0;
         while (value && value % 1024 == 0 && unit < 3)
             value /= 1024, unit++;
-        snprintf(text, room, "%" PRIu64 "%s", value, (const char *[]){"", "K", "M", "G"}[unit]);
+        snprintf(text, capacity, "%" PRIu64 "%s", value, (const char *[]){"", "K", "M", "G"}[unit]);
         return;
     }
-    case WEFT_KNOB_BOOL: snprintf(text, room, "%s", *(const bool *)field ? "yes" : "no"); return;
+    case WEFT_KNOB_BOOL: snprintf(text, capacity, "%s", *(const bool *)field ? "yes" : "no"); return;
     case WEFT_KNOB_CHOICE: {
         const char *word = row->words;
         for (int skip = *(const int *)field; skip > 0; skip--)
             word += strcspn(word, "|") + 1;
-        snprintf(text, room, "%.*s", (int)strcspn(word, "|"), word);
+        snprintf(text, capacity, "%.*s", (int)strcspn(word, "|"), word);
         return;
     }
-    case WEFT_KNOB_TEXT: snprintf(text, room, "%s", *(const char *const *)field); return;
+    case WEFT_KNOB_TEXT: snprintf(text, capacity, "%s", *(const char *const *)field); return;
     }
 }
 
-void weft_knob_show(int index, char *text, size_t room)
+void weft_knob_show(int index, char *text, size_t capacity)
 {
-    value_show(&weft_knob_rows[index], &weft_knob, text, room);
+    value_show(&weft_knob_rows[index], &weft_knob, text, capacity);
 }
 
-void weft_knob_show_default(int index, char *text, size_t room)
+void weft_knob_show_default(int index, char *text, size_t capacity)
 {
-    value_show(&weft_knob_rows[index], &defaults, text, room);
+    value_show(&weft_knob_rows[index], &defaults, text, capacity);
 }
 
 const char *weft_knob_origin(int index)
@@ -220,9 +220,9 @@ static size_t field_bytes(enum weft_knob_kind kind)
 }
 
 /* "spin_us" becomes "WEFT_SPIN_US". */
-static void name_upper(const char *name, char *text, size_t room)
+static void name_upper(const char *name, char *text, size_t capacity)
 {
-    snprintf(text, room, "WEFT_%s", name);
+    snprintf(text, capacity, "WEFT_%s", name);
     for (char *at = text; *at; at++)
         *at = (char)toupper((unsigned char)*at);
 }
@@ -290,7 +290,7 @@ static int distance(const char *a, const char *b)
     return line[columns];
 }
 
-const char *weft_knob_nearest(const char *name, char *text, size_t room)
+const char *weft_knob_nearest(const char *name, char *text, size_t capacity)
 {
     int best = NAME_LENGTH_MAX;
     char known[64];
@@ -299,7 +299,7 @@ const char *weft_knob_nearest(const char *name, char *text, size_t room)
         int edits = distance(name, known);
         if (edits < best) {
             best = edits;
-            snprintf(text, room, "%s", known);
+            snprintf(text, capacity, "%s", known);
         }
     }
     /* near: at most a third of the characters after WEFT_ are wrong */

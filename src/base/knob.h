@@ -14,7 +14,7 @@
 
 enum weft_knob_large { WEFT_RNDV_SCHEME_AUTO, WEFT_RNDV_SCHEME_COPY, WEFT_RNDV_SCHEME_GET, WEFT_RNDV_SCHEME_SPLIT, WEFT_RNDV_SCHEME_PUT };
 enum weft_knob_sleep { WEFT_SLEEP_AUTO, WEFT_SLEEP_NEVER, WEFT_SLEEP_ALWAYS };
-enum weft_knob_pin { WEFT_REG_MODE_AUTO, WEFT_REG_MODE_SYNC, WEFT_REG_MODE_PIPELINE, WEFT_REG_MODE_ASYNC, WEFT_REG_MODE_NEVER };
+enum weft_knob_reg_mode { WEFT_REG_MODE_AUTO, WEFT_REG_MODE_SYNC, WEFT_REG_MODE_PIPELINE, WEFT_REG_MODE_ASYNC, WEFT_REG_MODE_NEVER };
 enum weft_knob_regcache_monitor {
     WEFT_REGCACHE_MONITOR_AUTO,
     WEFT_REGCACHE_MONITOR_USERFAULTFD,
@@ -64,13 +64,13 @@ typedef struct weft_knob_row {
 extern const weft_knob_row weft_knob_rows[];
 extern const int weft_knob_row_count;
 
-/* Prints the value of row `index` to text, cut at `room` bytes. */
-void weft_knob_show(int index, char *text, size_t room);
+/* Prints the value of row `index` to text, cut at `capacity` bytes. */
+void weft_knob_show(int index, char *text, size_t capacity);
 /* The same for the default. */
-void weft_knob_show_default(int index, char *text, size_t room);
+void weft_knob_show_default(int index, char *text, size_t capacity);
 /* Origin of the value: "default", "environment", or "environment, clamped". */
 const char *weft_knob_origin(int index);
 /* The WEFT_ name (knob or other) nearest to `name`; NULL: none is near. */
-const char *weft_knob_nearest(const char *name, char *text, size_t room);
+const char *weft_knob_nearest(const char *name, char *text, size_t capacity);
 
 #endif

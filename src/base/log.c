@@ -15,15 +15,15 @@
 #include <unistd.h>
 
 #define LINES_MAX 5
-#define TEXT_ROOM 2048
-#define FIRST_LINE_ROOM 240 /* bytes kept of a text of weft_log_once */
+#define TEXT_BYTES 2048
+#define FIRST_LINE_BYTES 240 /* bytes kept of a text of weft_log_once */
 
 /* Set at start, constant after that. */
 static struct {
     int rank;
     int limit;
     char host[64];
-} speaker = {.rank = -1, .limit = WEFT_LOG_WARN};
+} identity = {.rank = -1, .limit = WEFT_LOG_WARN};
 
 /* A text of weft_log_once, claimed by its hash and kept for the life of the process. */
 typedef struct once_slot {
@@ -32,7 +32,7 @@ typedef struct once_slot {
     _Atomic uint64_t reported; /* count at the last weft_log_repeats */
     _Atomic bool is_kept;      /* text and bytes are set */
     uint32_t bytes;
-    char text[FIRST_LINE_ROOM]; /* first line, without final 0 */
+    char text[FIRST_LINE_BYTES]; /* first line, without final 0 */
 } once_slot;
 
 static once_slot once[WEFT_LOG_ONCE_MAX];
@@ -40,20 +40,20 @@ static _Atomic uint64_t once_dropped; /* calls with a text that found no slot */
 
 void weft_log_identify(int rank, const char *host)
 {
-    speaker.rank = rank;
-    snprintf(speaker.host, sizeof(speaker.host), "%s", host ? host : "");
+    identity.rank = rank;
+    snprintf(identity.host, sizeof(identity.host), "%s", host ? host : "");
 }
 
 void weft_log_limit(enum weft_log_level level)
 {
-    speaker.limit = level;
+    identity.limit = level;
 }
 
-/* Cuts after the fifth line and ends the text with exactly one newline. `room`: bytes of text, final 0 included. Returns the length. */
-static size_t text_close(char *text, size_t length, size_t room)
+/* Cuts after the fifth line and ends the text with exactly one newline. `capacity`: bytes of text, final 0 included. Returns the length. */
+static size_t text_close(char *text, size_t length, size_t capacity)
 {
-    if (length > room - 2)
-        length = room - 2;
+    if (length > capacity - 2)
+        length = capacity - 2;
     int lines = 0;
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\n' && ++lines == LINES_MAX)
@@ -65,15 +65,15 @@ static size_t text_close(char *text, size_t length, size_t room)
 }
 
 /* Formats prefix and text; returns the number of bytes. */
-static size_t text_format(char *text, size_t room, const char *format, va_list args)
+static size_t text_format(char *text, size_t capacity, const char *format, va_list args)
 {
     int length, more;
-    if (speaker.rank < 0)
-        length = snprintf(text, room, "weft: [%s] ", program_invocation_short_name);
+    if (identity.rank < 0)
+        length = snprintf(text, capacity, "weft: [%s] ", program_invocation_short_name);
     else
-        length = snprintf(text, room, "weft: [%d@%s] ", speaker.rank, speaker.host);
-    more = vsnprintf(text + length, room - (size_t)length, format, args);
-    return text_close(text, (size_t)length + (more > 0 ? (size_t)more : 0), room);
+        length = snprintf(text, capacity, "weft: [%d@%s] ", identity.rank, identity.host);
+    more = vsnprintf(text + length, capacity - (size_t)length, format, args);
+    return text_close(text, (size_t)length + (more > 0 ? (size_t)more : 0), capacity);
 }
 
 static void text_write(const char *text, size_t bytes)
@@ -91,10 +91,10 @@ static void text_write(const char *text, size_t bytes)
 
 void weft_log(enum weft_log_level level, const char *format, ...)
 {
-    char text[TEXT_ROOM];
+    char text[TEXT_BYTES];
     va_list args;
     int keep = errno;
-    if ((int)level > speaker.limit)
+    if ((int)level > identity.limit)
         return;
     va_start(args, format);
     text_write(text, text_format(text, sizeof(text), format, args));
@@ -125,13 +125,13 @@ static once_slot *once_find(uint64_t hash)
 
 uint64_t weft_log_once(enum weft_log_level level, const char *format, ...)
 {
-    char text[TEXT_ROOM];
+    char text[TEXT_BYTES];
     uint64_t count = 0;
     size_t bytes;
     once_slot *slot;
     va_list args;
     int keep = errno;
-    if ((int)level > speaker.limit)
+    if ((int)level > identity.limit)
         return 0;
     va_start(args, format);
     bytes = text_format(text, sizeof(text), format, args);
@@ -140,8 +140,8 @@ uint64_t weft_log_once(enum weft_log_level level, const char *format, ...)
     if (!slot)
         atomic_fetch_add_explicit(&once_dropped, 1, memory_order_relaxed);
     else if ((count = atomic_fetch_add_explicit(&slot->count, 1, memory_order_relaxed) + 1) == 1) {
-        size_t room = sizeof(slot->text), line = (size_t)((char *)memchr(text, '\n', bytes) - text);
-        slot->bytes = line < room ? (uint32_t)line : (uint32_t)room;
+        size_t capacity = sizeof(slot->text), line = (size_t)((char *)memchr(text, '\n', bytes) - text);
+        slot->bytes = line < capacity ? (uint32_t)line : (uint32_t)capacity;
         memcpy(slot->text, text, slot->bytes);
         atomic_store_explicit(&slot->is_kept, true, memory_order_release); /* pairs with weft_log_repeats() */
         text_write(text, bytes);
@@ -161,7 +161,7 @@ void weft_log_repeats(void)
             continue;
         atomic_store_explicit(&slot->reported, count, memory_order_relaxed);
         if (count > 1) {
-            char text[TEXT_ROOM];
+            char text[TEXT_BYTES];
             int bytes = snprintf(text, sizeof(text), "%.*s (%" PRIu64 " times in all)\n", (int)slot->bytes, slot->text, count);
             text_write(text, (size_t)bytes);
         }

@@ -26,7 +26,7 @@ void weft_log_repeats(void);
 
 #define weft_log_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
 #define weft_log_warn(...) weft_log(WEFT_LOG_WARN, __VA_ARGS__)
-#define weft_log_note(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
+#define weft_log_info(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_log_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
 
 #endif

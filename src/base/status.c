@@ -36,9 +36,9 @@ const char *weft_fail_text(int code)
 static const char *const words[] = {
     [0] = "no error",
     [-WEFT_E_NOMEM] = "out of memory",
-    [-WEFT_E_NOSPACE] = "no room left in shared memory or on a device",
+    [-WEFT_E_NOSPACE] = "no space left in shared memory or on a device",
     [-WEFT_E_SYSTEM] = "a system call failed",
-    [-WEFT_E_PEER] = "the other process is lost",
+    [-WEFT_E_PEER] = "the peer has failed",
     [-WEFT_E_TIMEOUT] = "a deadline passed",
     [-WEFT_E_UNSUPPORTED] = "not supported",
     [-WEFT_E_INTERN] = "internal error: an invariant of the library is broken",
@@ -62,7 +62,7 @@ static const char *const words[] = {
     [-WEFT_E_PENDING] = "the request is neither failed nor complete",
     [-WEFT_E_TOOLARGE] = "a value does not fit the type of its argument",
     [-WEFT_E_REVOKED] = "the communicator is revoked",
-    [-WEFT_E_CORRUPT] = "a message was damaged on its way",
+    [-WEFT_E_CORRUPT] = "a message was damaged in transit",
     [-WEFT_E_STALE] = "the memory window is invalid: the connection broke",
     [-WEFT_E_NOT_SAME] = "the members of the communicator did not make the same collective calls",
     [-WEFT_E_WIN] = "invalid window",
@@ -72,9 +72,9 @@ _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence")
 const char *weft_status_text(int code)
 {
     if (code == WEFT_AGAIN)
-        return "not now: a resource is full for the moment";
+        return "a resource is full: try again";
     if (code == WEFT_INPROGRESS)
-        return "taken, and its memory is still being read";
+        return "accepted; its memory is still read";
     if (code > 0 || code <= WEFT_E_LAST)
         return "unknown error code";
     return words[-code];

@@ -77,9 +77,9 @@ static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const
     weft_boot *boot = peer->worker->world->boot;
     char text[500];
     snprintf(text, sizeof text,
-             "a frame from rank %u was damaged on its way: %s.\n"
+             "a frame from rank %u was damaged in transit: %s.\n"
              "(it arrived as %s with source %d, tag %d and %u bytes, over %s)\n"
-             "Memory or a network's hardware fails. The purpose of the frame is not known for certain: the job ends.",
+             "Memory or network hardware fails. The purpose of the frame is uncertain: the job ends.",
              peer->proc_id.rank, where, kinds[hdr->kind < WEFT_FRAME_LAST ? hdr->kind : 0], hdr->src, hdr->tag, hdr->bytes,
              peer->ep->iface->ops->name);
     boot->ops->abort(boot, 1, text);
@@ -96,7 +96,7 @@ void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body
     if (weft_unlikely(sent != got)) {
         if (describe_damage(where, sizeof where, sent ^ got, is_control(hdr->kind) ? bytes : 0))
             end_job(peer, hdr, where);
-        weft_log_warn("the checksum of a frame from rank %u was damaged on its way (%08x, not %08x); the frame is intact.",
+        weft_log_warn("the checksum of a frame from rank %u was damaged in transit (%08x, not %08x); the frame is intact.",
                       peer->proc_id.rank, sent, got);
     }
     peer->sends_hdr_csum = true;

@@ -53,17 +53,17 @@ static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void 
     return 0;
 }
 
-static void addr_key(const weft_worker *worker, const weft_iface *iface, char *key, size_t room)
+static void addr_key(const weft_worker *worker, const weft_iface *iface, char *key, size_t capacity)
 {
-    snprintf(key, room, "weft.address.%s.%u", iface->ops->name, worker->index);
+    snprintf(key, capacity, "weft.address.%s.%u", iface->ops->name, worker->index);
 }
 
-/* Publishes this worker's addresses by modex; sends nothing to peers. `all_tell`: commits also without an address, since peers may request
+/* Publishes this worker's addresses by modex; sends nothing to peers. all_commit: commits also without an address, since peers may request
  * one and, under some launchers, wait for this rank's commit. */
-static int put_addrs(weft_worker *worker, bool all_tell)
+static int put_addrs(weft_worker *worker, bool all_commit)
 {
     weft_boot *boot = worker->world->boot;
-    bool any = all_tell;
+    bool any = all_commit;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         char key[64], addr[WEFT_ADDR_MAX];
         size_t bytes = sizeof addr;
@@ -113,7 +113,7 @@ const char *weft_iface_select_network(uint32_t index, bool *promising)
 }
 
 /* Tries a network that the knob does not name. True: it is open. False: `text` has the reason; "": no active device. */
-static bool try_network(weft_worker *worker, const network *net, char *text, size_t room)
+static bool try_network(weft_worker *worker, const network *net, char *text, size_t capacity)
 {
     const char *why = NULL;
     const weft_iface_ops *ops;
@@ -124,7 +124,7 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     ops = weft_transport_find(net->name, &why);
     if (ops && !(why = ops->unavailable()) && (rc = open_port(worker, ops, NULL, true)) == 0)
         return true;
-    snprintf(text, room, "%s", rc ? weft_fail_text(rc) : why);
+    snprintf(text, capacity, "%s", rc ? weft_fail_text(rc) : why);
     return false;
 }
 
@@ -147,7 +147,7 @@ static void try_networks(weft_worker *worker)
             continue;
         if (opened < weft_count(networks))
             snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
-        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although an active port is there%s: %s",
+        weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although it has an active port%s: %s",
                  networks[i].name, instead, texts[i]);
     }
 }
@@ -171,11 +171,11 @@ static int open_named(weft_worker *worker, const char *name)
 }
 
 /* The next name in the knob that is neither self nor shm, copied to `name`; NULL at the end. */
-static const char *next_named(const char *list, char *name, size_t room)
+static const char *next_named(const char *list, char *name, size_t capacity)
 {
     while (*list) {
         size_t bytes = strcspn(list, ", ");
-        snprintf(name, room, "%.*s", (int)bytes, list);
+        snprintf(name, capacity, "%.*s", (int)bytes, list);
         list += bytes + strspn(list + bytes, ", ");
         if (*name && strcmp(name, "self") && strcmp(name, "shm"))
             return list;

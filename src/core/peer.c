@@ -27,7 +27,7 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
     }
     peer = calloc(1, sizeof *peer);
     if (!peer)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the acquaintance with rank %u", rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the state of peer rank %u", rank);
     peer->worker = worker;
     peer->proc_id = (weft_proc_id){worker->world->boot->job, rank, worker->index};
     peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
@@ -47,7 +47,7 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
     return 0;
 }
 
-void weft_peer_settle(weft_peer *peer)
+void weft_peer_update_backlog(weft_peer *peer)
 {
     bool is_in = !weft_list_is_empty(&peer->backlog), waits = !weft_list_is_empty(&peer->waiting) || !weft_list_is_empty(&peer->sendqs);
     if (waits && !is_in)
@@ -59,7 +59,7 @@ void weft_peer_settle(weft_peer *peer)
 static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 {
     weft_worker *worker = peer->worker;
-    weft_pending_frame *late = weft_pool_take(worker->pool, sizeof *late);
+    weft_pending_frame *late = weft_pool_alloc(worker->pool, sizeof *late);
     if (!late)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->proc_id.rank);
     late->frame = *frame;
@@ -71,7 +71,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
     }
     worker->counters[WEFT_COUNT_FRAMES_DEFERRED]++;
     weft_list_append(&peer->waiting, &late->link);
-    weft_peer_settle(peer);
+    weft_peer_update_backlog(peer);
     return 0;
 }
 
@@ -116,8 +116,8 @@ static void end_late(weft_peer *peer, weft_pending_frame *late, int rc)
     weft_req *req = late->req;
     weft_frame frame = {.zcopy_ctx = late->frame.zcopy_ctx};
     weft_list_remove(&late->link);
-    weft_pool_give(peer->worker->pool, late, sizeof *late);
-    weft_peer_settle(peer);
+    weft_pool_free(peer->worker->pool, late, sizeof *late);
+    weft_peer_update_backlog(peer);
     let_go(peer, &frame, rc);
     if (req)
         weft_req_end(req, rc);
@@ -126,7 +126,8 @@ static void end_late(weft_peer *peer, weft_pending_frame *late, int rc)
 void weft_peer_abort_job(weft_peer *peer, int rc)
 {
     char text[640];
-    snprintf(text, sizeof text, "rank %u cannot be answered, it would wait for ever: %s", peer->proc_id.rank, weft_fail_text(rc));
+    snprintf(text, sizeof text, "a required reply to rank %u cannot be sent, and that rank would hang: %s", peer->proc_id.rank,
+             weft_fail_text(rc));
     peer->worker->world->boot->ops->abort(peer->worker->world->boot, 1, text);
 }
 

@@ -38,9 +38,9 @@ static weft_regcache *cache_of(weft_iface *iface)
 {
     weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_mr),
                                    .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
-                                   .port_bytes = iface->caps.pin_bytes, .port_regions = iface->caps.pin_regions,
+                                   .device_bytes_max = iface->caps.mr_bytes_max, .device_regions_max = iface->caps.mr_count_max,
                                    .pages_on_demand = iface->caps.pages_on_demand,
-                                   .needs_no_watch = (is_simulated(iface) || is_free(iface)) &&
+                                   .needs_no_memmon = (is_simulated(iface) || is_free(iface)) &&
                                                       weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
     if (!iface->regcache && weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
         iface->regcache = NULL;
@@ -83,12 +83,12 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
 {
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
-    bool was_asked = order < worker->asked_order, is_asked = was_asked;
+    bool was_synced = order < worker->synced_order, is_synced = was_synced;
     weft_reg *reg = is_free(iface) ? hold(iface, addr, bytes, rights)
-                    : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_asked)
+                    : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_synced)
                                   : NULL;
-    if (is_asked && !was_asked)
-        worker->asked_order = worker->post_order; /* the answer covers all receives posted until now */
+    if (is_synced && !was_synced)
+        worker->synced_order = worker->post_order; /* the answer covers all receives posted until now */
     return reg;
 }
 

@@ -116,7 +116,7 @@ static bool has_yielded(weft_wait *wait)
 }
 
 /* Records the duration of this wake-up: the waker, if any, stored its time in woken_ns. */
-static void learn_wake_up(weft_world *world, uint64_t begin_ns)
+static void record_wake_up(weft_world *world, uint64_t begin_ns)
 {
     uint64_t woken = atomic_load_explicit(&world->page->woken_ns, memory_order_relaxed), now = weft_clock_ns();
     if (woken >= begin_ns && woken <= now)
@@ -161,7 +161,7 @@ static void sleep_on_wakeups(weft_wait *wait)
     worker->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     worker->counters[WEFT_COUNT_SLEEPS]++;
-    learn_wake_up(world, begin);
+    record_wake_up(world, begin);
     if (world->wait_policy.yields)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;

@@ -30,11 +30,11 @@ uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy)
 }
 
 /* Moving average: a quarter of the way to the sample. */
-static uint64_t learn(uint64_t known, uint64_t ns) { return known - known / 4 + ns / 4; }
+static uint64_t record(uint64_t known, uint64_t ns) { return known - known / 4 + ns / 4; }
 
 void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns)
 {
-    policy->wake_ns = learn(policy->wake_ns, ns < WAKE_MAX_NS ? ns : WAKE_MAX_NS);
+    policy->wake_ns = record(policy->wake_ns, ns < WAKE_MAX_NS ? ns : WAKE_MAX_NS);
 }
 
 bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
@@ -44,7 +44,7 @@ bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
 
 void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
 {
-    policy->yield_ns = learn(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
+    policy->yield_ns = record(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
 }
 
 /* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap

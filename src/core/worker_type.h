@@ -57,7 +57,7 @@ typedef struct weft_worker {
     uint32_t unpolled;         /* receives completed by unexpected messages since weft_worker_catch_up polled */
     bool is_assigning_ids;     /* inside begin_pending (p2p/rndv), which is not re-entrant */
     uint64_t post_order;       /* post number of the next receive */
-    uint64_t asked_order;      /* receives with lower post numbers need no check for unmapped memory (core/reg) */
+    uint64_t synced_order;     /* receives with lower post numbers need no check for unmapped memory (core/reg) */
     struct weft_rndv_stats *rndv_stats; /* of p2p, by iface and kind of peer; freed with the worker */
     uint64_t persistent_bytes; /* bytes of persistent registrations (core/reg) */
     uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */

@@ -61,7 +61,7 @@ static int split_node(weft_world *world)
         return 0;
     world->node_of = calloc(boot->size, sizeof *world->node_of);
     if (!world->node_of)
-        return weft_fail(WEFT_E_NOMEM, "no memory for where %u ranks stand", boot->size);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the nodes of %u ranks", boot->size);
     for (uint32_t r = 0; r < boot->size; r++)
         world->node_of[r] = (boot->node_of ? boot->node_of[r] : boot->node) * parts + (boot->local_of ? boot->local_of[r] : r) % parts;
     boot->node_of = world->node_of;
@@ -80,7 +80,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
         free(own_page);
         boot->has_failed = true;
         boot->ops->finalize(boot);
-        return weft_fail(WEFT_E_NOMEM, "no memory for the library's own state");
+        return weft_fail(WEFT_E_NOMEM, "no memory for the state of the library");
     }
     memset(own_page, 0, WEFT_PAGE);
     world->boot = boot;

@@ -20,11 +20,11 @@ weft_boot *(*weft_boot_hook)(void);
 static _Atomic int own_stage;
 _Atomic int *weft_boot_stage = &own_stage;
 
-void weft_boot_host(char *host, size_t room)
+void weft_boot_host(char *host, size_t capacity)
 {
-    if (gethostname(host, room) || !*host)
-        snprintf(host, room, "localhost");
-    host[room - 1] = '\0';
+    if (gethostname(host, capacity) || !*host)
+        snprintf(host, capacity, "localhost");
+    host[capacity - 1] = '\0';
 }
 
 bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound)

@@ -25,14 +25,14 @@ void weft_abort_text_print(const weft_segment *segment, uint32_t local, const ch
 /* Called by the launcher, which reports a rank's end itself: from now on no rank starts to print. */
 void weft_abort_text_suppress(const weft_segment *segment);
 
-/* True if the environment shows that this process is one of several tasks of a step. text: what was seen, cut at `room`. *instead: how
+/* True if the environment shows that this process is one of several tasks of a step. text: what was seen, cut at `capacity`. *instead: how
  * that launcher starts MPI programs; NULL: unknown. */
-bool weft_task_env_find(char *text, size_t room, const char **instead);
+bool weft_task_env_find(char *text, size_t capacity, const char **instead);
 
 /* For boots of foreign launchers: marks this rank as started in its segment, if any, and sets boot->oversubscribed. */
 void weft_boot_begin(weft_boot *boot);
 /* Writes the host's name; never empty. */
-void weft_boot_host(char *host, size_t room);
+void weft_boot_host(char *host, size_t capacity);
 /* True if `local` ranks are more than the CPUs they may use. is_bound: ranks have their own CPUs; only the cgroup's quota counts. */
 bool weft_boot_is_oversubscribed(uint32_t local, bool is_bound);
 

@@ -162,7 +162,7 @@ static uint32_t rank_at(const mpirun_rank *self, uint32_t local)
 }
 
 /* Lists up to eight ranks of this node that have not called MPI_Init. True: one of them is dead. */
-static bool missing_list(mpirun_rank *self, char *text, size_t room)
+static bool missing_list(mpirun_rank *self, char *text, size_t capacity)
 {
     bool is_dead = false;
     size_t used = 0;
@@ -177,8 +177,8 @@ static bool missing_list(mpirun_rank *self, char *text, size_t room)
         const char *why = state == WEFT_RANK_NONE    ? "has not called MPI_Init"
                           : state == WEFT_RANK_FINAL ? "has finalized"
                                                      : "is dead";
-        if (++shown <= 8 && used < room)
-            used += (size_t)snprintf(text + used, room - used, "%srank %u %s", shown > 1 ? ", " : "", rank_at(self, r), why);
+        if (++shown <= 8 && used < capacity)
+            used += (size_t)snprintf(text + used, capacity - used, "%srank %u %s", shown > 1 ? ", " : "", rank_at(self, r), why);
     }
     return is_dead;
 }

@@ -74,15 +74,15 @@ static int step_failed(const weft_pmix_client *self, const char *step, const cha
 }
 
 /* Watchdog for PMIx_Init, which has no timeout: prints an error and ends the process if the server is gone or hangs. */
-typedef struct watch {
+typedef struct watchdog {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     bool is_done;
-} watch;
+} watchdog;
 
-static void *watch_main(void *argument)
+static void *watchdog_main(void *argument)
 {
-    watch *self = argument;
+    watchdog *self = argument;
     struct timespec until;
     int rc = 0;
 
@@ -102,21 +102,21 @@ static void *watch_main(void *argument)
     return NULL;
 }
 
-static pmix_status_t init_watched(weft_pmix_client *self)
+static pmix_status_t init_with_watchdog(weft_pmix_client *self)
 {
-    watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    watchdog watchdog = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
     sigset_t all, before;
     pthread_t thread;
 
     sigfillset(&all); /* libpmix's threads and the watchdog must not handle the program's signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_watched = pthread_create(&thread, NULL, watch_main, &watch) == 0;
+    bool has_watchdog = pthread_create(&thread, NULL, watchdog_main, &watchdog) == 0;
     pmix_status_t status = self->pmix.init(&self->me, NULL, 0);
-    if (is_watched) {
-        pthread_mutex_lock(&watch.lock);
-        watch.is_done = true;
-        pthread_cond_signal(&watch.ended);
-        pthread_mutex_unlock(&watch.lock);
+    if (has_watchdog) {
+        pthread_mutex_lock(&watchdog.lock);
+        watchdog.is_done = true;
+        pthread_cond_signal(&watchdog.ended);
+        pthread_mutex_unlock(&watchdog.lock);
         pthread_join(thread, NULL);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -228,7 +228,7 @@ static int client_open(weft_pmix_client *self)
 
     if (rc)
         return rc;
-    pmix_status_t status = init_watched(self);
+    pmix_status_t status = init_with_watchdog(self);
     if (status == PMIX_SUCCESS) {
         weft_boot_host(self->boot.host, sizeof(self->boot.host)); /* for error texts, until PMIX_HOSTNAME is read */
         return server_watch(self);

@@ -264,12 +264,12 @@ int weft_pmi_put(weft_pmi *self, const char *key, const char *value)
     return request(self, "put", FIELDS({"kvsname", self->name}, {"key", key}, {"value", value}), "put_result", "PMI put", NULL);
 }
 
-static int value_copy(weft_pmi *self, const char *what, char *value, size_t room)
+static int value_copy(weft_pmi *self, const char *what, char *value, size_t capacity)
 {
-    return weft_pmi_find(&self->wire, "value", value, room) ? WEFT_OK : weft_pmi_unexpected(&self->wire, what, "a value that fits");
+    return weft_pmi_find(&self->wire, "value", value, capacity) ? WEFT_OK : weft_pmi_unexpected(&self->wire, what, "a value that fits");
 }
 
-static int get_1(weft_pmi *self, const char *key, char *value, size_t room)
+static int get_1(weft_pmi *self, const char *key, char *value, size_t capacity)
 {
     long code;
     int rc = weft_pmi_send(&self->wire, "get", FIELDS({"kvsname", self->name}, {"key", key}));
@@ -280,10 +280,11 @@ static int get_1(weft_pmi *self, const char *key, char *value, size_t room)
         return rc;
     if (!weft_pmi_find_number(&self->wire, "rc", INT32_MIN, INT32_MAX, &code))
         return weft_pmi_unexpected(&self->wire, "PMI get", "rc=0 or an error");
-    return code ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key) : value_copy(self, "PMI get", value, room);
+    return code ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key)
+                : value_copy(self, "PMI get", value, capacity);
 }
 
-static int get_2(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *key, char *value, size_t room)
+static int get_2(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, const char *key, char *value, size_t capacity)
 {
     char answer[64], what[64], found[16];
 
@@ -295,21 +296,21 @@ static int get_2(weft_pmi *self, const char *cmd, const weft_pmi_field *fields, 
     if (!weft_pmi_find(&self->wire, "found", found, sizeof(found)))
         return weft_pmi_unexpected(&self->wire, what, "found=TRUE or FALSE");
     return strcmp(found, "TRUE") ? weft_fail(WEFT_E_UNSUPPORTED, "the launcher's PMI server has no key %s", key)
-                                 : value_copy(self, what, value, room);
+                                 : value_copy(self, what, value, capacity);
 }
 
-int weft_pmi_get(weft_pmi *self, const char *key, char *value, size_t room)
+int weft_pmi_get(weft_pmi *self, const char *key, char *value, size_t capacity)
 {
     if (self->wire.version != 2)
-        return get_1(self, key, value, room);
-    return get_2(self, "kvs-get", FIELDS({"jobid", self->name}, {"srcid", "-1"}, {"key", key}), key, value, room);
+        return get_1(self, key, value, capacity);
+    return get_2(self, "kvs-get", FIELDS({"jobid", self->name}, {"srcid", "-1"}, {"key", key}), key, value, capacity);
 }
 
-int weft_pmi_job_get(weft_pmi *self, const char *key, char *value, size_t room)
+int weft_pmi_job_get(weft_pmi *self, const char *key, char *value, size_t capacity)
 {
     if (self->wire.version != 2)
-        return get_1(self, key, value, room);
-    return get_2(self, "info-getjobattr", FIELDS({"key", key}), key, value, room);
+        return get_1(self, key, value, capacity);
+    return get_2(self, "info-getjobattr", FIELDS({"key", key}), key, value, capacity);
 }
 
 int weft_pmi_fence(weft_pmi *self)

@@ -32,10 +32,10 @@ enum weft_pmi_env weft_pmi_env_read(void);
 int weft_pmi_open(weft_pmi *pmi);
 /* Puts a value; visible after the next fence. Printable text without blanks and ';'. */
 int weft_pmi_put(weft_pmi *pmi, const char *key, const char *value);
-/* Gets a value put before the last fence. room: capacity of value. WEFT_E_UNSUPPORTED: no such key. */
-int weft_pmi_get(weft_pmi *pmi, const char *key, char *value, size_t room);
+/* Gets a value put before the last fence. capacity: of value. WEFT_E_UNSUPPORTED: no such key. */
+int weft_pmi_get(weft_pmi *pmi, const char *key, char *value, size_t capacity);
 /* Gets an attribute of the job from the launcher (PMI_process_mapping). WEFT_E_UNSUPPORTED: not provided. */
-int weft_pmi_job_get(weft_pmi *pmi, const char *key, char *value, size_t room);
+int weft_pmi_job_get(weft_pmi *pmi, const char *key, char *value, size_t capacity);
 /* Barrier of all ranks of the job; makes their puts visible. */
 int weft_pmi_fence(weft_pmi *pmi);
 /* Requests the launcher to end the job, which may kill this process meanwhile. Does not wait for a reply. Any thread. */

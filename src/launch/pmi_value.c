@@ -50,11 +50,11 @@ static bool text_read(const char *text, unsigned char *bytes, size_t count)
     return true;
 }
 
-static int fragment_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint32_t fragment, char *name, size_t room)
+static int fragment_name(const weft_pmi *pmi, uint32_t rank, const char *key, uint32_t fragment, char *name, size_t capacity)
 {
-    size_t length = (size_t)snprintf(name, room, "%u.%s.%u", rank, key, fragment);
+    size_t length = (size_t)snprintf(name, capacity, "%u.%s.%u", rank, key, fragment);
 
-    if (length < room && length <= pmi->key_max)
+    if (length < capacity && length <= pmi->key_max)
         return WEFT_OK;
     return weft_fail(WEFT_E_TOOLARGE, "the name %u.%s.%u is too long for this launcher's PMI server (limit: %zu characters)", rank, key,
                      fragment, pmi->key_max);

@@ -81,19 +81,19 @@ static int bytes_send(weft_pmi_wire *wire, const char *text, size_t bytes, const
     return WEFT_OK;
 }
 
-/* Appends "name=value" and the field separator; PMI-2 doubles a ';' in the value. Returns the new length; `room`: it did not fit. */
-static size_t field_write(char *text, size_t used, size_t room, const weft_pmi_field *field, int version)
+/* Appends "name=value" and the field separator; PMI-2 doubles a ';' in the value. Returns the new length; `capacity`: it did not fit. */
+static size_t field_write(char *text, size_t used, size_t capacity, const weft_pmi_field *field, int version)
 {
-    used += (size_t)snprintf(text + used, room - used, "%s=", field->name);
-    for (const char *from = field->value; *from && used + 2 < room; from++) {
+    used += (size_t)snprintf(text + used, capacity - used, "%s=", field->name);
+    for (const char *from = field->value; *from && used + 2 < capacity; from++) {
         text[used++] = *from;
         if (version == 2 && *from == ';')
             text[used++] = ';';
     }
-    if (used + 2 < room)
+    if (used + 2 < capacity)
         text[used++] = version == 2 ? ';' : ' ';
     else
-        used = room;
+        used = capacity;
     return used;
 }
 
@@ -122,12 +122,12 @@ int weft_pmi_send(weft_pmi_wire *wire, const char *cmd, const weft_pmi_field *fi
 static int bytes_receive(weft_pmi_wire *wire, uint64_t deadline, const char *what, const char *hint)
 {
     if (wire->input_bytes == wire->input_room) {
-        size_t room = wire->input_room ? wire->input_room * 2 : 4096;
-        char *more = realloc(wire->input, room);
+        size_t capacity = wire->input_room ? wire->input_room * 2 : 4096;
+        char *more = realloc(wire->input, capacity);
         if (!more)
             return wire_failed(wire, what, "no memory for a message of the launcher's PMI server");
         wire->input = more;
-        wire->input_room = room;
+        wire->input_room = capacity;
     }
     for (;;) {
         ssize_t some = recv(wire->fd, wire->input + wire->input_bytes, wire->input_room - wire->input_bytes, MSG_DONTWAIT);
@@ -213,8 +213,8 @@ int weft_pmi_recv(weft_pmi_wire *wire, const char *answer, const char *what, con
     return weft_pmi_unexpected(wire, what, answer);
 }
 
-/* Copies a value up to the end of its field. False: longer than room. */
-static bool value_copy(const weft_pmi_wire *wire, const char *from, char *value, size_t room)
+/* Copies a value up to the end of its field. False: longer than capacity. */
+static bool value_copy(const weft_pmi_wire *wire, const char *from, char *value, size_t capacity)
 {
     size_t used = 0;
 
@@ -223,7 +223,7 @@ static bool value_copy(const weft_pmi_wire *wire, const char *from, char *value,
             break;
         if (wire->version == 2 && *from == ';')
             from++;
-        if (used + 1 >= room)
+        if (used + 1 >= capacity)
             return false;
         value[used++] = *from;
     }
@@ -231,14 +231,14 @@ static bool value_copy(const weft_pmi_wire *wire, const char *from, char *value,
     return true;
 }
 
-bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t room)
+bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t capacity)
 {
     size_t length = strlen(name);
     const char *at = wire->answer;
 
     while (*at) {
         if (!strncmp(at, name, length) && at[length] == '=')
-            return value_copy(wire, at + length + 1, value, room);
+            return value_copy(wire, at + length + 1, value, capacity);
         if (wire->version == 2) {
             while (*at && !(at[0] == ';' && at[1] != ';'))
                 at += at[0] == ';' ? 2 : 1;

@@ -33,8 +33,8 @@ typedef struct weft_pmi_field {
 int weft_pmi_send(weft_pmi_wire *wire, const char *cmd, const weft_pmi_field *fields);
 /* Receives the next message, which must be the command `answer`. `what` and `hint` (NULL: none) are for error texts. */
 int weft_pmi_recv(weft_pmi_wire *wire, const char *answer, const char *what, const char *hint);
-/* Copies a field of the last message. False: missing, or longer than `room`. */
-bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t room);
+/* Copies a field of the last message. False: missing, or longer than `capacity`. */
+bool weft_pmi_find(const weft_pmi_wire *wire, const char *name, char *value, size_t capacity);
 /* The same as a number. False also if it is not a number in [min, max]. */
 bool weft_pmi_find_number(const weft_pmi_wire *wire, const char *name, long min, long max, long *number);
 /* Returns an error for an unexpected last message; the text quotes it. */

@@ -86,9 +86,9 @@ static int descriptor_send(int to, int fd)
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
+        char capacity[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.capacity)};
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
     head->cmsg_level = SOL_SOCKET;
@@ -169,9 +169,9 @@ static int descriptor_receive(int from)
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
+        char capacity[CMSG_SPACE(sizeof(int))];
     } control;
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.capacity)};
 
     if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
         return -1;

@@ -27,13 +27,13 @@ static const task_sign signs[] = {
     {"PALS_SIZE", "PALS_RANKID", "PALS", NULL},
 };
 
-bool weft_task_env_find(char *text, size_t room, const char **instead)
+bool weft_task_env_find(char *text, size_t capacity, const char **instead)
 {
     for (size_t i = 0; i < weft_count(signs); i++) {
         const char *size = getenv(signs[i].size), *rank = getenv(signs[i].rank);
         if (!size || !rank || atol(size) <= 1)
             continue;
-        snprintf(text, room, "%s set %s=%s and %s=%s", signs[i].launcher, signs[i].size, size, signs[i].rank, rank);
+        snprintf(text, capacity, "%s set %s=%s and %s=%s", signs[i].launcher, signs[i].size, size, signs[i].rank, rank);
         *instead = signs[i].instead;
         return true;
     }

@@ -279,11 +279,11 @@ void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
         line(arg, "memhooks: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): tracks what the program itself mapped; after an inline "
                   "system call, which it cannot see, wrong data would be sent");
     else if (mon->hooks)
-        line(arg, mon->has_uffd ? "memhooks: only reports earlier than userfaultfd"
+        line(arg, mon->has_uffd ? "memhooks: active, to report earlier than userfaultfd"
                                 : "memhooks: tracks nothing by itself, because an inline system call bypasses it; "
                                   "WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
     if (!mon->has_uffd && !mon->trusts_hooks)
         line(arg, "tracked: nothing; a registration lasts for one message");
-    line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (never proven)"
-                                                                      : "on-demand paging: off (unproven; WEFT_REGCACHE_MONITOR turns it on)");
+    line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (untested)"
+                                                                      : "on-demand paging: off (untested; WEFT_REGCACHE_MONITOR=odp)");
 }

@@ -47,6 +47,6 @@ struct weft_memmon {
 void weft_memmon_selftest_uffd(weft_memmon *mon);
 void weft_memmon_selftest_hooks(weft_memmon *mon);
 /* Writes the names of these bits to text, comma-separated. */
-void weft_memmon_trials_text(uint32_t trials, char *text, size_t room);
+void weft_memmon_trials_text(uint32_t trials, char *text, size_t capacity);
 
 #endif

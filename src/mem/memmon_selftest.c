@@ -20,23 +20,23 @@
 #define TRIM_BYTES ((size_t)100 << 10) /* below it; malloc_trim can return a whole page of it */
 #define TRIM_HEAP ((size_t)4 << 20)    /* largest heap tested: malloc_trim walks all of it */
 
-typedef struct heard {
+typedef struct trial_range {
     weft_range wanted;
-    bool is_heard;
-} heard;
+    bool is_logged;
+} trial_range;
 
-static void hear(void *arg, weft_range range)
+static void on_range(void *arg, weft_range range)
 {
-    heard *h = arg;
+    trial_range *h = arg;
     if ((range.start & ~WEFT_INVAL_LOG_DISCARDED) < h->wanted.end && range.end > h->wanted.start)
-        h->is_heard = true;
+        h->is_logged = true;
 }
 
-static bool heard_of(weft_memmon *mon, uint64_t *cursor, uint64_t start, uint64_t end)
+static bool is_in_log(weft_memmon *mon, uint64_t *cursor, uint64_t start, uint64_t end)
 {
-    heard h = {{start, end}, false};
-    bool is_whole = weft_inval_log_read(mon->log, cursor, hear, &h);
-    return h.is_heard || !is_whole; /* after an overrun readers drop everything, this range too */
+    trial_range h = {{start, end}, false};
+    bool is_whole = weft_inval_log_read(mon->log, cursor, on_range, &h);
+    return h.is_logged || !is_whole; /* after an overrun readers drop everything, this range too */
 }
 
 /* Inline system call: only the kernel sees it. */
@@ -91,8 +91,8 @@ static bool watch_mapping(weft_memmon *mon, uint64_t addr)
     return weft_proc_maps_find(mon->maps, addr, &mapping) && weft_uffd_register(&mon->uffd, mapping.start, mapping.end);
 }
 
-/* One trial on a new mapping. is_watched: register it with userfaultfd first. */
-static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_watched, weft_trials *trials)
+/* One trial on a new mapping. is_registered: register it with userfaultfd first. */
+static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_registered, weft_trials *trials)
 {
     char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)p, cursor;
@@ -101,13 +101,13 @@ static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_watched
         return;
     memset(p, 1, 4096);
     trials->tried |= 1u << trial;
-    if (is_watched && !watch_mapping(mon, start)) {
+    if (is_registered && !watch_mapping(mon, start)) {
         raw_unmap(p);
         return;
     }
     cursor = atomic_load(&mon->log->next);
     bool is_there = change(trial, p);
-    if (heard_of(mon, &cursor, start, start + TRIAL_BYTES))
+    if (is_in_log(mon, &cursor, start, start + TRIAL_BYTES))
         trials->seen |= 1u << trial;
     if (is_there) /* after the check: this unmap would be reported too */
         munmap(p, TRIAL_BYTES);
@@ -128,7 +128,7 @@ static void try_free(weft_memmon *mon)
     if (weft_proc_maps_find(mon->maps, inside, &after))
         return; /* another allocator keeps the mapping */
     mon->uffd_trials.tried |= 1u << WEFT_TRIAL_FREE;
-    if (heard_of(mon, &cursor, inside, inside + 1))
+    if (is_in_log(mon, &cursor, inside, inside + 1))
         mon->uffd_trials.seen |= 1u << WEFT_TRIAL_FREE;
 }
 
@@ -154,7 +154,7 @@ static void try_trim(weft_memmon *mon)
     if (left >= top)
         return; /* the top of the heap was not free, or the allocator is not glibc's */
     mon->uffd_trials.tried |= 1u << WEFT_TRIAL_TRIM;
-    if (heard_of(mon, &cursor, left, top))
+    if (is_in_log(mon, &cursor, left, top))
         mon->uffd_trials.seen |= 1u << WEFT_TRIAL_TRIM;
 }
 
@@ -172,7 +172,7 @@ void weft_memmon_selftest_hooks(weft_memmon *mon)
         try_mapping(mon, trial, false, &mon->hooks_trials);
 }
 
-void weft_memmon_trials_text(uint32_t trials, char *text, size_t room)
+void weft_memmon_trials_text(uint32_t trials, char *text, size_t capacity)
 {
     static const char *const names[WEFT_TRIAL_LAST] = {
         "munmap", "mmap over it", "mremap", "madvise", "syscall(munmap)", "inline munmap", "inline mremap", "inline madvise",
@@ -180,7 +180,7 @@ void weft_memmon_trials_text(uint32_t trials, char *text, size_t room)
     size_t used = 0;
 
     text[0] = '\0';
-    for (int i = 0; i < WEFT_TRIAL_LAST && used < room; i++)
+    for (int i = 0; i < WEFT_TRIAL_LAST && used < capacity; i++)
         if (trials >> i & 1)
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", names[i]);
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s", used ? ", " : "", names[i]);
 }

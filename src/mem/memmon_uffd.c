@@ -150,7 +150,7 @@ static bool start(weft_uffd *uffd)
     return rc == 0;
 }
 
-int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t room)
+int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t capacity)
 {
     *uffd = (weft_uffd){.fd = -1, .stop = -1, .log = log};
     int refused = 0;
@@ -164,16 +164,16 @@ int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t room)
     }
     if (uffd->fd < 0) {
         int device = errno;
-        size_t used = (size_t)snprintf(why, room, "the kernel refuses it: %s%s", strerror(refused),
+        size_t used = (size_t)snprintf(why, capacity, "the kernel refuses it: %s%s", strerror(refused),
                                        refused == EPERM ? " (a container's filter of system calls, or Linux before 5.11)" : "");
-        if (used < room)
-            snprintf(why + used, room - used, ", and " DEVICE ": %s", strerror(device));
+        if (used < capacity)
+            snprintf(why + used, capacity - used, ", and " DEVICE ": %s", strerror(device));
         return WEFT_E_UNSUPPORTED;
     }
     uffd->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     uffd->can_sync = kernel_counts() && weft_uffd_is_synced(uffd);
     if (uffd->stop < 0 || !start(uffd)) {
-        snprintf(why, room, "no listener could be started: %s", strerror(errno));
+        snprintf(why, capacity, "no listener could be started: %s", strerror(errno));
         weft_uffd_forget(uffd);
         return WEFT_E_UNSUPPORTED;
     }

@@ -27,7 +27,7 @@ typedef struct weft_uffd {
 } weft_uffd;
 
 /* Opens a userfaultfd and starts the listener. 0, or WEFT_E_UNSUPPORTED with a reason in `why` (kernel, seccomp filter). */
-int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t room);
+int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t capacity);
 /* Ends the listener and unregisters all. Blocks for the listener. In a child after fork call weft_uffd_forget() instead. */
 void weft_uffd_close(weft_uffd *uffd);
 /* In a child after fork: closes the inherited descriptors only. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * pool: free lists by size class over malloc. Called by p2p and core under the worker's lock.
- * Invariant: held_bytes is the sum of the sizes of all blocks in the lists and never above WEFT_POOL_KEEP.
+ * Invariant: kept_bytes is the sum of the sizes of all blocks in the lists and never above WEFT_POOL_KEEP.
  */
 #include "mem/pool.h"
 
@@ -53,7 +53,7 @@ void weft_pool_close(weft_pool *pool)
     free(pool);
 }
 
-void *weft_pool_take(weft_pool *pool, size_t bytes)
+void *weft_pool_alloc(weft_pool *pool, size_t bytes)
 {
     bool is_large = bytes > WEFT_POOL_MAX;
     unsigned class = is_large ? 0 : class_of(bytes);
@@ -62,8 +62,8 @@ void *weft_pool_take(weft_pool *pool, size_t bytes)
     pool->stats.takes++;
     if (weft_likely(first != NULL)) {
         pool->free[class] = first->next;
-        pool->stats.held_blocks--;
-        pool->stats.held_bytes -= size;
+        pool->stats.kept_blocks--;
+        pool->stats.kept_bytes -= size;
     } else {
         first = malloc(size);
         if (!first)
@@ -75,7 +75,7 @@ void *weft_pool_take(weft_pool *pool, size_t bytes)
     return first;
 }
 
-void weft_pool_give(weft_pool *pool, void *ptr, size_t bytes)
+void weft_pool_free(weft_pool *pool, void *ptr, size_t bytes)
 {
     if (!ptr)
         return;
@@ -84,18 +84,18 @@ void weft_pool_give(weft_pool *pool, void *ptr, size_t bytes)
     size_t size = is_large ? bytes : class_bytes(class);
     pool->stats.live_blocks--;
     pool->stats.live_bytes -= size;
-    if (is_large || pool->stats.held_bytes + size > WEFT_POOL_KEEP) {
+    if (is_large || pool->stats.kept_bytes + size > WEFT_POOL_KEEP) {
         free(ptr);
         return;
     }
     block *freed = ptr;
     freed->next = pool->free[class];
     pool->free[class] = freed;
-    pool->stats.held_blocks++;
-    pool->stats.held_bytes += size;
+    pool->stats.kept_blocks++;
+    pool->stats.kept_bytes += size;
 }
 
-weft_pool_stats weft_pool_look(const weft_pool *pool)
+weft_pool_stats weft_pool_get_stats(const weft_pool *pool)
 {
     return pool->stats;
 }

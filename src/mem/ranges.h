@@ -11,7 +11,7 @@
 
 typedef struct weft_range { uint64_t start, end; } weft_range;
 typedef struct weft_ranges {
-    uint32_t count, capacity; /* ranges; room: capacity of `at` */
+    uint32_t count, capacity; /* ranges; capacity: of `at` */
     weft_range *at;       /* the owner's array */
 } weft_ranges;
 

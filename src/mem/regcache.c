@@ -158,12 +158,12 @@ static void read_inval_log(weft_regcache *cache)
 
 static void start_monitor(weft_regcache *cache)
 {
-    if (cache->is_free_of_watch) {
+    if (cache->needs_no_memmon) {
         cache->log = &silence;
         return;
     }
-    cache->watch = cache->config.watch ? cache->config.watch : weft_memmon_get();
-    cache->log = weft_memmon_log(cache->watch);
+    cache->memmon = cache->config.memmon ? cache->config.memmon : weft_memmon_get();
+    cache->log = weft_memmon_log(cache->memmon);
     cache->cursor = atomic_load_explicit(&cache->log->next, memory_order_acquire);
 }
 
@@ -172,7 +172,7 @@ static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
 {
     if (!cache->log)
         start_monitor(cache);
-    bool is_covered = cache->is_free_of_watch || weft_memmon_track(cache->watch, start, end);
+    bool is_covered = cache->needs_no_memmon || weft_memmon_track(cache->memmon, start, end);
     read_inval_log(cache);
     return is_covered;
 }
@@ -232,8 +232,8 @@ static int map_now(weft_regcache *cache, weft_regentry *entry)
             entry->rc = WEFT_E_NOSPACE;
             atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);
             return weft_fail(WEFT_E_NOSPACE,
-                             "no room to register %llu more bytes for the network: %llu bytes in %llu registrations are in use; "
-                             "a larger limit on locked memory (ulimit -l) gives more",
+                             "cannot register %llu more bytes for the network: %llu bytes in %llu registrations are in use; "
+                             "raise the limit on locked memory (ulimit -l)",
                              (unsigned long long)bytes, (unsigned long long)cache->counts.pinned_bytes,
                              (unsigned long long)cache->counts.pinned_regions);
         }
@@ -260,7 +260,7 @@ static weft_regentry *find(weft_regcache *cache, uint64_t start, uint64_t end, u
     return node ? *slot = entry_of(node) : NULL;
 }
 
-weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked)
+weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_synced)
 {
     uint64_t start = (uint64_t)(uintptr_t)addr, end = start + bytes;
 
@@ -271,13 +271,13 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
     weft_regentry *entry = find(cache, start, end, rights);
     if (!entry)
         return NULL;
-    if (weft_likely(*is_asked || !cache->watch || !weft_memmon_needs_sync(cache->watch)))
+    if (weft_likely(*is_synced || !cache->memmon || !weft_memmon_needs_sync(cache->memmon)))
         return hold_entry(cache, entry);
     /* Another thread may have unmapped this range and a third one remapped it before the event was read. */
     cache->counts.asks++;
-    if (!weft_memmon_sync(cache->watch))
+    if (!weft_memmon_sync(cache->memmon))
         return NULL;
-    *is_asked = true;
+    *is_synced = true;
     if (weft_inval_log_is_new(cache->log, cache->cursor)) {
         read_inval_log(cache);
         entry = find(cache, start, end, rights);
@@ -287,8 +287,8 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
 
 weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    bool is_asked = false;
-    return weft_regcache_lookup_synced(cache, addr, bytes, rights, &is_asked);
+    bool is_synced = false;
+    return weft_regcache_lookup_synced(cache, addr, bytes, rights, &is_synced);
 }
 
 /* -- slow path -- */
@@ -386,7 +386,7 @@ int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes
         return WEFT_OK;
     cache->counts.misses++;
     if (end < start)
-        return weft_fail(WEFT_E_ARG, "a buffer of %llu bytes at %p goes beyond all addresses", (unsigned long long)bytes, addr);
+        return weft_fail(WEFT_E_ARG, "a buffer of %llu bytes at %p wraps around the address space", (unsigned long long)bytes, addr);
     return hold_new(cache, start, end, rights, pin);
 }
 
@@ -491,7 +491,7 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration cache");
     memset(cache, 0, sizeof(*cache));
     cache->config = *config;
-    cache->is_free_of_watch = config->needs_no_watch ||
+    cache->needs_no_memmon = config->needs_no_memmon ||
                               (config->pages_on_demand && weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP);
     cache->page = (uint64_t)sysconf(_SC_PAGESIZE);
     cache->process = getpid();

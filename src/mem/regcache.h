@@ -31,13 +31,13 @@ typedef struct weft_regcache_config {
     void (*unmap)(void *owner, void *record);
     void *owner;
     size_t record_bytes;    /* size of weft_reg.record */
-    uint64_t max_bytes;     /* 0: the knob, else a share of RLIMIT_MEMLOCK and of RAM; at most port_bytes */
-    uint32_t max_regions;   /* 0: the knob, else a default; at most port_regions */
-    uint64_t port_bytes;    /* limit of the device; 0: unknown */
-    uint32_t port_regions;  /* limit of the device; 0: unknown */
-    weft_memmon *watch;     /* NULL: the process's monitor, started at the first registration */
+    uint64_t max_bytes;     /* 0: the knob, else a share of RLIMIT_MEMLOCK and of RAM; at most device_bytes_max */
+    uint32_t max_regions;   /* 0: the knob, else a default; at most device_regions_max */
+    uint64_t device_bytes_max;    /* limit of the device; 0: unknown */
+    uint32_t device_regions_max;  /* limit of the device; 0: unknown */
+    weft_memmon *memmon;     /* NULL: the process's monitor, started at the first registration */
     bool pages_on_demand;   /* device with ODP: needs no monitor if WEFT_REGCACHE_MONITOR=odp. Untested on hardware; off by default */
-    bool needs_no_watch;    /* registrations cannot go stale (a simulated device): everything may be cached */
+    bool needs_no_memmon;    /* registrations cannot go stale (a simulated device): everything may be cached */
 } weft_regcache_config;
 
 typedef struct weft_regcache_counts {
@@ -59,10 +59,10 @@ int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes
 /* Acquires a cached registration; NULL: none, and nothing is registered. Fast path. In a process with several threads a hit calls
  * weft_memmon_sync() (a system call). */
 weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
-/* As weft_regcache_lookup(), but without the sync if *is_asked. Precondition of *is_asked: a cache synced under the same hold of the
+/* As weft_regcache_lookup(), but without the sync if *is_synced. Precondition of *is_synced: a cache synced under the same hold of the
  * worker's lock, after the program passed this memory to MPI. Earlier unmaps of it are then in the log, and the program may not unmap
- * it until its operation completes. Sets *is_asked after a successful sync. */
-weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_asked);
+ * it until its operation completes. Sets *is_synced after a successful sync. */
+weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_synced);
 /* Starts registering the range in the helper thread, if it can be cached. Never waits for it; may do nothing. */
 void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
 /* Ends one acquire or successful lookup. */

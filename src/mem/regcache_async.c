@@ -63,7 +63,7 @@ static bool start(weft_regcache *cache)
     int rc = pthread_create(&cache->helper, NULL, help, cache);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc)
-        weft_log_note("no thread to pin memory ahead (%d): it is pinned when it is needed", rc);
+        weft_log_info("no thread for asynchronous registration (%d): memory is registered when a transfer needs it", rc);
     return !rc;
 }
 

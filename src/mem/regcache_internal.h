@@ -35,10 +35,10 @@ typedef struct weft_regentry {
 
 struct weft_regcache {
     /* read by a hit */
-    weft_memmon *watch;           /* NULL before the first registration, or if is_free_of_watch */
+    weft_memmon *memmon;           /* NULL before the first registration, or if needs_no_memmon */
     const weft_inval_log *log;   /* NULL before the first registration */
-    uint64_t cursor;              /* position in `news` */
-    bool is_free_of_watch;        /* registrations cannot go stale: no monitor */
+    uint64_t cursor;              /* position in `log` */
+    bool needs_no_memmon;        /* registrations cannot go stale: no monitor */
     weft_regnode *root;
     weft_list_link idle;          /* least recently used first */
     weft_regcache_counts counts;

@@ -42,8 +42,8 @@ static uint64_t default_bytes(const weft_regcache_config *config)
         max = share((uint64_t)pages * (uint64_t)page, OF_MEMORY);
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY && !may_lock_all())
         max = lower(max, share(limit.rlim_cur, OF_MEMLOCK));
-    if (config->port_bytes)
-        max = lower(max, share(config->port_bytes, OF_PORT_BYTES));
+    if (config->device_bytes_max)
+        max = lower(max, share(config->device_bytes_max, OF_PORT_BYTES));
     return max;
 }
 
@@ -52,8 +52,8 @@ void weft_regcache_limit(weft_regcache *cache)
     const weft_regcache_config *config = &cache->config;
     uint64_t regions = REGIONS;
 
-    if (config->port_regions)
-        regions = lower(regions, share(config->port_regions, OF_PORT_REGIONS));
+    if (config->device_regions_max)
+        regions = lower(regions, share(config->device_regions_max, OF_PORT_REGIONS));
     regions = regions ? regions : 1;
     if (weft_knob.regcache_max_count)
         regions = (uint64_t)weft_knob.regcache_max_count;
@@ -61,10 +61,10 @@ void weft_regcache_limit(weft_regcache *cache)
     cache->max_bytes = config->max_bytes             ? config->max_bytes
                        : weft_knob.regcache_max_size ? weft_knob.regcache_max_size
                                                      : default_bytes(config);
-    if (config->port_bytes)
-        cache->max_bytes = lower(cache->max_bytes, config->port_bytes);
-    if (config->port_regions)
-        cache->max_regions = (uint32_t)lower(cache->max_regions, config->port_regions);
+    if (config->device_bytes_max)
+        cache->max_bytes = lower(cache->max_bytes, config->device_bytes_max);
+    if (config->device_regions_max)
+        cache->max_regions = (uint32_t)lower(cache->max_regions, config->device_regions_max);
 }
 
 uint64_t weft_regcache_max_bytes(const weft_regcache *cache)

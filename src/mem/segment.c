@@ -169,22 +169,22 @@ static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
     weft_segment_hdr want;
 
     if (hdr->magic != WEFT_SEGMENT_MAGIC)
-        return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is no Weft segment (magic %#x)", hdr->magic);
+        return weft_fail(WEFT_E_INTERN, "the launcher's descriptor is not a Weft segment (magic %#x)", hdr->magic);
     if (hdr->version != WEFT_SEGMENT_VERSION)
         return weft_fail(WEFT_E_INTERN,
                          "the launcher's shared memory has format %u, this library expects %u: "
                          "use mpirun and library of one version",
                          hdr->version, WEFT_SEGMENT_VERSION);
     if (hdr->ranks < 1 || hdr->ranks > WEFT_SEGMENT_RANKS_MAX)
-        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names %u ranks", hdr->ranks);
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is for %u ranks", hdr->ranks);
     if (hdr->extra_bytes > file_bytes)
-        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory names more bytes than it has");
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is shorter than its header says");
     hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->job);
     if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
         hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes ||
         hdr->ring_bytes != want.ring_bytes || hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra ||
         hdr->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
-        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is laid out otherwise than this library expects: "
+        return weft_fail(WEFT_E_INTERN, "the launcher's shared memory has another layout than this library expects: "
                                         "use mpirun and library of one version");
     return WEFT_OK;
 }

@@ -88,14 +88,14 @@ static int send_to(int fd, uint64_t name)
     return sent < 0 ? errno : 0;
 }
 
-/* Sends by a new socket with no unread bytes pending: EAGAIN then means that the owner's queue is full. `keeps`: may become `sender`. */
-static int send_afresh(uint64_t name, bool keeps)
+/* Sends by a new socket with no unread bytes pending: EAGAIN then means that the owner's queue is full. may_store: may become sender. */
+static int send_afresh(uint64_t name, bool may_store)
 {
     int fd = datagram_socket(), rc, none = -1;
     if (fd < 0)
         return errno;
     rc = send_to(fd, name);
-    if (!keeps || !atomic_compare_exchange_strong_explicit(&sender, &none, fd, memory_order_relaxed, memory_order_relaxed))
+    if (!may_store || !atomic_compare_exchange_strong_explicit(&sender, &none, fd, memory_order_relaxed, memory_order_relaxed))
         close(fd);
     return rc;
 }

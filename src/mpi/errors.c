@@ -115,7 +115,7 @@ static const class_text texts[] = {
     ROW(ERR_UNSUPPORTED_OPERATION, "unsupported operation"),
     ROW(ERR_WIN, "invalid window"),
     ROW(ERR_RMA_FLAVOR, "the window has the wrong flavor"),
-    ROW(ERR_PROC_ABORTED, "another process is lost"),
+    ROW(ERR_PROC_ABORTED, "another process has failed"),
     ROW(ERR_VALUE_TOO_LARGE, "a value does not fit the type of its argument"),
     ROW(ERR_SESSION, "invalid session"),
     ROW(ERR_ERRHANDLER, "invalid error handler"),
@@ -279,9 +279,9 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code)
 
 int weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
 {
-    if (run(comm, function, mpi_code, "the program itself raised this error"))
+    if (run(comm, function, mpi_code, "the program raised this error"))
         return 0;
-    return weft_fail(WEFT_E_OTHER, "the error handler runs already on this communicator: it is not entered again");
+    return weft_fail(WEFT_E_OTHER, "the error handler of this communicator is already running: it is not entered again");
 }
 
 int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)

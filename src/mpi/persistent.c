@@ -35,7 +35,7 @@ static void persist_free(weft_req *req)
 }
 
 /* Registers the buffer with the access rights that this request needs. NULL: not needed (eager, packed or shared memory) or failed. */
-static weft_persistent_reg *keep_buffer(weft_comm *comm, const persist *args)
+static weft_persistent_reg *register_buffer(weft_comm *comm, const persist *args)
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
     uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
@@ -57,7 +57,7 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
         return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
     }
     *own = *args;
-    own->reg = keep_buffer(comm, args);
+    own->reg = register_buffer(comm, args);
     weft_type_hold(own->type);
     req->is_persistent = true;
     req->extra = own;

@@ -39,8 +39,8 @@ typedef struct tally {
 
 static inline MPI_Status *status_at(const tally *result, int i) { return result->statuses ? &result->statuses[i] : MPI_STATUS_IGNORE; }
 
-static void note_failure(tally *result, int place, int index, int rc) __attribute__((cold));
-static void note_failure(tally *result, int place, int index, int rc)
+static void record_failure(tally *result, int place, int index, int rc) __attribute__((cold));
+static void record_failure(tally *result, int place, int index, int rc)
 {
     if (result->first_failed < 0) {
         const char *text = weft_fail_text(rc);
@@ -159,7 +159,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         if (!req->is_done)
             first_left = first_left == count ? i : first_left;
         else if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&result, i))))
-            note_failure(&result, i, i, rc);
+            record_failure(&result, i, i, rc);
     }
     /* Then the others in order: waiting for one progresses all, so that later ones are mostly done. */
     for (int i = first_left; i < count; i++) {
@@ -172,7 +172,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
         if (!req->is_done)
             wait_for_first(&self, i);
         if ((rc = weft_request_finish(&array_of_requests[i], req, status_at(&result, i))))
-            note_failure(&result, i, i, rc);
+            record_failure(&result, i, i, rc);
     }
     end_wait(&self);
     held_lock_move(&held, NULL);
@@ -319,7 +319,7 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
         indices[place] = i;
         held_lock_move(&held, req->worker);
         if ((rc = weft_request_finish(&requests[i], req, status_at(&result, place))))
-            note_failure(&result, place, i, rc);
+            record_failure(&result, place, i, rc);
     }
     held_lock_move(&held, NULL);
     *outcount = result.count;

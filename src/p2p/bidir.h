@@ -13,7 +13,7 @@
 
 #define WEFT_BIDIR_MAX 8
 
-static inline void weft_bidir_note(weft_bidir *bidir, bool overlaps)
+static inline void weft_bidir_update(weft_bidir *bidir, bool overlaps)
 {
     if (overlaps)
         bidir->score = bidir->score < WEFT_BIDIR_MAX - 1 ? bidir->score + 2 : WEFT_BIDIR_MAX;
@@ -34,14 +34,14 @@ static inline void weft_bidir_send_end(weft_bidir *bidir, uint32_t received)
 {
     bidir->sends--;
     if (bidir->accepted == received) /* no receive was in flight when the send began, none has begun since */
-        weft_bidir_note(bidir, false);
+        weft_bidir_update(bidir, false);
 }
 
 /* A receive matched. remote: the sender's RTS has WEFT_RTS_BOTH_WAYS. */
 static inline void weft_bidir_recv_begin(weft_bidir *bidir, bool remote)
 {
     bidir->accepted++;
-    weft_bidir_note(bidir, bidir->sends);
+    weft_bidir_update(bidir, bidir->sends);
     bidir->remote = remote;
 }
 

@@ -19,7 +19,7 @@ static int grow(weft_worker *worker, uint32_t index)
     while (capacity <= index)
         capacity *= 2;
     if (capacity > WEFT_CHAN_INDEX_MASK || !(slots = realloc(worker->chans, capacity * sizeof *slots)))
-        return weft_fail(WEFT_E_NOMEM, "no room for more than %u communicators at one time", worker->chan_capacity / 2);
+        return weft_fail(WEFT_E_NOMEM, "more than %u communicators at one time", worker->chan_capacity / 2);
     memset(slots + worker->chan_capacity, 0, (capacity - worker->chan_capacity) * sizeof *slots);
     worker->chans = slots;
     worker->chan_capacity = capacity;

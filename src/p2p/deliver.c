@@ -65,7 +65,7 @@ weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, c
     return unexpected;
 }
 
-void weft_deliver_keep(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
+void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;
     const weft_hdr *hdr = &unexpected->hdr;

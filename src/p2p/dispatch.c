@@ -22,13 +22,13 @@
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
 
-static __attribute__((noinline)) void keep_unexpected(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
+static __attribute__((noinline)) void enqueue_unexpected(weft_peer *peer, weft_chan *chan, const weft_hdr *hdr, const void *body)
 {
     int rc = weft_unlikely(chan->refuses != NULL) ? chan->refuses(chan, hdr->tag) : 0;
     if (rc)
         weft_deliver_drop(peer, hdr, body, rc);
     else
-        weft_deliver_keep(peer, chan, weft_deliver_unexpected(peer, hdr, body));
+        weft_deliver_enqueue(peer, chan, weft_deliver_unexpected(peer, hdr, body));
 }
 
 static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const void *body)
@@ -41,7 +41,7 @@ static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const 
     }
     req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
     if (weft_unlikely(!req))
-        keep_unexpected(peer, chan, hdr, body);
+        enqueue_unexpected(peer, chan, hdr, body);
     else if (weft_likely(hdr->kind == WEFT_FRAME_EAGER))
         weft_deliver_eager_inline(peer, req, hdr, body);
     else
@@ -121,7 +121,8 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
         dispatch_notify(peer, hdr, body);
         break;
     default:
-        weft_log_error("a frame of unknown kind %u came from rank %u: is it the same version of Weft?", hdr->kind, peer->proc_id.rank);
+        weft_log_error("a frame of unknown kind %u was received from rank %u: does it run the same version of Weft?", hdr->kind,
+                       peer->proc_id.rank);
     }
 }
 

@@ -35,7 +35,7 @@ static int send_zcopy(weft_peer *peer, weft_req *req, weft_frame *frame)
     req->fragment_count = 0;
     frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, on_zcopy_done);
     if (!frag)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a message under way to rank %u", peer->proc_id.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a message in flight to rank %u", peer->proc_id.rank);
     frame->zcopy_ctx = frag;
     peer->credit -= weft_peer_cost(req->bytes); /* before the send: its completion may send more */
     peer->worker->counters[WEFT_COUNT_EAGER]++;

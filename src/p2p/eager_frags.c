@@ -31,7 +31,7 @@ static void free_rest(weft_completion *completion)
 {
     rest *rest = weft_container(completion, struct rest, completion);
     weft_req *req = rest->req;
-    weft_pool_give(req->worker->pool, rest, rest->size);
+    weft_pool_free(req->worker->pool, rest, rest->size);
     weft_req_free(req);
 }
 
@@ -40,7 +40,7 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
 {
     weft_worker *worker = peer->worker;
     uint64_t size = sizeof(rest) + bytes;
-    rest *rest = weft_pool_take(worker->pool, size);
+    rest *rest = weft_pool_alloc(worker->pool, size);
     weft_req *req = rest ? weft_req_new(worker, WEFT_REQ_SEND) : NULL;
     bool has_left;
     int rc;
@@ -124,7 +124,7 @@ static void end_unexpected(weft_peer *peer, weft_unexpected *unexpected)
     weft_req *req = chan ? weft_match_posted(&chan->match, unexpected->hdr.src, unexpected->hdr.tag) : NULL;
     int rc = !chan ? WEFT_E_COMM : chan->refuses && !req ? chan->refuses(chan, unexpected->hdr.tag) : 0;
     if (!req && !rc) {
-        weft_deliver_keep(peer, chan, unexpected);
+        weft_deliver_enqueue(peer, chan, unexpected);
         return;
     }
     if (req)

@@ -20,7 +20,7 @@
 
 weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*on_done)(weft_frag *frag, int rc))
 {
-    weft_frag *frag = weft_pool_take(req->worker->pool, sizeof *frag);
+    weft_frag *frag = weft_pool_alloc(req->worker->pool, sizeof *frag);
     if (!frag)
         return NULL;
     frag->req = req;
@@ -45,7 +45,7 @@ void weft_frag_free(weft_frag *frag)
     weft_reg_revoke(req->iface, frag->mw);
     weft_reg_release(req->iface, frag->reg);
     req->fragment_count--;
-    weft_pool_give(req->worker->pool, frag, sizeof *frag);
+    weft_pool_free(req->worker->pool, frag, sizeof *frag);
 }
 
 /* -- get and put -- */

@@ -30,7 +30,7 @@ void weft_match_close(weft_match *match)
     weft_fifomap_close(&match->unexpected);
 }
 
-void weft_match_settle(weft_match *match)
+void weft_match_flush_latest(weft_match *match)
 {
     for (weft_fifo_entry *entry = &match->latest->match, *next; entry; entry = next) {
         weft_req *req = weft_container(entry, weft_req, match);
@@ -111,7 +111,7 @@ weft_req *weft_match_posted_wild(weft_match *match, int32_t source, int32_t tag,
 /* False: out of memory. The caller then drops the whole index and searches walk the list: wildcards must see every message. */
 static bool index_one(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
-    struct unexpected_wild *wild = weft_pool_take(worker->pool, sizeof *wild);
+    struct unexpected_wild *wild = weft_pool_alloc(worker->pool, sizeof *wild);
     if (!wild)
         return false;
     wild->unexpected = unexpected;
@@ -125,7 +125,7 @@ static void unindex_one(weft_match *match, weft_worker *worker, weft_unexpected 
 {
     weft_fifomap_remove(&match->unexpected, &unexpected->wild->by_source);
     weft_fifomap_remove(&match->unexpected, &unexpected->wild->by_tag);
-    weft_pool_give(worker->pool, unexpected->wild, sizeof *unexpected->wild);
+    weft_pool_free(worker->pool, unexpected->wild, sizeof *unexpected->wild);
     unexpected->wild = NULL;
 }
 
@@ -172,7 +172,7 @@ weft_unexpected *weft_match_announced(weft_worker *worker, const weft_peer *peer
     return entry ? weft_container(entry, place, entry)->unexpected : NULL;
 }
 
-static void note_announced(weft_worker *worker, weft_unexpected *unexpected)
+static void index_announced(weft_worker *worker, weft_unexpected *unexpected)
 {
     place *at = place_of(unexpected);
     at->unexpected = unexpected;
@@ -182,7 +182,7 @@ static void note_announced(weft_worker *worker, weft_unexpected *unexpected)
 void weft_unexpected_add(weft_match *match, weft_worker *worker, weft_unexpected *unexpected)
 {
     if (unexpected->hdr.kind == WEFT_FRAME_RTS)
-        note_announced(worker, unexpected);
+        index_announced(worker, unexpected);
     weft_fifomap_insert(&match->unexpected, &unexpected->match, weft_match_key(unexpected->hdr.src, unexpected->hdr.tag));
     weft_list_append(&match->unexpected_all, &unexpected->all);
     match->unexpected_count++;
@@ -237,7 +237,7 @@ weft_unexpected *weft_unexpected_search(weft_match *match, weft_worker *worker, 
 weft_unexpected *weft_unexpected_new(weft_worker *worker, struct weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     uint64_t bytes = size_of(hdr);
-    weft_unexpected *unexpected = weft_pool_take(worker->pool, bytes);
+    weft_unexpected *unexpected = weft_pool_alloc(worker->pool, bytes);
     if (!unexpected)
         return NULL;
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] += bytes;
@@ -254,5 +254,5 @@ void weft_unexpected_free(weft_worker *worker, weft_unexpected *unexpected)
 {
     uint64_t bytes = size_of(&unexpected->hdr);
     worker->counters[WEFT_COUNT_UNEXPECTED_NOW] -= bytes;
-    weft_pool_give(worker->pool, unexpected, bytes);
+    weft_pool_free(worker->pool, unexpected, bytes);
 }

@@ -49,7 +49,7 @@ static inline uint64_t weft_match_key(int32_t source, int32_t tag) { return (uin
 static inline bool weft_match_is_wild(const weft_req *req) { return req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG; }
 
 /* Moves the latest receives into the posted map. */
-void weft_match_settle(weft_match *match);
+void weft_match_flush_latest(weft_match *match);
 
 /* Posts req ahead of the latest receives if it and all of these are blocking: its thread runs, theirs may sleep. They have the same key.
  * Blocking receives of different threads are logically concurrent (MPI 5.0 3.5). False: not posted; also if the first of them
@@ -71,7 +71,7 @@ static inline void weft_match_post(weft_match *match, weft_req *req)
         return;
     }
     if (first)
-        weft_match_settle(match);
+        weft_match_flush_latest(match);
     req->match.prev = &req->match;
     match->latest = req;
 }

@@ -85,14 +85,14 @@ static void describe_damage(char *text, size_t capacity, uint32_t difference, ui
 {
     uint64_t bit, before = 8 * sizeof(envelope);
     if (difference == TAINT)
-        snprintf(text, capacity, "it was made of damaged or cut data, as its sender knows");
+        snprintf(text, capacity, "its sender made it of damaged or truncated data");
     else if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
         snprintf(text, capacity, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
                  bytes ? (unsigned long long)bytes - 1 : 0ull);
     else if (bit < before)
         snprintf(text, capacity, "its %s is wrong", bit < 32 ? "communicator" : bit < 64 ? "source" : "tag");
     else if (bit >= before + 8 * bytes)
-        snprintf(text, capacity, "the sum itself is wrong, the message is as it was sent");
+        snprintf(text, capacity, "the checksum itself is wrong, the message is intact");
     else
         snprintf(text, capacity, "bit %d of its byte %llu is wrong", (int)(bit % 8), (unsigned long long)(bit - before) / 8);
 }
@@ -106,9 +106,9 @@ static int compare(const weft_req *req, const weft_peer *peer, uint64_t whole, u
         return 0;
     describe_damage(where, sizeof where, sent ^ got, bytes);
     return weft_fail(WEFT_E_CORRUPT,
-                     "the message from rank %d with tag %d, %llu bytes, was damaged on its way: %s.\n"
+                     "the message from rank %d with tag %d, %llu bytes, was damaged in transit: %s.\n"
                      "(communicator's context %u, world rank %u, %s over %s; CRC32C %08x sent, %08x arrived)\n"
-                     "Memory or a network's hardware fails, or the sender changed its buffer before its send was over.",
+                     "Memory or network hardware fails, or the sender changed its buffer before its send was complete.",
                      req->recv_info.source, req->recv_info.tag, (unsigned long long)whole, where, req->chan->id, peer->proc_id.rank, way,
                      peer->ep->iface->ops->name, sent, got);
 }

@@ -30,7 +30,7 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->order = chan->worker->post_order++; /* also needed by weft_reg_lookup_posted */
 }
 
-static void take_unexpected(weft_req *req, weft_unexpected *unexpected)
+static void recv_unexpected(weft_req *req, weft_unexpected *unexpected)
 {
     weft_worker *worker = req->worker;
     worker->unpolled++;
@@ -46,7 +46,7 @@ static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
 {
     weft_unexpected *unexpected = weft_unexpected_search(&chan->match, chan->worker, req->rank, req->tag);
     if (unexpected) {
-        take_unexpected(req, unexpected);
+        recv_unexpected(req, unexpected);
     } else {
         weft_match_post(&chan->match, req);
         weft_stall_ask(chan, req->rank, req->tag);

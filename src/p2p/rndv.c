@@ -88,8 +88,8 @@ static bool enter(weft_req *req, const weft_peer *peer, enum weft_rndv_frame fra
     uint8_t next = weft_rndv_next[req->state][frame];
     bool is_recv = req->kind == WEFT_REQ_RECV;
     if (weft_unlikely(next == WEFT_RNDV_ILLEGAL)) {
-        weft_log_error("%s came from rank %u for a %s with tag %d in state \"%s\", where it is illegal.\n"
-                       "The frame is dropped; the message may never end. Is rank %u of the same version of Weft?",
+        weft_log_error("%s was received from rank %u for a %s with tag %d in state \"%s\", where it is illegal.\n"
+                       "The frame is dropped; the message may never complete. Does rank %u run the same version of Weft?",
                        weft_rndv_frame_names[frame], peer->proc_id.rank, is_recv ? "receive" : "send",
                        is_recv ? req->recv_info.tag : req->tag, weft_rndv_state_names[req->state], peer->proc_id.rank);
         return false;
@@ -142,7 +142,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
         return;
     if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
         weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
-                                                 : "rank %u did not take the message with tag %d: %s", peer->proc_id.rank,
+                                                 : "rank %u did not receive the message with tag %d: %s", peer->proc_id.rank,
                   req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
     if (req->kind == WEFT_REQ_RECV)
         weft_rndv_recv_on_fin(req, (uint32_t)hdr->src, rc);

@@ -32,7 +32,7 @@ typedef struct pending_rts {
 
 static bool defer_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
-    pending_rts *one = weft_pool_take(req->worker->pool, sizeof *one + hdr->bytes);
+    pending_rts *one = weft_pool_alloc(req->worker->pool, sizeof *one + hdr->bytes);
     if (!one)
         return false;
     one->req = req;
@@ -52,7 +52,7 @@ void weft_rndv_begin_pending(weft_worker *worker)
     while (worker->req_id_free && (link = weft_list_take(&worker->pending_rts))) {
         pending_rts *one = weft_container(link, pending_rts, link);
         weft_rndv_recv_rts(one->peer, one->req, &one->hdr, (const weft_rts *)one->rts);
-        weft_pool_give(worker->pool, one, sizeof *one + one->hdr.bytes);
+        weft_pool_free(worker->pool, one, sizeof *one + one->hdr.bytes);
     }
     worker->is_assigning_ids = false;
 }

@@ -180,7 +180,7 @@ weft_rndv_stats *weft_rndv_stats_of(const weft_worker *worker, const weft_peer *
 
 /* Updates ns_per_byte. In a trial the best sample counts, older values are discarded. Later it falls halfway to a faster sample and
  * rises by a quarter of the difference at most, since an interrupt may have lengthened the sample. */
-static void learn(weft_rndv_record *record, uint64_t bytes, uint64_t took_ns)
+static void update(weft_rndv_record *record, uint64_t bytes, uint64_t took_ns)
 {
     float seen = (float)(took_ns ? took_ns : 1) / (float)bytes, *known = &record->ns_per_byte;
     if (*known == 0 || 2 * seen < *known || record->samples == 0)
@@ -194,14 +194,14 @@ static void learn(weft_rndv_record *record, uint64_t bytes, uint64_t took_ns)
 }
 
 /* Records a completed sample of one or more transfers. */
-static void learn_stint(weft_rndv_sample *sample, uint64_t took_ns)
+static void record_sample(weft_rndv_sample *sample, uint64_t took_ns)
 {
     weft_rndv_stats_row *row = sample->row;
     weft_rndv_record *record = sample->of;
     row->streak = row->latest == record ? row->streak + (row->streak < COLD) : 0;
     row->latest = record;
     if (record->samples < TRIALS || row->streak == COLD)
-        learn(record, sample->bytes, took_ns);
+        update(record, sample->bytes, took_ns);
     record->samples += took_ns < SURE_NS ? 1 : sample->ended < SAMPLE_MIN ? 2 : TRIALS;
     row->samples++;
     row->spent_ns += took_ns;
@@ -233,7 +233,7 @@ static void count(weft_rndv_stats *stats, uint64_t bytes, uint64_t now)
     if (in_flight && (sample->ended < SAMPLE_MIN || sample->ended < SAMPLE_FACTOR * in_flight))
         return;
     if (sample->bytes)
-        learn_stint(sample, now - sample->since);
+        record_sample(sample, now - sample->since);
     sample->since = in_flight ? now : 0;
     sample->bytes = 0;
     sample->ended = 0;
@@ -249,7 +249,7 @@ void weft_rndv_xfer_end(weft_rndv_stats *stats, const weft_rndv_xfer *xfer, bool
     stats->in_flight--;
     record->in_flight--;
     if (!has_failed && xfer->bytes && record->ns_per_byte == 0)
-        learn(record, xfer->bytes, now - began);
+        update(record, xfer->bytes, now - began);
     if (sample->since && sample->of == record)
         count(stats, has_failed || began < sample->since ? 0 : xfer->bytes, now);
     else if (stats->in_flight && sample->of->in_flight == stats->in_flight && is_undisturbed(stats, sample->is_both_ways))

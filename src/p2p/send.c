@@ -12,7 +12,7 @@
 #include "p2p/p2p.h"
 #include "p2p/sendq.h"
 
-#define SHORT_MAX 32 /* at most the inline_max of shm, the only iface that sets ep->room */
+#define SHORT_MAX 32 /* at most the inline_max of shm, the only iface that sets ep->cells_free */
 
 /* The peer, if the message may leave at once in one frame: dense, eager, credit left, nothing queued for the peer. NULL: no, or dst < 0.
  * may_zcopy: also NULL for zcopy sizes. A blocking send copies these: with zcopy it would wait for a receiver that computes. */
@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) weft_peer *eager_peer(uint64_t byte
     return peer;
 }
 
-/* Inline send: the body fits the ring cell's line and ep->room guarantees a free cell. Cannot fail. */
+/* Inline send: the body fits the ring cell's line and ep->cells_free guarantees a free cell. Cannot fail. */
 static inline __attribute__((always_inline)) void send_short(weft_peer *peer, uint64_t bytes, const void *buf, int dst, int tag,
                                                                weft_chan *chan)
 {
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void send_short(weft_peer *peer, ui
                         weft_hdr_word2((uint32_t)tag, (uint32_t)bytes), buf);
 }
 
-static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->room; }
+static inline bool is_short(const weft_peer *peer, uint64_t bytes) { return bytes <= SHORT_MAX && peer->ep->cells_free; }
 
 /* Eager send without a request. 0, an error, or WEFT_AGAIN: not possible now. */
 static inline __attribute__((always_inline)) int send_now(const void *buf, uint64_t count, const weft_type *type, int dst, int tag,

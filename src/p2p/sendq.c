@@ -49,7 +49,7 @@ typedef struct weft_sendq {
     uint32_t seq;           /* of the last frame with a message of this channel; invalid while is_seq_late */
     bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
     bool sends_all;         /* overdraft for all records */
-    bool is_told;           /* STALLED was sent since the queue was empty */
+    bool stalled_sent;           /* STALLED was sent since the queue was empty */
     weft_bag tags;          /* tags of the records; copies and requests */
     weft_bag asked;         /* tags of ASKs that no record has */
     weft_bag wanted;        /* tags of ASKs that a record has: overdraft until the first such record has left */
@@ -91,7 +91,7 @@ static record *append(weft_sendq *queue, uint32_t bytes)
     record *one;
     if (!queue->last || queue->last->used + need > queue->last->capacity) {
         uint32_t capacity = queue->first ? BLOCK_NEXT : BLOCK_FIRST;
-        block *more = weft_pool_take(pool, capacity);
+        block *more = weft_pool_alloc(pool, capacity);
         if (!more)
             return NULL;
         *more = (block){.capacity = capacity, .used = sizeof *more};
@@ -117,7 +117,7 @@ static void drop_front(weft_sendq *queue)
     queue->at = sizeof *first;
     if (!queue->first)
         queue->last = NULL;
-    weft_pool_give(queue->peer->worker->pool, first, first->capacity);
+    weft_pool_free(queue->peer->worker->pool, first, first->capacity);
 }
 
 /* -- open and close of a queue -- */
@@ -163,14 +163,14 @@ static void begin_stall(weft_sendq *queue)
     if (weft_list_is_empty(&peer->sendqs))
         peer->credit -= WEFT_CREDIT_STALLED;
     weft_list_append(&peer->sendqs, &queue->link);
-    weft_peer_settle(peer);
+    weft_peer_update_backlog(peer);
     queue->seq = peer->seq_out;
     queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
 }
 
-static void tell_stalled(weft_sendq *queue)
+static void send_stalled(weft_sendq *queue)
 {
-    queue->is_told = true;
+    queue->stalled_sent = true;
     send_stall_frame(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
 }
 
@@ -185,10 +185,10 @@ static void end_stall(weft_sendq *queue)
     weft_bag_clear(&queue->wanted);
     weft_bag_clear(&queue->tags);
     weft_list_remove(&queue->link);
-    weft_peer_settle(peer);
-    if (queue->is_told && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
+    weft_peer_update_backlog(peer);
+    if (queue->stalled_sent && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
         send_stall_frame(queue, WEFT_FRAME_DRAINED, 0);
-    queue->is_told = queue->sends_all = false;
+    queue->stalled_sent = queue->sends_all = false;
     if (!queue->chan)
         free_queue(queue);
 }
@@ -217,8 +217,8 @@ static void is_written(weft_sendq *queue, int32_t tag)
         begin_stall(queue);
     has_credit = peer->credit + WEFT_CREDIT_STALLED > 0;
     peer->worker->counters[has_credit ? WEFT_COUNT_FRAMES_DEFERRED : WEFT_COUNT_STALLED]++;
-    if (!has_credit && !queue->is_told)
-        tell_stalled(queue);
+    if (!has_credit && !queue->stalled_sent)
+        send_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))
         send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
@@ -231,7 +231,7 @@ static int end_of(const weft_peer *peer, bool is_eager, int rc)
 {
     if (rc || is_eager)
         return rc;
-    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it takes no more messages", peer->proc_id.rank);
+    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
 }
 
 static bool is_eager(const weft_peer *peer, const weft_req *req) { return !req->is_sync && req->bytes <= peer->eager_max; }
@@ -455,8 +455,8 @@ int weft_sendq_flush(weft_peer *peer)
     peer->credit += WEFT_CREDIT_STALLED;
     n = flush(peer);
     for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
-        if (!weft_container(link, weft_sendq, link)->is_told)
-            tell_stalled(weft_container(link, weft_sendq, link));
+        if (!weft_container(link, weft_sendq, link)->stalled_sent)
+            send_stalled(weft_container(link, weft_sendq, link));
     if (!weft_list_is_empty(&peer->sendqs))
         peer->credit -= WEFT_CREDIT_STALLED;
     if (weft_unlikely(peer->offers) && peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts && weft_list_is_empty(&peer->waiting))

@@ -85,8 +85,8 @@ typedef struct weft_caps {
     uint32_t mbyte_per_s; /* an estimate; 0: unknown */
     uint8_t key_bytes;    /* length of a weft_rkey; 0: no keys */
     uint8_t rails;        /* devices or links over which one ep stripes gets and puts; 0 and 1: one */
-    uint64_t pin_bytes;   /* maximum of registered bytes at one time; 0: unknown */
-    uint32_t pin_regions; /* maximum of regions at one time; 0: unknown */
+    uint64_t mr_bytes_max;   /* maximum of registered bytes at one time; 0: unknown */
+    uint32_t mr_count_max; /* maximum of regions at one time; 0: unknown */
     bool pages_on_demand; /* ODP: registrations follow the page tables, need no monitor, never go stale; untested on real devices */
     bool wants_regcache;  /* mr_reg costs a system call and pins pages: registrations should be cached */
     bool get, put, notify;
@@ -153,7 +153,7 @@ struct weft_iface { /* common part; first member of a transport's iface */
 struct weft_ep { /* connection to one peer on one iface; first member of a transport's ep */
     weft_iface *iface;
     void *peer;     /* cookie of callbacks recv_frame, notify and peer_failed */
-    uint32_t room;  /* frames of at most inline_max bytes that weft_shm_send_short can still send; shm only, else 0 */
+    uint32_t cells_free;  /* frames of at most inline_max bytes that weft_shm_send_short can still send; shm only, else 0 */
 };
 
 /* Shared memory of processes of one node. */
@@ -175,9 +175,9 @@ struct weft_iface_ops {
     /* -- open, close, connections -- */
     int (*open)(const weft_iface_params *params, weft_iface **iface);
     void (*close)(weft_iface *iface); /* frees everything; all eps must be closed */
-    int (*get_addr)(weft_iface *iface, void *card, size_t *bytes); /* own address; *bytes: in: capacity, out: length */
+    int (*get_addr)(weft_iface *iface, void *addr, size_t *bytes); /* own address; *bytes: in: capacity, out: length */
     /* Creates an ep from the peer's address. Sends nothing: connections start at the first send. WEFT_E_UNSUPPORTED: not reachable. */
-    int (*ep_open)(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep);
+    int (*ep_open)(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
     /* Closes an ep after both sides sent BYE and drained. WEFT_AGAIN while own frames are in flight. Does not call peer_failed. */
     int (*ep_close)(weft_iface *iface, weft_ep *ep);
 
@@ -233,7 +233,7 @@ void weft_describe_nothing(void (*line)(void *arg, const char *text), void *arg)
 extern const weft_iface_ops weft_self_ops, weft_shm_ops;
 int weft_shm_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 int weft_shm_poll(weft_iface *iface, int budget);
-/* Sends a frame of at most inline_max bytes. Requires ep->room > 0; cannot fail. The header is given as its three words in memory. */
+/* Sends a frame of at most inline_max bytes. Requires ep->cells_free > 0; cannot fail. The header is given as its three words in memory. */
 void weft_shm_send_short(weft_ep *ep, uint64_t head0, uint64_t head1, uint64_t head2, const void *body);
 
 /* Null objects: calls on the null iface return WEFT_E_PEER. */

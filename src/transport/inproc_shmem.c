@@ -38,10 +38,10 @@ static int find(const weft_inproc_shmem *blocks, uint64_t handle, block **found)
 static int make(weft_inproc_shmem *blocks, uint64_t bytes, block **made)
 {
     if (!bytes)
-        return weft_fail(WEFT_E_ARG, "shared memory of 0 bytes cannot be made");
+        return weft_fail(WEFT_E_ARG, "shared memory of 0 bytes cannot be created");
     *made = malloc(sizeof **made);
     if (!*made)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note shared memory of %" PRIu64 " bytes", bytes);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the record of shared memory of %" PRIu64 " bytes", bytes);
     void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (addr == MAP_FAILED) {
         free(*made);

@@ -25,15 +25,15 @@ static struct {
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Path of a module: in the knob's directory, else in weft/ beside the library (found by dladdr, so an installation may be moved). */
-static void place_of(const char *name, char *path, size_t room)
+static void place_of(const char *name, char *path, size_t capacity)
 {
     Dl_info here;
     const char *file = dladdr(&services, &here) && here.dli_fname ? here.dli_fname : "";
     const char *slash = strrchr(file, '/');
     if (weft_knob.module_dir && *weft_knob.module_dir)
-        snprintf(path, room, "%s/%s.so", weft_knob.module_dir, name);
+        snprintf(path, capacity, "%s/%s.so", weft_knob.module_dir, name);
     else
-        snprintf(path, room, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
+        snprintf(path, capacity, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }
 
 static const weft_iface_ops *load(const char *path, const char **why)
@@ -64,7 +64,7 @@ static const weft_iface_ops *load_quietly(const char *name, const char **why)
     const weft_iface_ops *ops;
     place_of(name, path, sizeof path);
     if (access(path, F_OK) != 0) {
-        snprintf(text, sizeof text, "was not built, was removed or never was one: there is no %s (weft-info lists what is here)", path);
+        snprintf(text, sizeof text, "is not installed: there is no %s (weft-info lists the transports)", path);
         *why = text;
         return NULL;
     }

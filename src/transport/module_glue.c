@@ -42,7 +42,7 @@ __attribute__((visibility("default"))) weft_module_entry weft_module;
 const weft_iface_ops *weft_module(const weft_services *services, const char **why)
 {
     if (services->version != WEFT_MODULE_VERSION || strcmp(services->release, PACKAGE_VERSION) != 0) {
-        *why = "is of another version than the library: install both anew";
+        *why = "is of another version than the library: install both again";
         return NULL;
     }
     library = services;

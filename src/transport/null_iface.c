@@ -10,7 +10,7 @@
 /* For calls after the failure; its cause was reported when the peer failed. */
 static int null(void)
 {
-    return weft_fail(WEFT_E_PEER, "the peer was lost earlier: nothing more can be sent to it or read from it");
+    return weft_fail(WEFT_E_PEER, "the peer has failed earlier: nothing can be sent to it or read from it");
 }
 
 static const char *null_unavailable(void)
@@ -30,19 +30,19 @@ static void null_close(weft_iface *iface)
     (void)iface;
 }
 
-static int null_get_addr(weft_iface *iface, void *card, size_t *bytes)
+static int null_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     (void)iface;
-    (void)card;
+    (void)addr;
     (void)bytes;
     return null();
 }
 
-static int null_ep_open(weft_iface *iface, const weft_proc_id *who, const void *card, size_t bytes, void *peer, weft_ep **ep)
+static int null_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     (void)iface;
     (void)who;
-    (void)card;
+    (void)addr;
     (void)bytes;
     (void)peer;
     (void)ep;

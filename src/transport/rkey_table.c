@@ -30,16 +30,16 @@ void weft_rkey_table_close(weft_rkey_table *ring)
 
 static int grow(weft_rkey_table *ring)
 {
-    uint32_t room = ring->room ? 2 * ring->room : 16;
-    weft_rkey_table_entry *entries = realloc(ring->entries, room * sizeof *entries);
+    uint32_t capacity = ring->capacity ? 2 * ring->capacity : 16;
+    weft_rkey_table_entry *entries = realloc(ring->entries, capacity * sizeof *entries);
     if (!entries)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u mapped regions", room);
-    for (uint32_t i = room; i-- > ring->room;) {
+        return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u mapped regions", capacity);
+    for (uint32_t i = capacity; i-- > ring->capacity;) {
         entries[i] = (weft_rkey_table_entry){.next_free = ring->first_free};
         ring->first_free = i + 1;
     }
     ring->entries = entries;
-    ring->room = room;
+    ring->capacity = capacity;
     return 0;
 }
 
@@ -73,7 +73,7 @@ static weft_rkey_table_entry *find(const weft_rkey_table *ring, const weft_rkey 
     if (!rkey || rkey->length != sizeof form)
         return NULL;
     memcpy(&form, rkey->bytes, sizeof form);
-    if (form.salt != ring->salt || form.index >= ring->room)
+    if (form.salt != ring->salt || form.index >= ring->capacity)
         return NULL;
     weft_rkey_table_entry *entry = &ring->entries[form.index];
     return entry->is_live && entry->generation == form.generation ? entry : NULL;
@@ -99,7 +99,7 @@ static int check(const weft_rkey_table *ring, const weft_rkey *rkey, uint64_t ad
 {
     const weft_rkey_table_entry *entry = find(ring, rkey);
     if (!entry)
-        return weft_fail(WEFT_E_KEY, "a remote key is not known to its owner: the memory was unmapped, or it never was a key");
+        return weft_fail(WEFT_E_KEY, "a remote key is invalid: its memory was deregistered, or it never was a key");
     if (addr < entry->addr || bytes > entry->bytes || addr - entry->addr > entry->bytes - bytes)
         return weft_fail(WEFT_E_KEY, "%" PRIu64 " bytes at 0x%" PRIx64 " are outside the key's %" PRIu64 " bytes at 0x%" PRIx64,
                          bytes, addr, entry->bytes, entry->addr);

@@ -24,7 +24,7 @@ typedef struct weft_rkey_table_entry {
 
 typedef struct weft_rkey_table {
     weft_rkey_table_entry *entries;
-    uint32_t room, first_free; /* capacity in entries; first free entry: index + 1, 0: none */
+    uint32_t capacity, first_free; /* capacity in entries; first free entry: index + 1, 0: none */
     uint32_t live;             /* registered regions */
     uint64_t live_bytes;       /* their bytes */
     pthread_mutex_t lock;      /* guards all above */

@@ -124,7 +124,7 @@ static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *
     return envelope;
 }
 
-static void type_settle(weft_type *type, const bounds *b)
+static void type_set_bounds(weft_type *type, const bounds *b)
 {
     const weft_type_layout *p = type->layout;
     type->magic = WEFT_TYPE_MAGIC;
@@ -163,7 +163,7 @@ static int type_finish(const bounds *b, weft_type_layout *layout, uint64_t type_
     type->envelope = envelope_new(type_count, types);
     if (!type->envelope)
         goto undo_type;
-    type_settle(type, b);
+    type_set_bounds(type, b);
     *out = type;
     return 0;
 undo_type:

@@ -22,7 +22,7 @@ static void run_named(void)
             rig_run_named(row);
 }
 
-static void dead_answers(void)
+static void null_iface_refuses(void)
 {
     weft_iface *dead = &weft_null_iface;
     const weft_iface_ops *ops = dead->ops;
@@ -70,7 +70,7 @@ static void self_reaches_itself_only(void)
 }
 
 /* A network that flips bits is noticed by the payload checks: so the checks work. */
-static void flips_are_noticed(void)
+static void flips_are_detected(void)
 {
     static const rig_row row = {"sim flipped", &weft_sim_ops, "flipped", 99, false, false};
     rig_counts_only = true;
@@ -115,7 +115,7 @@ static bool has_mutants(const rig_row *row)
     return any;
 }
 
-static void mutants_are_caught(void)
+static void mutants_are_detected(void)
 {
     uint32_t caught = 0, count = 0;
     for (const rig_row *row = rig_rows; row->name; row++) {
@@ -147,11 +147,11 @@ int main(int argc, char **argv)
         rig_add_rooms(suite, NULL, run_named);
     }
     CU_pSuite others = CU_add_suite("null objects and mutants", NULL, NULL);
-    CU_add_test(others, "dead-answers", dead_answers);
+    CU_add_test(others, "null-iface-refuses", null_iface_refuses);
     CU_add_test(others, "self-reaches-itself-only", self_reaches_itself_only);
-    CU_add_test(others, "flips-are-noticed", flips_are_noticed);
+    CU_add_test(others, "flips-are-detected", flips_are_detected);
     if (!only)
-        CU_add_test(others, "mutants-are-caught", mutants_are_caught);
+        CU_add_test(others, "mutants-are-detected", mutants_are_detected);
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

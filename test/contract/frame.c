@@ -226,7 +226,7 @@ static void reply(rig_side *side, void *peer, const weft_hdr *hdr, const void *b
     game->owed += rc == WEFT_AGAIN;
 }
 
-static void replies_from_arrive(const rig_row *row)
+static void replies_from_recv_frame(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
     if (!rig)
@@ -290,6 +290,6 @@ static void keeps_to_budget(const rig_row *row)
 const rig_test frame_tests[] = {
     {"all-sizes", all_sizes}, {"filled-in-place", filled_in_place}, {"keeps-order", keeps_order}, {"both-ways", both_ways},
     {"holds-bodies", holds_bodies},
-    {"refuses-when-full", refuses_when_full}, {"replies-from-arrive", replies_from_arrive}, {"keeps-to-budget", keeps_to_budget},
+    {"refuses-when-full", refuses_when_full}, {"replies-from-recv-frame", replies_from_recv_frame}, {"keeps-to-budget", keeps_to_budget},
     {NULL, NULL},
 };

@@ -23,7 +23,7 @@ static void table_is_full(const rig_row *row)
     CHECK(row->ops->unavailable() == NULL);
 }
 
-static void numbers_make_sense(const rig_row *row)
+static void caps_are_consistent(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
     if (!rig)
@@ -38,7 +38,7 @@ static void numbers_make_sense(const rig_row *row)
     rig_close(rig);
 }
 
-static void card_fits(const rig_row *row)
+static void addr_fits(const rig_row *row)
 {
     char addr[WEFT_ADDR_MAX];
     weft_rig *rig = rig_open(row, false);
@@ -54,7 +54,7 @@ static void card_fits(const rig_row *row)
     rig_close(rig);
 }
 
-static void greeted_once(const rig_row *row)
+static void accepted_once(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, true);
     if (!rig)
@@ -78,7 +78,7 @@ static void greeted_once(const rig_row *row)
 }
 
 /* Frames sent before ep_close arrive; ep_close returns AGAIN while they are in flight; a close is no peer_failed. */
-static void leaves_in_peace(const rig_row *row)
+static void closes_without_failure(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
     if (!rig)
@@ -101,7 +101,7 @@ static void leaves_in_peace(const rig_row *row)
 }
 
 /* outlives_sender: one side may close first. The other's BYE then comes to a closed ep and causes no event, no accept_peer and no error. */
-static void goodbye_comes_late(const rig_row *row)
+static void late_bye(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
@@ -135,7 +135,7 @@ static void take_line(void *arg, const char *text)
 }
 
 /* print_counters reports something after the first frame. */
-static void tells_counts(const rig_row *row)
+static void prints_counters(const rig_row *row)
 {
     weft_rig *rig = row->ops->print_counters ? rig_open(row, false) : NULL;
     uint32_t lines = 0;
@@ -149,7 +149,7 @@ static void tells_counts(const rig_row *row)
     rig_close(rig);
 }
 
-static void shares(const rig_row *row)
+static void shares_memory(const rig_row *row)
 {
     weft_rig *rig = rig_open(row, false);
     if (!rig)
@@ -183,7 +183,7 @@ static void shares(const rig_row *row)
 }
 
 /* Frames sent before the death arrive in order, without a gap; then peer_failed is called once. */
-static void peer_dies(const rig_row *row)
+static void peer_fails(const rig_row *row)
 {
     weft_rig *rig = row->profile ? rig_open(row, false) : NULL;
     if (!rig)
@@ -210,8 +210,8 @@ static void peer_dies(const rig_row *row)
 }
 
 const rig_test life_tests[] = {
-    {"table-is-full", table_is_full}, {"numbers-make-sense", numbers_make_sense}, {"card-fits", card_fits},
-    {"greeted-once", greeted_once}, {"leaves-in-peace", leaves_in_peace}, {"goodbye-comes-late", goodbye_comes_late},
-    {"shares", shares}, {"tells-counts", tells_counts}, {"peer-dies", peer_dies},
+    {"table-is-full", table_is_full}, {"caps-are-consistent", caps_are_consistent}, {"addr-fits", addr_fits},
+    {"accepted-once", accepted_once}, {"closes-without-failure", closes_without_failure}, {"late-bye", late_bye},
+    {"shares-memory", shares_memory}, {"prints-counters", prints_counters}, {"peer-fails", peer_fails},
     {NULL, NULL},
 };

@@ -105,7 +105,7 @@ static bool is_untouched(const shop *shop)
     return true;
 }
 
-static void lends_what_it_says(const rig_row *row)
+static void bound_range_is_accessible(const rig_row *row)
 {
     static const uint32_t parts[][2] = {{FROM, BYTES}, {FROM, 1}, {FROM + BYTES - 1, 1}, {FROM + 77, 4096}};
     shop shop;
@@ -136,7 +136,7 @@ static weft_rkey spoilt(const weft_rkey *rkey)
     return bad;
 }
 
-static void refuses_the_rest(const rig_row *row)
+static void other_access_fails(const rig_row *row)
 {
     shop shop;
     if (!shop_open(&shop, row))
@@ -157,7 +157,7 @@ static void refuses_the_rest(const rig_row *row)
 }
 
 /* Invalidated: the rkey is stale, also after the same bytes are bound again. */
-static void takes_back(const rig_row *row)
+static void invalidates(const rig_row *row)
 {
     shop shop;
     uint32_t refused = 0;
@@ -197,7 +197,7 @@ static int try_stolen(shop *shop, rig_side *thief, weft_rma rma, bool is_get)
 }
 
 /* Another peer cannot use the rkey. */
-static void lends_to_one(const rig_row *row)
+static void serves_one_peer(const rig_row *row)
 {
     shop shop;
     uint32_t refused = 0;
@@ -227,7 +227,7 @@ static void lends_to_one(const rig_row *row)
 }
 
 /* A broken connection ends its windows: the error says so, and the old rkey grants no access. */
-static void dies_with_the_connection(const rig_row *row)
+static void ends_with_the_connection(const rig_row *row)
 {
     shop shop;
     if (!shop_open(&shop, row))
@@ -250,7 +250,7 @@ static void dies_with_the_connection(const rig_row *row)
 }
 
 /* More windows than can be bound, invalidated in another order, and the memory deregistered before. */
-static void lends_many(const rig_row *row)
+static void many_windows(const rig_row *row)
 {
     enum { MANY = 100 };
     weft_mw *loans[MANY];
@@ -283,6 +283,7 @@ static void lends_many(const rig_row *row)
 }
 
 const rig_test lend_tests[] = {
-    {"lends-what-it-says", lends_what_it_says}, {"refuses-the-rest", refuses_the_rest}, {"takes-back", takes_back},
-    {"lends-to-one", lends_to_one}, {"dies-with-the-connection", dies_with_the_connection}, {"lends-many", lends_many}, {NULL, NULL},
+    {"bound-range-is-accessible", bound_range_is_accessible}, {"other-access-fails", other_access_fails}, {"invalidates", invalidates},
+    {"serves-one-peer", serves_one_peer}, {"ends-with-the-connection", ends_with_the_connection}, {"many-windows", many_windows},
+    {NULL, NULL},
 };

@@ -116,7 +116,7 @@ static int try_send(rig_side *side)
 }
 
 /* Both sides send at once. Crossing connections would end each other, so the side of higher rank delays its own; no message is repeated. */
-static void both_call_at_once(void)
+static void crossing_handshakes(void)
 {
     weft_rig *rig = rig_open(&row, false);
     int rcs[2] = {WEFT_AGAIN, WEFT_AGAIN}, junior;
@@ -183,8 +183,8 @@ static void gone(ofi_iface_addr *addr)
     addr->port = address.sin_port;
 }
 
-static void knows_another(void) { lose_by(another, "another process answers"); }
-static void names_what_was_tried(void) { lose_by(gone, "Connection refused"); }
+static void detects_other_process(void) { lose_by(another, "another process answers"); }
+static void error_lists_addresses(void) { lose_by(gone, "Connection refused"); }
 
 /* A peer in its own process replies and is then killed: a side that only receives gets peer_failed. */
 static void child_lives(int in, int out)
@@ -205,7 +205,7 @@ static void child_lives(int in, int out)
         rig_poll(rig->b, 16);
 }
 
-static void hears_of_death(void)
+static void reports_killed_peer(void)
 {
     int up[2], down[2];
     pid_t child;
@@ -246,7 +246,7 @@ static void hears_of_death(void)
 }
 
 /* Both close at once; the first to receive the other's close has closed its listener before the other polls: neither waits for a reply. */
-static void partings_cross(void)
+static void crossing_closes(void)
 {
     weft_rig *rig = rig_open(&row, false);
     weft_frame frame = {.hdr = {.seq = 1}};
@@ -367,9 +367,9 @@ static void drops_a_burst(void)
 
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
-    {"hears-of-death", hears_of_death}, {"tries-the-next", tries_the_next}, {"both-call-at-once", both_call_at_once},
-    {"knows-another", knows_another},
-    {"names-what-was-tried", names_what_was_tried}, {"partings-cross", partings_cross},
+    {"reports-killed-peer", reports_killed_peer}, {"tries-the-next", tries_the_next}, {"crossing-handshakes", crossing_handshakes},
+    {"detects-other-process", detects_other_process},
+    {"error-lists-addresses", error_lists_addresses}, {"crossing-closes", crossing_closes},
 };
 
 static void add_reach_tests(CU_pSuite suite, const char *only)
@@ -440,6 +440,6 @@ int main(int argc, char **argv)
         return run(argv[first], argc > first + 1 ? argv[first + 1] : NULL, is_verbose);
     rc = run_apart(NULL, NULL, is_verbose);
     layered = run_apart("tcp;ofi_rxm", NULL, is_verbose);
-    trial = run_apart("sockets", "partings-cross", is_verbose); /* a late reply finds its connection closed */
+    trial = run_apart("sockets", "crossing-closes", is_verbose); /* a late reply finds its connection closed */
     return layered && layered != 77 ? layered : trial && trial != 77 ? trial : rc;
 }

@@ -63,7 +63,7 @@ static weft_rma move_of(const yard *yard, uint64_t here, uint64_t there, uint64_
                        .rkey = &yard->rkey, .bytes = bytes};
 }
 
-static void absent_says_so(const rig_row *row)
+static void missing_reports_unsupported(const rig_row *row)
 {
     yard yard;
     if (!yard_open(&yard, row))
@@ -91,7 +91,7 @@ static void absent_says_so(const rig_row *row)
     yard_close(&yard);
 }
 
-static void moves_bytes(const rig_row *row)
+static void transfers_bytes(const rig_row *row)
 {
     static const uint32_t sizes[] = {1, 2, 7, 8, 63, 64, 65, 511, 1000, 1001, 4095, 4096, 10000};
     yard yard;
@@ -117,7 +117,7 @@ static void moves_bytes(const rig_row *row)
 }
 
 /* At done of a get its bytes are here. */
-static void got_when_told(const rig_row *row)
+static void data_before_done(const rig_row *row)
 {
     yard yard;
     if (!yard_open(&yard, row))
@@ -272,7 +272,7 @@ static void *map_on_and_on(void *arg)
 }
 
 /* mr_reg and mr_dereg from any thread at any time do not disturb RMA under other rkeys. */
-static void maps_from_a_thread(const rig_row *row)
+static void registers_from_a_thread(const rig_row *row)
 {
     yard yard;
     if (!yard_open(&yard, row))
@@ -366,7 +366,7 @@ static void count_notice(rig_side *side)
 
 /* Many puts in flight with frames both ways between them: one notification each, with its bytes visible, and frames stay in order. More
  * than there are credits, so some wait. */
-static void notices_among_frames(const rig_row *row)
+static void notifications_among_frames(const rig_row *row)
 {
     static rig_done dones[NOTICES + 1];
     yard yard;
@@ -411,7 +411,7 @@ static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t 
     return before;
 }
 
-static void atomics_do_it(const rig_row *row)
+static void atomics_are_correct(const rig_row *row)
 {
     yard yard;
     if (!yard_open(&yard, row))
@@ -473,10 +473,11 @@ static void atomics_with_cpu(const rig_row *row)
 }
 
 const rig_test move_tests[] = {
-    {"absent-says-so", absent_says_so}, {"moves-bytes", moves_bytes}, {"got-when-told", got_when_told},
+    {"missing-reports-unsupported", missing_reports_unsupported}, {"transfers-bytes", transfers_bytes},
+    {"data-before-done", data_before_done},
     {"many-at-once", many_at_once},
     {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
-    {"maps-from-a-thread", maps_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
-    {"notices-among-frames", notices_among_frames},
-    {"atomics-do-it", atomics_do_it}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
+    {"registers-from-a-thread", registers_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
+    {"notifications-among-frames", notifications_among_frames},
+    {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
 };

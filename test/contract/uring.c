@@ -61,7 +61,7 @@ static int transfer(weft_rig *rig, void *local, const weft_mr *mr, const void *r
 }
 
 /* Memory that is unmapped and mapped again at the same address is other memory. */
-static void stale_pins_show(void)
+static void stale_registrations_are_detected(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
@@ -89,7 +89,7 @@ static void stale_pins_show(void)
 }
 
 /* Long RMA crosses the staging file by chunks, several at a time, at unaligned offsets. */
-static void long_moves(void)
+static void long_rmas(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
@@ -136,7 +136,7 @@ static void flush_waits_long(void)
 }
 
 /* Memory that cannot be pinned fails without side effects. */
-static void refuses_to_pin(void)
+static void refuses_to_register(void)
 {
     weft_rig *rig = rig_open(&row, false);
     weft_iface *iface = rig->a->iface;
@@ -162,7 +162,7 @@ static void refuses_to_pin(void)
 }
 
 /* In a child without the right to lock memory beyond the limit. 0: passed. */
-static int pin_as_nobody(void)
+static int register_unprivileged(void)
 {
     static const weft_iface_callbacks callbacks;
     const weft_iface_params params = {.callbacks = &callbacks, .self = {1, 2, 0}, .local_rank = -1};
@@ -174,7 +174,7 @@ static int pin_as_nobody(void)
         return 77;
     if (weft_uring_ops.open(&params, &iface))
         return 77;
-    if (iface->caps.pin_bytes != 1 << 20)
+    if (iface->caps.mr_bytes_max != 1 << 20)
         return 1;
     if (weft_uring_ops.mr_reg(iface, area, 2 << 20, 0, WEFT_MEMORY_HOST, &mr[0]) != WEFT_E_NOSPACE)
         return 2;
@@ -198,7 +198,7 @@ static void locked_memory_is_limited(void)
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        _exit(pin_as_nobody());
+        _exit(register_unprivileged());
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
     if (WIFEXITED(status) && WEXITSTATUS(status))
@@ -463,10 +463,10 @@ int main(int argc, char **argv)
         return 1;
     CU_pSuite suite = CU_add_suite("uring", NULL, NULL);
     rig_add_rooms(suite, NULL, run_named);
-    CU_add_test(suite, "stale-pins-show", stale_pins_show);
-    CU_add_test(suite, "long-moves", long_moves);
+    CU_add_test(suite, "stale-registrations-are-detected", stale_registrations_are_detected);
+    CU_add_test(suite, "long-rmas", long_rmas);
     CU_add_test(suite, "flush-waits-long", flush_waits_long);
-    CU_add_test(suite, "refuses-to-pin", refuses_to_pin);
+    CU_add_test(suite, "refuses-to-register", refuses_to_register);
     CU_add_test(suite, "locked-memory-is-limited", locked_memory_is_limited);
     CU_add_test(suite, "two-processes", two_processes);
     CU_add_test(suite, "killed", killed);

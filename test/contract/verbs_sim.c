@@ -92,7 +92,7 @@ static void dies(const rig_row *what)
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
-static void peer_dies(void)
+static void peer_fails(void)
 {
     if (__lsan_disable)
         __lsan_disable();
@@ -105,13 +105,13 @@ static void peer_dies(void)
  * connections break now and then. */
 static bool is_for(const char *profile, const char *test)
 {
-    static const char *const fragile[] = {"no-wake-is-lost", "room-rings", "atomics-do-it"};
+    static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "atomics-are-correct"};
     const simhca_profile *what = simhca_profile_find(profile);
     bool breaks = what && (what->break_per_100k || what->flap_per_100k || what->refuse_per_100k);
     for (size_t i = 0; breaks && i < weft_count(fragile); i++)
         if (strcmp(test, fragile[i]) == 0)
             return false;
-    return strcmp(test, "peer-dies") != 0; /* that asks sim's own fabric: ours is below */
+    return strcmp(test, "peer-fails") != 0; /* that asks sim's own fabric: ours is below */
 }
 
 static void add(const char *profile, unsigned long long seed, const char *only)
@@ -123,8 +123,8 @@ static void add(const char *profile, unsigned long long seed, const char *only)
         for (const rig_test *test = *room; test->name; test++)
             if ((!only || strcmp(only, test->name) == 0) && is_for(profile, test->name))
                 CU_add_test(suite, test->name, run_named);
-    if (suite && (!only || strcmp(only, "peer-dies") == 0))
-        CU_add_test(suite, "peer-dies", peer_dies);
+    if (suite && (!only || strcmp(only, "peer-fails") == 0))
+        CU_add_test(suite, "peer-fails", peer_fails);
     free(name);
 }
 

@@ -92,7 +92,7 @@ static void one_wake(weft_rig *rig, uint32_t n)
     CHECK(rig_until(rig, &b->arrival_count, before + 1));
 }
 
-static void no_wake_is_lost(const rig_row *row)
+static void no_lost_wakeup(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
@@ -104,7 +104,7 @@ static void no_wake_is_lost(const rig_row *row)
 }
 
 /* One thread sleeps on the wakeup; another one polls meanwhile and takes what came: what comes later rings as well. */
-static void a_poll_between_disarms_nothing(const rig_row *row)
+static void poll_does_not_disarm(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
@@ -128,7 +128,7 @@ static void a_poll_between_disarms_nothing(const rig_row *row)
 }
 
 /* Refused, armed, looked once more, asleep: when the peer makes room the wakeup must ring, or the sender sleeps on a full queue. */
-static void room_rings(const rig_row *row)
+static void free_space_wakes(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
     if (!rig)
@@ -155,6 +155,6 @@ static void room_rings(const rig_row *row)
 }
 
 const rig_test wait_tests[] = {
-    {"wakeup-is-silent", wakeup_is_silent}, {"no-wake-is-lost", no_wake_is_lost},
-    {"a-poll-between-disarms-nothing", a_poll_between_disarms_nothing}, {"room-rings", room_rings}, {NULL, NULL},
+    {"wakeup-is-silent", wakeup_is_silent}, {"no-lost-wakeup", no_lost_wakeup},
+    {"poll-does-not-disarm", poll_does_not_disarm}, {"free-space-wakes", free_space_wakes}, {NULL, NULL},
 };

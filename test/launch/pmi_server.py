@@ -131,7 +131,7 @@ class Server:
             if (wanted, minor) not in ((1, 1), (2, 0)):
                 raise Bad("init %d.%d" % (wanted, minor))
             if client.wire == 2 or client.is_known:
-                raise Bad("rank %d greets twice" % client.rank)
+                raise Bad("rank %d sends init twice" % client.rank)
             client.wire = 1
             if wanted > self.options.wire and self.options.refuses:
                 return self.answer(client, name, {"pmi_version": "1", "pmi_subversion": "1", "rc": "-1"})

@@ -25,7 +25,7 @@ static int receive(int round)
           class);
     OK(MPI_Error_string(code, text, &length));
     snprintf(message, sizeof message, "message from rank 0 with tag %d", round);
-    snprintf(byte, sizeof byte, "%zu bytes, was damaged on its way: bit 0 of its byte %zu is wrong", bytes, at);
+    snprintf(byte, sizeof byte, "%zu bytes, was damaged in transit: bit 0 of its byte %zu is wrong", bytes, at);
     CHECK(strstr(text, message) && (!flipped || strstr(text, byte)), "%s", text);
     for (; wrong < bytes && !flipped; wrong++)
         CHECK(wrong < capacity || buf[wrong] == 0, "byte %zu was written, behind a receive of %zu", wrong, capacity);

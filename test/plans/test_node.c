@@ -506,7 +506,7 @@ static void one_odd(uint64_t seed)
     CU_ASSERT_EQUAL(rig.failures, 0);
 }
 
-static void test_odd(void)
+static void test_different_calls(void)
 {
     for (uint64_t seed = first_seed; seed < first_seed + 160; seed++)
         one_odd(seed);
@@ -572,7 +572,7 @@ static void one_hold(enum weft_coll_kind kind, uint32_t parts)
     }
 }
 
-static void test_holds(void)
+static void test_lock_offers(void)
 {
     for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
         one_hold(kind, 0);
@@ -602,9 +602,9 @@ int main(int argc, char **argv)
     CU_add_test(suite, "too little memory or too many members: no area", test_limits);
     CU_add_test(suite, "operations in any order, dedicated and oversubscribed, with real sleep", test_members);
     CU_add_test(suite, "a flipped bit in a slot is an error that names rank and byte; without checksums it is not detected", test_flips);
-    CU_add_test(suite, "a member that makes another call, or leaves, is an error on all members", test_odd);
+    CU_add_test(suite, "a member that makes another call, or leaves, is an error on all members", test_different_calls);
     CU_add_test(suite, "writers do not overrun a late member", test_laggard);
-    CU_add_test(suite, "long blocks are copied with offers of the lock", test_holds);
+    CU_add_test(suite, "long blocks are copied with offers of the lock", test_lock_offers);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
     cases_close();

@@ -232,7 +232,7 @@ enum { HOWS = sizeof hows / sizeof *hows };
 static bool is_well(int how, int rc, const damage *damage, const weft_sim_report *report)
 {
     if (hows[how].may_abort && report->aborted)
-        return strstr(report->text, "damaged on its way") || strstr(report->text, "made of damaged");
+        return strstr(report->text, "damaged in transit") || strstr(report->text, "made of damaged");
     return rc == 0 && !report->deadlocked && !damage->untrue && (damage->is_cut || !damage->silent);
 }
 

@@ -161,7 +161,7 @@ static const struct {
           {"put", WEFT_RNDV_SCHEME_PUT}};
 
 /* By every protocol, each flipped bit of a frame or rma is detected and located; nothing else is reported. */
-static void all_are_found(void)
+static void all_are_detected(void)
 {
     static const char *const profiles[] = {"flipped", "spoiled", "tainted"};
     for (int p = 0; p < 3; p++)
@@ -185,7 +185,8 @@ static void all_are_found(void)
                 sum.untrue += one.untrue;
             }
             printf("\n    %s by %s: %" PRIu64 " bits flipped, %u messages corrupted and %u csums, %u reported, %u located to the byte; "
-                   "of %u truncated ones %u", profiles[p], schemes[w].name, flips, sum.damaged, sum.reported_csum, sum.reported, sum.located,
+                   "of %u truncated ones %u", profiles[p], schemes[w].name, flips, sum.damaged, sum.reported_csum, sum.reported,
+                   sum.located,
                    sum.cut, sum.reported_cut);
             CU_ASSERT(sum.missed == 0 && sum.misplaced == 0 && sum.untrue == 0);
             CU_ASSERT(sum.reported == sum.damaged + sum.reported_csum && sum.reported <= flips);
@@ -196,7 +197,7 @@ static void all_are_found(void)
 
 /* A corrupted header, or a corrupted word in a control frame, ends the job before the frame is handled, with a text that names the
  * place. A frame that is never received is not missed. */
-static void headers_are_found(void)
+static void headers_are_detected(void)
 {
     uint32_t flipped = 0, found = 0, placed = 0, unread = 0;
     for (int w = 0; w < 4; w++)
@@ -206,7 +207,7 @@ static void headers_are_found(void)
             int kept = rig_mute(), rc = run("scrawled", schemes[w].scheme, true, seed, &one, &report); /* an abort leaves all as it is */
             rig_unmute(kept);
             bool is_reported = report.aborted && strstr(report.text, "a frame from rank ") &&
-                           strstr(report.text, "damaged on its way");
+                           strstr(report.text, "damaged in transit");
             bool is_damaged = report.counts[WEFT_SIM_HDRS_FLIPPED];
             flipped += is_damaged;
             found += is_reported;
@@ -223,7 +224,7 @@ static void headers_are_found(void)
 }
 
 /* The same networks without checksums: corruption arrives without an error. */
-static void unseen_without(void)
+static void undetected_without_checksums(void)
 {
     static const struct {
         const char *profile;
@@ -243,7 +244,7 @@ static void unseen_without(void)
 }
 
 /* Reliable networks: no false alarm. */
-static void none_where_none_is(void)
+static void no_false_alarms(void)
 {
     static const char *const profiles[] = {"calm", "storm", "narrow", "torn", "copyonly", "tiny", "wild", "kernel", "lopsided",
                                            "rails", "hca"};
@@ -278,10 +279,10 @@ int main(int argc, char **argv)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("flipped bits", NULL, NULL);
-    CU_add_test(suite, "all are detected", all_are_found);
-    CU_add_test(suite, "headers are detected", headers_are_found);
-    CU_add_test(suite, "undetected without checksums", unseen_without);
-    CU_add_test(suite, "no false alarms", none_where_none_is);
+    CU_add_test(suite, "all are detected", all_are_detected);
+    CU_add_test(suite, "headers are detected", headers_are_detected);
+    CU_add_test(suite, "undetected without checksums", undetected_without_checksums);
+    CU_add_test(suite, "no false alarms", no_false_alarms);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

@@ -79,7 +79,8 @@ static void net_open(const weft_sim_profile *profile, uint64_t seed)
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {
-        weft_iface_params params = {.owner = &now.sides[i], .callbacks = &callbacks, .self = {7, i, 0}, .segment = now.sim, .local_rank = -1};
+        weft_iface_params params = {.owner = &now.sides[i], .callbacks = &callbacks, .self = {7, i, 0}, .segment = now.sim,
+                                    .local_rank = -1};
         CU_ASSERT_FATAL(weft_sim_ops.open(&params, &now.sides[i].iface) == 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
@@ -186,12 +187,12 @@ static void pins_cost_time(void)
 static void limits_hold(void)
 {
     for (int told = 0; told < 2; told++) {
-        weft_sim_profile profile = {.name = "own", .delay_ns = 10, .wants_regcache = true, .pin_bytes = 20000, .pin_regions = 3,
+        weft_sim_profile profile = {.name = "own", .delay_ns = 10, .wants_regcache = true, .mr_bytes_max = 20000, .mr_count_max = 3,
                                     .limits_in_caps = told};
         weft_mr regions[4];
         net_open(&profile, 1);
         weft_iface *iface = now.sides[0].iface;
-        CU_ASSERT(iface->caps.pin_bytes == (told ? 20000 : 0) && iface->caps.pin_regions == (told ? 3 : 0));
+        CU_ASSERT(iface->caps.mr_bytes_max == (told ? 20000 : 0) && iface->caps.mr_count_max == (told ? 3 : 0));
         for (int i = 0; i < 3; i++)
             CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[i]) == 0);
         CU_ASSERT(weft_sim_ops.mr_reg(iface, here, 4096, 0, WEFT_MEMORY_HOST, &regions[3]) == WEFT_E_NOSPACE);
@@ -287,7 +288,7 @@ static void arms_are_refused(void)
 }
 
 /* Of many arrivals at an armed iface some raise the wakeup and some do not; then the wakeup states within which time to poll. */
-static void some_do_not_ring(void)
+static void some_arrivals_raise_no_wakeup(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .unrung_permille = 300, .timer_ns = 7000};
     uint32_t rung = 0;
@@ -306,7 +307,7 @@ static void some_do_not_ring(void)
     net_close();
 }
 
-static void ways_break(void)
+static void connections_fail(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 1000, .cut_permille = 200};
     uint32_t posted = 0, refused = 0;
@@ -339,7 +340,7 @@ static uint32_t wrong_bits(const uint8_t *at, uint64_t bytes)
     return count;
 }
 
-static void moves_are_flipped(void)
+static void rma_bits_are_flipped(void)
 {
     for (int is_get = 0; is_get < 2; is_get++)
         for (int prompt = 0; prompt < 2; prompt++)
@@ -373,7 +374,7 @@ static void *map_and_unmap(void *arg)
 }
 
 /* A helper thread registers while rma requests rkeys; the next poll of the iface is charged for the registration. */
-static void any_thread_maps(void)
+static void any_thread_registers(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .wants_regcache = true, .pin_ns = 10};
     pthread_t thread;
@@ -398,8 +399,9 @@ static const struct {
     void (*run)(void);
 } tests[] = {{"lines in any order", lines_in_any_order}, {"registrations cost time", pins_cost_time}, {"limits apply", limits_hold},
              {"rails overtake", rails_overtake}, {"links flap", links_flap}, {"queues fill", queues_fill},
-             {"arms are refused", arms_are_refused}, {"some arrivals raise no wakeup", some_do_not_ring}, {"connections fail", ways_break},
-             {"bits of rma are flipped", moves_are_flipped}, {"any thread registers", any_thread_maps}};
+             {"arms are refused", arms_are_refused}, {"some arrivals raise no wakeup", some_arrivals_raise_no_wakeup},
+             {"connections fail", connections_fail},
+             {"bits of rma are flipped", rma_bits_are_flipped}, {"any thread registers", any_thread_registers}};
 
 int main(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv_frags: rendezvous in fragments with failures midway: rma becomes impossible between the pair when some fragments are exposed already; a
+ * rndv_frags: rendezvous in fragments with failures midway: rma becomes impossible between the pair after some fragments are exposed; a
  * put fails while the sender still requests fragments. Both sides must end.
  *    rndv_frags  runs all; a deadlock is a failure
  */
@@ -85,7 +85,7 @@ static int run(uint64_t seed)
     return weft_sim_run(&config, program, NULL);
 }
 
-static void refused_in_the_middle(void)
+static void rma_fails_midway(void)
 {
     plot.fails_at = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -110,7 +110,7 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("rendezvous fragments", NULL, NULL);
-    CU_add_test(suite, "rma becomes impossible midway", refused_in_the_middle);
+    CU_add_test(suite, "rma becomes impossible midway", rma_fails_midway);
     CU_add_test(suite, "a put fails", put_fails);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -160,7 +160,7 @@ static void faults_are_noticed(void)
     }
 }
 
-static int waits_for_nobody(int rank, void *arg)
+static int waits_without_sender(int rank, void *arg)
 {
     rig rig;
     char byte;
@@ -192,11 +192,11 @@ static int aborts(int rank, void *arg)
     return rc ? rc : rig_barrier(&rig);
 }
 
-static void waiting_for_ever_is_found(void)
+static void endless_wait_is_detected(void)
 {
     weft_sim_report report;
     weft_sim_config config = {.ranks = 3, .seed = 9, .report = &report, .is_quiet = true};
-    CU_ASSERT(weft_sim_run(&config, waits_for_nobody, NULL) == WEFT_E_TIMEOUT && report.deadlocked);
+    CU_ASSERT(weft_sim_run(&config, waits_without_sender, NULL) == WEFT_E_TIMEOUT && report.deadlocked);
     CU_ASSERT(strcmp(report.text, "everybody waits for ever") == 0);
     CU_ASSERT(weft_sim_run(&config, turns_in_circles, NULL) == WEFT_E_TIMEOUT && report.deadlocked);
     CU_ASSERT(strcmp(report.text, "everybody turns in circles") == 0);
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite own = CU_add_suite("simulator", NULL, NULL), whole = CU_add_suite("whole library", NULL, NULL);
-    add(own, only, "waiting-for-ever-is-found", waiting_for_ever_is_found);
+    add(own, only, "endless-wait-is-detected", endless_wait_is_detected);
     add(own, only, "faults-happen", faults_happen);
     add(own, only, "seeds-replay", seeds_replay);
     add(own, only, "faults-are-noticed", faults_are_noticed);

@@ -190,7 +190,7 @@ static void fabrics_bite(void)
 }
 
 /* Faults planted into verbs: most runs that can meet them must detect them. */
-static void mutants_are_caught(void)
+static void mutants_are_detected(void)
 {
     static const struct { enum verbs_net_mutant what; const char *name, *profile; uint32_t max_qp_wr; } plants[] = {
         {VERBS_NET_OVERDRAWS, "overdraws", "calm", 0}, {VERBS_NET_DROPS, "drops", "breaks", 0},
@@ -250,7 +250,7 @@ static void goodbyes_are_quick(void)
 }
 
 /* With checksums (every fifth seed) a run fails if, and only if, a bit was flipped somewhere. */
-static void flips_are_found(void)
+static void flips_are_detected(void)
 {
     uint32_t flipped = 0, found = 0;
     for (uint64_t seed = 5; seed <= 200; seed += 5) {
@@ -341,8 +341,8 @@ int main(int argc, char **argv)
     add(rest, only, "fabrics bite", fabrics_bite);
     add(rest, only, "receivers are ready", receivers_are_ready);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
-    add(rest, only, "flips are found", flips_are_found);
-    add(rest, only, "mutants are caught", mutants_are_caught);
+    add(rest, only, "flips are found", flips_are_detected);
+    add(rest, only, "mutants are caught", mutants_are_detected);
     add(rest, only, "death ends the job", death_ends_the_job);
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -107,7 +107,7 @@ static void no_remote_access(void)
 }
 
 /* A region with few rights, and a deregistered one whose place another has taken. */
-static void dead_keys(void)
+static void stale_keys(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, NULL));
@@ -155,7 +155,7 @@ static void receiver_not_ready(void)
 }
 
 /* No answer: wrong packet number, dead process, link down, destroyed queue pair. */
-static void nobody_answers(void)
+static void no_answer(void)
 {
     for (int how = 0; how < 4; how++) {
         end ends[2], *a = &ends[0], *b = &ends[1];
@@ -229,7 +229,7 @@ static void breaks_on_command(void)
     }
 }
 
-static void device_dies(void)
+static void device_fails(void)
 {
     end ends[2], *a = &ends[0];
     CU_ASSERT_FATAL(ends_open(ends, hca_calm(), 1, NULL));
@@ -260,7 +260,7 @@ static void receives_flush(void)
 
 const hca_test hca_fails[] = {
     {"receive-too-short", receive_too_short}, {"bad-local-key", bad_local_key}, {"no-remote-access", no_remote_access},
-    {"stale-keys", dead_keys}, {"misaligned-atomic", misaligned_atomic}, {"receiver-not-ready", receiver_not_ready},
-    {"no-answer", nobody_answers}, {"short-flap", short_flap}, {"breaks-on-command", breaks_on_command},
-    {"device-dies", device_dies}, {"receives-flush", receives_flush}, {NULL, NULL},
+    {"stale-keys", stale_keys}, {"misaligned-atomic", misaligned_atomic}, {"receiver-not-ready", receiver_not_ready},
+    {"no-answer", no_answer}, {"short-flap", short_flap}, {"breaks-on-command", breaks_on_command},
+    {"device-fails", device_fails}, {"receives-flush", receives_flush}, {NULL, NULL},
 };

@@ -96,7 +96,7 @@ static void gathers_late(void)
 }
 
 /* Line by line: partly visible, from the front only if the device guarantees order. */
-static void tears(void)
+static void torn_writes(void)
 {
     static const char *const names[] = {"torn", "ordered", "calm"};
     for (int p = 0; p < 3; p++) {
@@ -166,7 +166,7 @@ static void replays(void)
 }
 
 static const hca_test works[] = {
-    {"ping-pong", ping_pong}, {"one-sided", one_sided}, {"gather-at-send", gathers_late}, {"torn-writes", tears},
+    {"ping-pong", ping_pong}, {"one-sided", one_sided}, {"gather-at-send", gathers_late}, {"torn-writes", torn_writes},
     {"exactly-once", exactly_once}, {"replays", replays}, {NULL, NULL},
 };
 

@@ -18,7 +18,7 @@ static bool is_readable(int fd)
 }
 
 /* A queue entry is free when a completion of it or a later one was polled: not when it is sent or completes. */
-static void places_come_back_by_polling(void)
+static void polling_frees_entries(void)
 {
     end ends[2], *a = &ends[0], *b = &ends[1];
     struct ibv_wc wc;
@@ -62,7 +62,7 @@ static void queue_overruns(void)
     CU_ASSERT(ends_close(ends) == 0);
 }
 
-static void states_are_kept(void)
+static void state_transitions(void)
 {
     end ends[2], *a = &ends[0];
     end_wish wish = {.timeout = 10};
@@ -103,9 +103,9 @@ static void order_of_freeing(void)
     free(ends[1].memory);
 }
 
-static void memory_is_bounded(void)
+static void memory_limits(void)
 {
-    simhca_profile profile = {.name = "pin", .pin_bytes = 40 * 4096, .max_mr = 5, .pin_ns = 1000, .pin_page_ns = 10};
+    simhca_profile profile = {.name = "pin", .mr_bytes_max = 40 * 4096, .max_mr = 5, .pin_ns = 1000, .pin_page_ns = 10};
     end ends[2], *a = &ends[0];
     struct ibv_mr *more[8];
     CU_ASSERT_FATAL(ends_open(ends, &profile, 1, NULL)); /* 16 pages each */
@@ -203,7 +203,7 @@ static void ud_close(ud *ud)
     CU_ASSERT(ibv_destroy_qp(ud->qp) == 0 && ibv_destroy_ah(ud->to) == 0);
 }
 
-static void datagrams_come_or_not(void)
+static void datagrams_may_be_lost(void)
 {
     static const char *const names[] = {"calm", "ib", "datagrams"};
     for (int p = 0; p < 3; p++) {
@@ -245,7 +245,7 @@ static void datagrams_come_or_not(void)
 }
 
 const hca_test hca_limits[] = {
-    {"polling-frees-entries", places_come_back_by_polling}, {"queue-overruns", queue_overruns},
-    {"state-transitions", states_are_kept}, {"order-of-freeing", order_of_freeing}, {"memory-limits", memory_is_bounded},
-    {"completion-events", completion_events}, {"datagrams", datagrams_come_or_not}, {NULL, NULL},
+    {"polling-frees-entries", polling_frees_entries}, {"queue-overruns", queue_overruns},
+    {"state-transitions", state_transitions}, {"order-of-freeing", order_of_freeing}, {"memory-limits", memory_limits},
+    {"completion-events", completion_events}, {"datagrams", datagrams_may_be_lost}, {NULL, NULL},
 };

@@ -80,7 +80,7 @@ static enum ibv_wc_status use(pane *pane, end *by, enum ibv_wr_opcode opcode, ui
     return status_of(by, 5);
 }
 
-static void opens_what_is_bound(void)
+static void bound_range_is_accessible(void)
 {
     pane pane;
     CU_ASSERT_FATAL(pane_open(&pane, hca_calm()));
@@ -97,10 +97,11 @@ static void opens_what_is_bound(void)
     pane_close(&pane);
 }
 
-static void shuts_out_the_rest(void)
+static void other_access_fails(void)
 {
     static const struct { unsigned access; enum ibv_wr_opcode opcode; uint32_t from; bool is_back; } wrongs[] = {
-        {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, FROM - 1, false}, {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, FROM + BYTES - 7, false},
+        {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, FROM - 1, false},
+        {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, FROM + BYTES - 7, false},
         {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_READ, FROM, false}, {IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_WRITE, FROM, false},
         {IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ, FROM + BYTES, false}, {IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE, FROM, true},
         {IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ, FROM, true},
@@ -163,7 +164,7 @@ static void serves_one_queue_pair(void)
 }
 
 /* Each invalid request has its own status and leaves the window as it was. */
-static void wrong_requests(void)
+static void invalid_requests(void)
 {
     for (int what = 0; what < 7; what++) {
         pane pane;
@@ -194,7 +195,7 @@ static void wrong_requests(void)
 }
 
 /* A message posted behind a bind in the same queue is sent when the bind is done: its completion need not be awaited. */
-static void news_follow_the_bind(void)
+static void send_follows_bind(void)
 {
     simhca_profile slow = {.name = "slow", .delay_ns = 50000, .ack_ns = 900000};
     pane pane;
@@ -233,7 +234,7 @@ static void windows_run_out(void)
 }
 
 const hca_test hca_windows[] = {
-    {"bound-range-is-accessible", opens_what_is_bound}, {"other-access-fails", shuts_out_the_rest},
-    {"serves-one-queue-pair", serves_one_queue_pair}, {"invalid-requests", wrong_requests},
-    {"send-follows-bind", news_follow_the_bind}, {"windows-run-out", windows_run_out}, {NULL, NULL},
+    {"bound-range-is-accessible", bound_range_is_accessible}, {"other-access-fails", other_access_fails},
+    {"serves-one-queue-pair", serves_one_queue_pair}, {"invalid-requests", invalid_requests},
+    {"send-follows-bind", send_follows_bind}, {"windows-run-out", windows_run_out}, {NULL, NULL},
 };

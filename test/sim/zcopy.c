@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * zcopy: messages that an iface reads from the users' buffers (zcopy): they are not copied on their way out, eager or by rendezvous. A burst
+ * zcopy: messages that an iface reads from the users' buffers (zcopy): they are not copied at the sender, eager or by rendezvous. A burst
  * that runs out of credit uses credit returned meanwhile. The simulator verifies in every run over its profile `holding` that held bodies
  * do not change.
  *    zcopy       runs all
@@ -129,7 +129,7 @@ static void blocking_is_copied(void)
 }
 
 /* A window of eight messages, of which half is returned at a time. */
-static void credit_is_found(void)
+static void returned_credit_is_used(void)
 {
     uint64_t eager = 0; /* of 1,280; at most 160 if the sender does not poll */
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -140,7 +140,7 @@ static void credit_is_found(void)
 }
 
 /* A schedule may send inside a poll, where no further poll is made. */
-static void not_by_plans(void)
+static void schedules_do_not_poll(void)
 {
     seen.by_plan = true;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -157,8 +157,8 @@ int main(void)
     CU_pSuite suite = CU_add_suite("zcopy", NULL, NULL);
     CU_add_test(suite, "nonblocking sends are not copied", nothing_is_copied);
     CU_add_test(suite, "blocking sends are copied", blocking_is_copied);
-    CU_add_test(suite, "returned credit is used", credit_is_found);
-    CU_add_test(suite, "schedules do not poll", not_by_plans);
+    CU_add_test(suite, "returned credit is used", returned_credit_is_used);
+    CU_add_test(suite, "schedules do not poll", schedules_do_not_poll);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

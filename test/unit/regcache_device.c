@@ -68,7 +68,7 @@ void see_all(void)
 weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions)
 {
     weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = d, .record_bytes = sizeof(record),
-                                   .max_bytes = max_bytes, .max_regions = max_regions, .watch = memmon};
+                                   .max_bytes = max_bytes, .max_regions = max_regions, .memmon = memmon};
     weft_regcache *cache = NULL;
 
     memset(d, 0, sizeof(*d));

@@ -233,7 +233,8 @@ static void files(void)
     environment_is("PBS_NODEFILE=/nosuch", NULL); /* no job: a stale variable */
     gives("");
     environment_is("JOB_ID=9",
-                   file_of("PE_HOSTFILE", "h1.dom 4 all.q@h1.dom UNDEFINED\nh2.dom 2 all.q@h2.dom 0,1:0,2\nh1.dom 1 b.q@h1 <NULL>\n"), NULL);
+                   file_of("PE_HOSTFILE", "h1.dom 4 all.q@h1.dom UNDEFINED\nh2.dom 2 all.q@h2.dom 0,1:0,2\n"
+                                          "h1.dom 1 b.q@h1 <NULL>\n"), NULL);
     gives("h1.dom:5 h2.dom:2");
     environment_is("JOB_ID=9", file_of("PE_HOSTFILE", "h1 four all.q x\n"), NULL);
     is_refused("the host's name must be followed by a number of slots, not 'four'");
@@ -284,7 +285,7 @@ static void narrows(const char *hosts, int code, const char *wanted)
     free(opts.allocation);
 }
 
-static void options_beat_it(void)
+static void options_take_precedence(void)
 {
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TASKS_PER_NODE=2(x2),1", "SLURMD_NODENAME=n1", NULL);
     narrows(NULL, 0, "*n1:2 n2:2 n3:1");
@@ -322,7 +323,7 @@ int main(void)
     CU_add_test(suite, "Slurm", slurm);
     CU_add_test(suite, "PBS, Grid Engine, LSF: files", files);
     CU_add_test(suite, "LSF, Flux: variables", words);
-    CU_add_test(suite, "options take precedence", options_beat_it);
+    CU_add_test(suite, "options take precedence", options_take_precedence);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

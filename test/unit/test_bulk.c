@@ -26,7 +26,7 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
 
 int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) { return fallocate(fd, mode, offset, bytes); }
 
-static void a_chunk_of_a_path_that_left(void)
+static void a_chunk_of_a_closed_ep(void)
 {
     weft_segment segment;
     weft_bulk_owner owner;
@@ -51,7 +51,7 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
-    CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_path_that_left);
+    CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -95,7 +95,7 @@ static void one_round(const weft_op *op)
     }
 }
 
-static void test_ready_plans(void)
+static void test_ready_scheds(void)
 {
     weft_op *op;
     CU_ASSERT_FATAL(weft_op_make((void *)patient_sum, true, false, &op) == 0);
@@ -205,7 +205,7 @@ int main(void)
     alarm(120); /* a hang is a failure */
     if (CU_initialize_registry() || !(suite = CU_add_suite("callout", open_all, close_all)))
         return 2;
-    CU_add_test(suite, "other threads execute ready schedules", test_ready_plans);
+    CU_add_test(suite, "other threads execute ready schedules", test_ready_scheds);
     CU_add_test(suite, "long reductions and copies run unlocked", test_long_work);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();

@@ -60,7 +60,7 @@ static void known_vectors(void)
 }
 
 /* Lengths around all borders of the lanes, at every alignment and start value. */
-static void like_the_reference(void)
+static void equals_the_reference(void)
 {
     static const size_t around[] = {0, 8, 256, 768, 1024, 1536, 2048, 4096, 6144, 6912, 12288, 65536};
     fill();
@@ -76,7 +76,7 @@ static void like_the_reference(void)
     }
 }
 
-static void sums_in_pieces(void)
+static void checksums_of_parts(void)
 {
     uint32_t whole = weft_crc32c(0, bytes, ROOM);
     for (uint32_t piece = 1; piece < ROOM; piece = piece * 3 + 1) {
@@ -114,7 +114,7 @@ static void finds_the_bit(void)
     bytes[77] ^= 16;
 }
 
-static void how_fast(void)
+static void measure_speed(void)
 {
     static uint8_t block[1 << 16];
     for (const weft_crc_way *way = weft_crc_ways; way->name; way++) {
@@ -145,10 +145,10 @@ int main(void)
         return 1;
     CU_pSuite suite = CU_add_suite("crc", NULL, NULL);
     CU_add_test(suite, "known vectors", known_vectors);
-    CU_add_test(suite, "equals the reference", like_the_reference);
-    CU_add_test(suite, "checksums of parts", sums_in_pieces);
+    CU_add_test(suite, "equals the reference", equals_the_reference);
+    CU_add_test(suite, "checksums of parts", checksums_of_parts);
     CU_add_test(suite, "locates a flipped bit", finds_the_bit);
-    CU_add_test(suite, "speed", how_fast);
+    CU_add_test(suite, "speed", measure_speed);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

@@ -65,7 +65,7 @@ static void proofs(void)
     CU_ASSERT_FALSE(ctrl_hello_is_valid(&hello));
 }
 
-static void cut_anyhow(void)
+static void any_split(void)
 {
     char caught[4096], body[300];
     ctrl_frame frame;
@@ -200,7 +200,7 @@ int main(void)
     ctrl_secret_make(other_secret);
     CU_pSuite suite = CU_add_suite("ctrl_conn", NULL, NULL);
     CU_add_test(suite, "proofs", proofs);
-    CU_add_test(suite, "cut anyhow", cut_anyhow);
+    CU_add_test(suite, "cut anyhow", any_split);
     CU_add_test(suite, "changed", changed);
     CU_add_test(suite, "out of order", out_of_order);
     CU_add_test(suite, "passed on", passed_on);

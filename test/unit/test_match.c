@@ -96,7 +96,7 @@ static void step_cancel(void)
     }
 }
 
-static void like_the_model(void)
+static void equals_the_model(void)
 {
     uint64_t order = 0;
     worker.pool = weft_pool_open();
@@ -158,7 +158,7 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("match", NULL, NULL);
-    CU_add_test(suite, "equals a simple model", like_the_model);
+    CU_add_test(suite, "equals a simple model", equals_the_model);
     CU_add_test(suite, "look-ups stay short among thousands", chains_stay_short);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -237,7 +237,7 @@ static void test_device(void)
     CU_ASSERT(is_reported(&cursor, p, MIB, false));
 }
 
-static void test_tell(void)
+static void test_describe(void)
 {
     int lines = 0;
 
@@ -245,7 +245,7 @@ static void test_tell(void)
     CU_ASSERT(lines >= 3);
 }
 
-static void test_interposer_alone(void) { run_again("memhooks"); }
+static void test_memhooks_alone(void) { run_again("memhooks"); }
 static void test_auto_refused(void) { run_again("refused"); }
 
 /* Tells whether userfaultfd is active here, and whether the device alone would suffice. */
@@ -271,12 +271,12 @@ static void test_call_refused(void)
 static void add_tests(CU_pSuite suite, const char *preloaded)
 {
     if (!preloaded) {
-        CU_add_test(suite, "memhooks alone", test_interposer_alone);
+        CU_add_test(suite, "memhooks alone", test_memhooks_alone);
         CU_add_test(suite, "memhooks, userfaultfd refused", test_auto_refused);
         CU_add_test(suite, "the system call alone refused", test_call_refused);
         return;
     }
-    CU_add_test(suite, "describe", test_tell);
+    CU_add_test(suite, "describe", test_describe);
     if (!strcmp(preloaded, "refused")) {
         CU_add_test(suite, "refused: nothing is tracked", test_refused);
         return;

@@ -198,7 +198,7 @@ static void *unmapper(void *arg)
 }
 
 /* The event thread does not read: the unmapping hangs, its addresses are free, and a sync must wait. */
-static void test_settle(void)
+static void test_sync(void)
 {
     static weft_inval_log unread;
     char why[192] = "";
@@ -247,7 +247,7 @@ static void test_single(void)
     CU_ASSERT_FALSE(weft_memmon_needs_sync(memmon)); /* runs before any test that makes a thread by libc */
 }
 
-static void test_asks(void)
+static void test_needs_sync(void)
 {
     weft_memmon *memmon = weft_memmon_get();
 
@@ -304,7 +304,7 @@ static void test_full_table(void)
     munmap(all, n * 8192);
 }
 
-static void test_tell(void)
+static void test_describe(void)
 {
     int lines = 0;
 
@@ -316,7 +316,7 @@ static void test_both(void) { run_again("auto"); }
 
 static void add_tests(CU_pSuite suite, bool is_preloaded)
 {
-    CU_add_test(suite, "describe", test_tell);
+    CU_add_test(suite, "describe", test_describe);
     bool has_fault = weft_memmon_get()->has_uffd;
     if (has_fault) {
         CU_add_test(suite, "one thread: no sync needed", test_single);
@@ -330,8 +330,8 @@ static void add_tests(CU_pSuite suite, bool is_preloaded)
     }
     CU_add_test(suite, "maps", test_maps);
     if (has_fault) {
-        CU_add_test(suite, "sync", test_settle); /* makes a thread */
-        CU_add_test(suite, "several threads: sync needed", test_asks);
+        CU_add_test(suite, "sync", test_sync); /* makes a thread */
+        CU_add_test(suite, "several threads: sync needed", test_needs_sync);
         CU_add_test(suite, "fork", test_fork);
         CU_add_test(suite, "full table", test_full_table);
         CU_add_test(suite, "every call, several threads", test_every_call);

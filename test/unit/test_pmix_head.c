@@ -148,7 +148,7 @@ static void gone(pmix_head *self, uint32_t rank)
     pmix_head_handle(self, node_of[rank], &what);
 }
 
-static void test_gone(void)
+static void test_failed_members(void)
 {
     pmix_head *self = open_hub();
 
@@ -247,7 +247,7 @@ static bool finds(pmix_head *self, uint32_t rank, bool waits, const char *key, i
            !memcmp(from.at, value, bytes);
 }
 
-static void test_board(void)
+static void test_names(void)
 {
     pmix_head *self = open_hub();
     pack keys = {0};
@@ -342,7 +342,7 @@ static int turn(pmix_channel *self, ctrl_conn *at, pmix_msg *whole)
     return notes;
 }
 
-static void test_haul(void)
+static void test_long_messages(void)
 {
     size_t sizes[] = {0, 1, PMIX_FRAGMENT_MAX - 1, PMIX_FRAGMENT_MAX, PMIX_FRAGMENT_MAX + 1, 10 * PMIX_CHANNEL_WINDOW + 3};
     pmix_channel to = {0}, from = {0};
@@ -375,7 +375,7 @@ static void test_haul(void)
 }
 
 /* A length that cannot be, and a piece too long for its note. */
-static void test_haul_bad(void)
+static void test_invalid_messages(void)
 {
     for (int which = 0; which < 2; which++) {
         pmix_channel self = {0};
@@ -406,13 +406,13 @@ int main(void)
     CU_pSuite suite = CU_add_suite("pmix_head", NULL, NULL);
     CU_add_test(suite, "fences", test_gather);
     CU_add_test(suite, "fences that are late", test_late);
-    CU_add_test(suite, "fences without the dead", test_gone);
+    CU_add_test(suite, "fences without the dead", test_failed_members);
     CU_add_test(suite, "what others have put", test_fetch);
-    CU_add_test(suite, "names", test_board);
+    CU_add_test(suite, "names", test_names);
     CU_add_test(suite, "what is not understood; events", test_bad);
     CU_add_test(suite, "slots", test_slots);
-    CU_add_test(suite, "long notes", test_haul);
-    CU_add_test(suite, "notes that cannot be", test_haul_bad);
+    CU_add_test(suite, "long notes", test_long_messages);
+    CU_add_test(suite, "notes that cannot be", test_invalid_messages);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();
     CU_cleanup_registry();

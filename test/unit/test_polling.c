@@ -60,7 +60,8 @@ static int open_all(void)
     if (weft_segment_make(RANKS, 1, 0, &segment))
         return 1;
     for (intptr_t i = 0; i < RANKS; i++) {
-        weft_iface_params params = {.owner = (void *)i, .callbacks = &callbacks, .self = {.job = 1, .rank = (uint32_t)i}, .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
+        weft_iface_params params = {.owner = (void *)i, .callbacks = &callbacks, .self = {.job = 1, .rank = (uint32_t)i},
+                                    .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
         weft_proc_id who = {.job = 1, .rank = 0};
         if (weft_shm_ops.open(&params, &ifaces[i]))
             return 1;
@@ -101,7 +102,7 @@ static void pass(uint64_t ns)
         weft_shm_poll(ifaces[0], 32);
 }
 
-static void silent_neighbours_cost_nothing(void)
+static void idle_rings_cost_nothing(void)
 {
     shm_iface *first = (shm_iface *)ifaces[0];
     double alone, among;
@@ -122,7 +123,7 @@ static void silent_neighbours_cost_nothing(void)
     printf("(an empty poll: %.1f ns with one neighbour, %.1f ns among %d silent ones) ", alone, among, RANKS - 1);
 }
 
-static void who_speaks_again_is_heard(void)
+static void active_sender_is_polled_again(void)
 {
     for (int round = 2; round < 50; round++) {
         for (int i = 1; i < RANKS; i++)
@@ -152,7 +153,8 @@ static void iterations_keep_their_rings(void)
                 pass(1000000);
         }
         barriers = counts->barriers - before.barriers;
-        printf("(%d ms: %d barriers, %d rings closed) ", (int)pauses_ms[k], (int)barriers, (int)(counts->rings_closed - before.rings_closed));
+        printf("(%d ms: %d barriers, %d rings closed) ", (int)pauses_ms[k], (int)barriers,
+               (int)(counts->rings_closed - before.rings_closed));
         CU_ASSERT(barriers <= 8 && counts->rings_closed - before.rings_closed <= 64);
     }
     CU_ASSERT(counts->barriers > 0);
@@ -185,7 +187,7 @@ static void fill(int i)
 
 /* Senders fill their rings before each poll, so each uses up the budget: the next poll receives a newcomer's first frame, and its later
  * frames come within one turn of all rings. */
-static void flooders_starve_no_newcomer(void)
+static void floods_delay_no_new_sender(void)
 {
     for (int flooders = 1; flooders <= 8; flooders += 7) {
         int newcomer = 20 + flooders, polls = 0;
@@ -210,7 +212,7 @@ static void flooders_starve_no_newcomer(void)
 }
 
 /* One sender cannot be received from: all others are; it is tried again in time, also out of a sleep, and not at each poll. */
-static void one_failure_holds_up_nobody(void)
+static void a_failure_delays_no_other_sender(void)
 {
     weft_wakeup wakeup = {.fd = -1};
     uint64_t until = 0;
@@ -250,7 +252,8 @@ static void damage_is_a_failure(void)
 {
     static const struct {
         uint32_t place, bytes;
-    } wrong[] = {{0xffff, 100}, {WEFT_PLACE_ASK, 100}, {1, WEFT_RING_BODY_MAX + 1}, {1, UINT32_MAX}, {896, 65}, {897, 64}, {WEFT_PLACE_CHUNK | 60, 100},
+    } wrong[] = {{0xffff, 100}, {WEFT_PLACE_ASK, 100}, {1, WEFT_RING_BODY_MAX + 1}, {1, UINT32_MAX},
+                 {896, 65}, {897, 64}, {WEFT_PLACE_CHUNK | 60, 100},
                  {WEFT_PLACE_CHUNK | WEFT_PLACE_TIMED | 0xffff, 100}, {WEFT_PLACE_CHUNK, WEFT_BULK_CHUNK + 1}};
     static char body[100];
     losts = 0;
@@ -275,7 +278,7 @@ static void damage_is_a_failure(void)
     CU_ASSERT_EQUAL(arrived[9], 1);
 }
 
-static void reached_twice_goes_on(void)
+static void ep_opened_twice_continues(void)
 {
     weft_proc_id who = {.job = 1, .rank = 0};
     weft_ep *again;
@@ -290,7 +293,7 @@ static void reached_twice_goes_on(void)
     }
 }
 
-static void memory_is_that_of_talking_pairs(void)
+static void memory_is_that_of_active_pairs(void)
 {
     struct stat before, after;
     CU_ASSERT_EQUAL(fstat(segment.fd, &before), 0);
@@ -332,20 +335,20 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("polling", open_all, close_all);
-    CU_add_test(suite, "silent neighbours cost nothing", silent_neighbours_cost_nothing);
-    CU_add_test(suite, "an active sender is received from at once", who_speaks_again_is_heard);
-    CU_add_test(suite, "memory is that of active pairs", memory_is_that_of_talking_pairs);
+    CU_add_test(suite, "silent neighbours cost nothing", idle_rings_cost_nothing);
+    CU_add_test(suite, "an active sender is received from at once", active_sender_is_polled_again);
+    CU_add_test(suite, "memory is that of active pairs", memory_is_that_of_active_pairs);
     suite = CU_add_suite("rings", open_all, close_all);
     CU_add_test(suite, "iterations keep rings open", iterations_keep_their_rings);
     CU_add_test(suite, "barriers are rare", barriers_are_rare);
     suite = CU_add_suite("fairness", open_all, close_all);
-    CU_add_test(suite, "floods delay no newcomer", flooders_starve_no_newcomer);
+    CU_add_test(suite, "floods delay no newcomer", floods_delay_no_new_sender);
     CU_add_test(suite, "a poll copies a bounded amount", a_poll_copies_little);
     suite = CU_add_suite("failure", open_all, close_all);
-    CU_add_test(suite, "a failure delays no other sender", one_failure_holds_up_nobody);
+    CU_add_test(suite, "a failure delays no other sender", a_failure_delays_no_other_sender);
     CU_add_test(suite, "damage is a failure", damage_is_a_failure);
     suite = CU_add_suite("ep_open", open_all, close_all);
-    CU_add_test(suite, "an ep opened twice continues", reached_twice_goes_on);
+    CU_add_test(suite, "an ep opened twice continues", ep_opened_twice_continues);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -19,7 +19,7 @@ static void wait_for(_Atomic int *word, int value)
 }
 
 /* Nothing new, nothing completed: reclaiming takes no lock, though the helper runs. */
-static void test_tidy(void)
+static void test_reclaim(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 1 << 30, 100);
@@ -36,7 +36,7 @@ static void test_tidy(void)
     close_cache(cache, &d);
 }
 
-static void test_ahead(void)
+static void test_async(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 64 * PAGE, 100);
@@ -86,7 +86,7 @@ static void test_ahead(void)
 }
 
 /* Async acquire, look-up, acquire, release, invalidate, evict, against a helper that is always busy. */
-static void test_ahead_hammered(void)
+static void test_async_under_load(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 40 * PAGE, 30);
@@ -127,8 +127,8 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("regcache async", NULL, NULL);
-    CU_add_test(suite, "reclaim", test_tidy);
-    CU_add_test(suite, "async", test_ahead);
-    CU_add_test(suite, "async under load", test_ahead_hammered);
+    CU_add_test(suite, "reclaim", test_reclaim);
+    CU_add_test(suite, "async", test_async);
+    CU_add_test(suite, "async under load", test_async_under_load);
     return run_tests();
 }

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "regcache_device.h"
 
-static void test_bounds(void)
+static void test_limits(void)
 {
     device d;
     weft_regcache *cache = open_cache(&d, &blind, 16 * PAGE, 6);
@@ -75,11 +75,11 @@ static void test_device_limits(void)
     close_cache(cache, &d);
 }
 
-static void test_default_bounds(void)
+static void test_default_limits(void)
 {
     device d;
-    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = &d, .record_bytes = sizeof(record), .watch = &blind,
-                                   .port_bytes = 16 * PAGE, .port_regions = 4};
+    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = &d, .record_bytes = sizeof(record), .memmon = &blind,
+                                   .device_bytes_max = 16 * PAGE, .device_regions_max = 4};
     weft_regcache *cache;
 
     memset(&d, 0, sizeof(d));
@@ -110,8 +110,8 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("regcache limits", NULL, NULL);
-    CU_add_test(suite, "limits", test_bounds);
+    CU_add_test(suite, "limits", test_limits);
     CU_add_test(suite, "device's limits", test_device_limits);
-    CU_add_test(suite, "default limits", test_default_bounds);
+    CU_add_test(suite, "default limits", test_default_limits);
     return run_tests();
 }

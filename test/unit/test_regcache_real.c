@@ -186,7 +186,7 @@ static void *ride(void *arg)
     device d;
     buffer buffers[BUFFERS] = {{NULL, 0, NULL}};
     weft_regcache_config config = {.map = map_stamped, .unmap = unmap_stamped, .owner = &d, .record_bytes = sizeof(stamped),
-                                   .max_bytes = 4096 * PAGE, .max_regions = 64, .watch = r->memmon};
+                                   .max_bytes = 4096 * PAGE, .max_regions = 64, .memmon = r->memmon};
     weft_regcache *cache;
 
     memset(&d, 0, sizeof(d));
@@ -249,7 +249,7 @@ static void ride_all(weft_memmon *memmon, int threads, int steps, rider *sum)
            (unsigned long long)sum->hits);
 }
 
-static void test_real_alone(void)
+static void test_real_one_thread(void)
 {
     rider sum;
 
@@ -269,7 +269,7 @@ static void test_real_threads(void)
 }
 
 /* Without events the same memory must be found stale, or the tests above prove nothing. */
-static void test_real_blind(void)
+static void test_real_without_events(void)
 {
     rider sum;
 
@@ -302,7 +302,7 @@ static void look_once_asked(weft_regcache *cache, char *p)
 }
 
 /* The event thread is stopped, so the event stays unread, and the address is reused: the look-up must not hit. */
-static void test_look_asks(void)
+static void test_lookup_syncs(void)
 {
     static weft_inval_log unread;
     static weft_range room[8];
@@ -381,9 +381,9 @@ int main(void)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("regcache on real memory", NULL, NULL);
-    CU_add_test(suite, "without events", test_real_blind);
-    CU_add_test(suite, "one thread", test_real_alone);
-    CU_add_test(suite, "look-up syncs", test_look_asks);
+    CU_add_test(suite, "without events", test_real_without_events);
+    CU_add_test(suite, "one thread", test_real_one_thread);
+    CU_add_test(suite, "look-up syncs", test_lookup_syncs);
     CU_add_test(suite, "threads", test_real_threads);
     return run_tests();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_ring: the shared-memory ring by two threads on one mapping (for TSan, valid without it too): every frame arrives once, in order,
- * complete, for all sizes, through laps, full rings and reused blocks, one way and both ways. Then random runs of one thread, also where the
+ * complete, for all sizes, through laps, full rings and reused blocks, one way and both ways. Then random runs of one thread, also where
  * counts of cells and bodies wrap, and counts that no reader could have sent.
  */
 #include <CUnit/Basic.h>
@@ -42,7 +42,7 @@ static void *send_all(void *arg)
         void *to;
         for (uint32_t b = 0; b < bytes; b++)
             body[b] = (uint8_t)(i + b);
-        while (!weft_ring_room(&out))
+        while (!weft_ring_free_cells(&out))
             sched_yield();
         cell = weft_ring_next(&out);
         to = cell->body;
@@ -96,7 +96,7 @@ static void two_threads(void)
     free(ring);
 }
 
-/* One of two ranks that send to each other: each frame tells how many cells its sender has consumed. Acknowledges rarely, so that blocks are
+/* One of two ranks that send to each other: each frame has the count of cells its sender has consumed. Acknowledges rarely, so blocks are
  * freed by these counts. */
 typedef struct side {
     weft_ring *out, *in;
@@ -108,7 +108,7 @@ static bool has_sent(weft_ring_out *out, const weft_ring_in *in, uint32_t i)
     uint32_t bytes = size_of(i), place = 0;
     weft_cell *cell = weft_ring_next(out);
     uint8_t *to = (uint8_t *)cell->body;
-    if (!weft_ring_room(out) || (bytes > WEFT_RING_INLINE && !weft_ring_reserve(out, bytes, &place)))
+    if (!weft_ring_free_cells(out) || (bytes > WEFT_RING_INLINE && !weft_ring_reserve(out, bytes, &place)))
         return false;
     if (place) {
         cell->body[0] = in->consumed;
@@ -138,7 +138,7 @@ static void *exchange(void *arg)
         sent += has_progressed;
         if (cell) {
             if (cell->place)
-                weft_ring_learn(&out, (uint32_t)cell->body[0]);
+                weft_ring_update_consumed(&out, (uint32_t)cell->body[0]);
             self->is_good &= is_whole(self->in, cell, got++);
             weft_ring_consume(&in, cell);
             if (weft_ring_should_ack(&in) && (sent == FRAMES || got % 512 == 0))
@@ -174,7 +174,7 @@ static void full_and_again(void)
     ring = ring_new();
     weft_ring_out_open(&out, ring);
     weft_ring_in_open(&in, ring);
-    while (weft_ring_room(&out)) {
+    while (weft_ring_free_cells(&out)) {
         cell = weft_ring_next(&out);
         cell->place = 0;
         cell->hdr = (weft_hdr){.seq = n++};
@@ -189,12 +189,12 @@ static void full_and_again(void)
         if (weft_ring_should_ack(&in))
             weft_ring_ack(&in);
     }
-    CU_ASSERT(weft_ring_room(&out) > 0);
+    CU_ASSERT(weft_ring_free_cells(&out) > 0);
     free(ring);
 }
 
 /* Bodies that fill the data lines again and again: a full data area is freed once its contents were read. */
-static void data_lines_never_wedge(void)
+static void data_lines_never_block(void)
 {
     static const uint32_t sizes[] = {WEFT_RING_BODY_MAX, 8191, 4097, 64, 65, 33};
     for (size_t s = 0; s < weft_count(sizes); s++) {
@@ -208,7 +208,7 @@ static void data_lines_never_wedge(void)
         for (uint32_t i = 0; i < 2000; i++) {
             uint32_t place = 0;
             weft_cell *cell;
-            while (!weft_ring_room(&out) || !weft_ring_reserve(&out, sizes[s], &place)) {
+            while (!weft_ring_free_cells(&out) || !weft_ring_reserve(&out, sizes[s], &place)) {
                 weft_cell *full = weft_ring_peek(&in);
                 CU_ASSERT_PTR_NOT_NULL_FATAL(full);
                 weft_ring_consume(&in, full);
@@ -269,13 +269,13 @@ static void run_randomly(uint32_t laps, uint32_t bodies_before, uint32_t count)
         random = random * 1664525u + 1013904223u;
         bytes = 33 + (random >> 8) % (random >> 29 ? (sent >> 12 & 1 ? 400 : 3000) : WEFT_RING_BODY_MAX - 32);
         lag = (random >> 4) % (sent >> 10 & 1 ? 3 : WEFT_RING_BODIES);
-        while (sent - in.consumed > lag || !weft_ring_room(&out) || !weft_ring_reserve(&out, bytes, &place)) {
+        while (sent - in.consumed > lag || !weft_ring_free_cells(&out) || !weft_ring_reserve(&out, bytes, &place)) {
             CU_ASSERT_PTR_NOT_NULL_FATAL(cell = weft_ring_peek(&in));
             weft_ring_consume(&in, cell);
             if (weft_ring_should_ack(&in))
                 weft_ring_ack(&in);
             if (random & 1)
-                weft_ring_learn(&out, in.consumed);
+                weft_ring_update_consumed(&out, in.consumed);
         }
         all[sent % WEFT_RING_BODIES] = (outstanding){(place & WEFT_PLACE_INDEX) - 1, (place & WEFT_PLACE_INDEX) - 1 + (bytes + 63) / 64};
         CU_ASSERT_TRUE_FATAL(all[sent % WEFT_RING_BODIES].end <= sizeof ring->lines / WEFT_LINE);
@@ -310,13 +310,13 @@ static void ping_pong_stays_hot(void)
     for (uint32_t i = 0; i < 1000; i++) {
         uint32_t place = 0;
         weft_cell *cell = weft_ring_next(&out);
-        CU_ASSERT_TRUE_FATAL(weft_ring_room(&out) && weft_ring_reserve(&out, i % 2 ? 64 : WEFT_RING_BODY_MAX, &place));
+        CU_ASSERT_TRUE_FATAL(weft_ring_free_cells(&out) && weft_ring_reserve(&out, i % 2 ? 64 : WEFT_RING_BODY_MAX, &place));
         CU_ASSERT_EQUAL(place, 1);
         cell->place = place;
         cell->hdr = (weft_hdr){.seq = i, .bytes = i % 2 ? 64 : WEFT_RING_BODY_MAX};
         weft_ring_publish(&out, cell);
         weft_ring_consume(&in, weft_ring_peek(&in));
-        weft_ring_learn(&out, in.consumed);
+        weft_ring_update_consumed(&out, in.consumed);
     }
     free(ring);
 }
@@ -343,15 +343,15 @@ static void impossible_counts_are_ignored(void)
         start = out.consumed;
         for (int i = 0; i < 100; i++)
             send_one(&out, 0, 0);
-        weft_ring_learn(&out, start + 40);
+        weft_ring_update_consumed(&out, start + 40);
         CU_ASSERT_EQUAL(out.consumed, start + 40);
         for (uint32_t i = 0; i < 32; i++) {
-            weft_ring_learn(&out, start + 40 - (1u << i));
-            weft_ring_learn(&out, start + 100 + (1u << i));
+            weft_ring_update_consumed(&out, start + 40 - (1u << i));
+            weft_ring_update_consumed(&out, start + 100 + (1u << i));
             CU_ASSERT_EQUAL(out.consumed, start + 40);
         }
-        CU_ASSERT_EQUAL(weft_ring_room(&out), WEFT_RING_CELLS - 60);
-        weft_ring_learn(&out, start + 100);
+        CU_ASSERT_EQUAL(weft_ring_free_cells(&out), WEFT_RING_CELLS - 60);
+        weft_ring_update_consumed(&out, start + 100);
         CU_ASSERT_EQUAL(out.consumed, start + 100);
         free(ring);
     }
@@ -369,11 +369,11 @@ static void old_shares_are_forgotten(void)
     out.bodies = bodies;
     CU_ASSERT_TRUE(weft_ring_reserve(&out, 64, &place));
     send_one(&out, place, 64);
-    weft_ring_learn(&out, 1);
+    weft_ring_update_consumed(&out, 1);
     for (uint32_t i = 0; i < 2 * WEFT_RING_CELLS; i++) {
         send_one(&out, 0, 0);
-        weft_ring_learn(&out, weft_ring_sent(&out));
-        CU_ASSERT(weft_ring_room(&out) > 0);
+        weft_ring_update_consumed(&out, weft_ring_sent(&out));
+        CU_ASSERT(weft_ring_free_cells(&out) > 0);
     }
     out.bodies_begin = out.bodies_end = 0; /* 2^32 long bodies later */
     CU_ASSERT_TRUE(weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
@@ -400,7 +400,7 @@ static void counts_of_cells_wrap(void)
     for (uint32_t i = 0; i < 40000; i++) {
         weft_cell *cell;
         if (!room)
-            room = weft_ring_room(&out);
+            room = weft_ring_free_cells(&out);
         CU_ASSERT_TRUE_FATAL(room-- > 0);
         cell = weft_ring_next(&out);
         cell->place = 0;
@@ -411,9 +411,9 @@ static void counts_of_cells_wrap(void)
         weft_ring_consume(&in, weft_ring_peek(&in));
         if (weft_ring_should_ack(&in))
             weft_ring_ack(&in);
-        weft_ring_learn(&out, in.consumed); /* from the other direction: the room never runs out */
+        weft_ring_update_consumed(&out, in.consumed); /* from the other direction: the room never runs out */
     }
-    CU_ASSERT_TRUE(weft_ring_room(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+    CU_ASSERT_TRUE(weft_ring_free_cells(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
     CU_ASSERT_EQUAL(place, 1);
     free(ring);
 }
@@ -425,7 +425,7 @@ int main(void)
     CU_add_test(suite, "two threads, every size, in order and complete", two_threads);
     CU_add_test(suite, "two threads, both ways", two_threads_both_ways);
     CU_add_test(suite, "full, and free again", full_and_again);
-    CU_add_test(suite, "data lines never block", data_lines_never_wedge);
+    CU_add_test(suite, "data lines never block", data_lines_never_block);
     CU_add_test(suite, "bodies stay apart", bodies_stay_apart);
     CU_add_test(suite, "a ping-pong stays in the hot blocks", ping_pong_stays_hot);
     CU_add_test(suite, "impossible counts are ignored", impossible_counts_are_ignored);

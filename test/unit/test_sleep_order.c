@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_sleep_order: every interleaving of a sender and a receiver that polls, closes its ring, and sleeps (transports/shm/shm.c), with store
+ * test_sleep_order: all interleavings of a sender and a receiver that polls, closes its ring and sleeps (transports/shm/shm.c), with store
  * buffers of a TSO machine; asleep on a futex, and on a socket (mem/wakeup_sock.c). Property: no endless sleep while a frame is unread.
  * Without any one rule of the protocol the search must find such an end, which shows that it can. weft_ring_announce_flags of the transport
  * itself decides who fences, for processes with and without membarrier.
@@ -296,7 +296,8 @@ static void visit(search *search, const state *s)
 
 static uint32_t hangs_among(unsigned registered, unsigned broken, bool by_socket, uint32_t *states)
 {
-    search search = {.broken = broken, .by_socket = by_socket, .registered = registered, .table = calloc(TABLE, sizeof(state)), .used = calloc(TABLE, sizeof(bool))};
+    search search = {.broken = broken, .by_socket = by_socket, .registered = registered,
+                     .table = calloc(TABLE, sizeof(state)), .used = calloc(TABLE, sizeof(bool))};
     state start = {.frame = 1};
     visit(&search, &start);
     CU_ASSERT(search.count < TABLE / 2);
@@ -311,7 +312,7 @@ static uint32_t hangs_without(unsigned broken, bool by_socket, uint32_t *states)
     return hangs_among(BOTH, broken, by_socket, states);
 }
 
-static void never_asleep_for_good(void)
+static void no_endless_sleep(void)
 {
     uint32_t states;
     for (int by_socket = 0; by_socket < 2; by_socket++)
@@ -323,7 +324,7 @@ static void never_asleep_for_good(void)
 }
 
 /* A barrier needs two registered processes; otherwise the sender fences. */
-static void who_gets_no_barrier_fences(void)
+static void sender_without_membarrier_fences(void)
 {
     uint32_t states;
     for (int by_socket = 0; by_socket < 2; by_socket++) {
@@ -348,9 +349,9 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("sleep order", NULL, NULL);
-    CU_add_test(suite, "no endless sleep with an unread frame", never_asleep_for_good);
+    CU_add_test(suite, "no endless sleep with an unread frame", no_endless_sleep);
     CU_add_test(suite, "without any one rule a schedule hangs", every_rule_is_needed);
-    CU_add_test(suite, "a sender without membarrier fences", who_gets_no_barrier_fences);
+    CU_add_test(suite, "a sender without membarrier fences", sender_without_membarrier_fences);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

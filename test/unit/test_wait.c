@@ -70,17 +70,17 @@ static uint64_t lost_wakeups(int how)
     return worker->counters[WEFT_COUNT_LOST_WAKEUPS] - before;
 }
 
-static void lost_wakes_are_counted(void)
+static void lost_wakeups_are_counted(void)
 {
     CU_ASSERT_EQUAL(lost_wakeups(RINGS_NOT), 1);
     CU_ASSERT_EQUAL(lost_wakeups(BRINGS_NOTHING), 0);
 }
 
 /* The wake-up came between the time-out and the check. */
-static void a_ring_that_we_slept_past_is_none(void) { CU_ASSERT_EQUAL(lost_wakeups(RINGS), 0); }
+static void wakeup_during_sleep_is_not_lost(void) { CU_ASSERT_EQUAL(lost_wakeups(RINGS), 0); }
 
 /* A process that does not run sees late what arrived meanwhile. */
-static void nor_is_what_came_while_we_did_not_run(void) { CU_ASSERT_EQUAL(lost_wakeups(IS_LATE), 0); }
+static void arrivals_while_not_running_are_not_lost_wakeups(void) { CU_ASSERT_EQUAL(lost_wakeups(IS_LATE), 0); }
 
 /* A program that always finds its message among the unexpected ones polls all the same: others are received from. */
 static void early_messages_do_not_end_polling(void)
@@ -162,7 +162,7 @@ static void spinning_is_cpu_time(void)
 
 /* Yields continue where they help and are cheap, not where they give a slice to another program, even if the wait ends then. They are
  * tried again now and then. */
-static void dear_yields_end(void)
+static void expensive_yields_end(void)
 {
     weft_wait_policy policy = weft_wait_policy_oversubscribed, dedicated = weft_wait_policy_dedicated;
     int sleeps = 0;
@@ -247,15 +247,15 @@ int main(void)
     CU_pSuite suite;
     if (CU_initialize_registry() || !(suite = CU_add_suite("wait", open_world, close_world)))
         return 1;
-    CU_add_test(suite, "lost wake-ups are counted", lost_wakes_are_counted);
-    CU_add_test(suite, "a wake-up during the sleep is not lost", a_ring_that_we_slept_past_is_none);
+    CU_add_test(suite, "lost wake-ups are counted", lost_wakeups_are_counted);
+    CU_add_test(suite, "a wake-up during the sleep is not lost", wakeup_during_sleep_is_not_lost);
     CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
-    CU_add_test(suite, "expensive yields end", dear_yields_end);
+    CU_add_test(suite, "expensive yields end", expensive_yields_end);
     CU_add_test(suite, "failed trials of yielding become rare", failed_trials_become_rare);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
-    CU_add_test(suite, "arrivals while not running are not lost wake-ups", nor_is_what_came_while_we_did_not_run);
+    CU_add_test(suite, "arrivals while not running are not lost wake-ups", arrivals_while_not_running_are_not_lost_wakeups);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();

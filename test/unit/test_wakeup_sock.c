@@ -56,7 +56,7 @@ static int send_all(shared *at)
     return 0;
 }
 
-static void every_ring_wakes(void)
+static void every_wakeup_arrives(void)
 {
     shared *at = shared_new();
     int fd = weft_wakeup_sock_open(&at->page.sock), other[2], status = -1;
@@ -121,7 +121,7 @@ static void a_late_byte_only_shortens_the_next_sleep(void)
 }
 
 /* Bytes that sleepers have not read count against the sending socket: that must not silence it for the others. */
-static void many_deaf_ears_silence_nobody(void)
+static void full_sockets_block_no_other(void)
 {
     enum { RANKS = 600 };
     weft_rank_page *page[RANKS];
@@ -165,7 +165,7 @@ static void closing_all_descriptors_is_survived(void)
     weft_wakeup_sock_close(&page->sock, fd);
 }
 
-static void who_cannot_reach_it_says_so(void)
+static void unreachable_socket_is_marked(void)
 {
     weft_rank_page *page = &shared_new()->page;
     int fd = weft_wakeup_sock_open(&page->sock), status = -1;
@@ -188,11 +188,11 @@ int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("wakeup_sock", NULL, NULL);
-    CU_add_test(suite, "every wake-up from another process arrives", every_ring_wakes);
+    CU_add_test(suite, "every wake-up from another process arrives", every_wakeup_arrives);
     CU_add_test(suite, "a late byte only shortens the next sleep", a_late_byte_only_shortens_the_next_sleep);
-    CU_add_test(suite, "many full sockets silence no other", many_deaf_ears_silence_nobody);
+    CU_add_test(suite, "many full sockets silence no other", full_sockets_block_no_other);
     CU_add_test(suite, "closing all descriptors is survived", closing_all_descriptors_is_survived);
-    CU_add_test(suite, "an unreachable socket is marked", who_cannot_reach_it_says_so);
+    CU_add_test(suite, "an unreachable socket is marked", unreachable_socket_is_marked);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -78,7 +78,7 @@ static void serves_many_with_few_slots(crowd *c)
 
 /* -- breaking -- */
 
-static void lives_through_breaks(crowd *c)
+static void survives_breaks(crowd *c)
 {
     uint32_t sent = 0, rounds = c->is_real ? 100 : 300;
     crowd_open(c, 2);
@@ -119,7 +119,7 @@ static uint32_t take_receives(verbs_iface *iface)
 
 /* Two busy peers hold many receives and the test takes the rest: a third can connect only when those two return some, and they must
  * still work afterwards. */
-static void takes_credits_back(crowd *c)
+static void recalls_credits(crowd *c)
 {
     verbs_iface *iface;
     verbs_ep *one, *two;
@@ -169,7 +169,7 @@ static void leaves_while_it_breaks(crowd *c)
     }
 }
 
-static void is_told_who_left(crowd *c)
+static void reports_closed_peers(crowd *c)
 {
     uint64_t begin;
     crowd_open(c, 2);
@@ -191,7 +191,7 @@ static void is_told_who_left(crowd *c)
 /* -- stuck -- */
 
 /* A request that never completes, as happens with soft-RoCE. */
-static void ends_what_is_stuck(crowd *c)
+static void ends_stuck_connections(crowd *c)
 {
     verbs_rc_qp *qp;
     uint64_t begin;
@@ -227,7 +227,7 @@ void __lsan_enable(void) __attribute__((weak));
 
 static void lose_one(crowd *c);
 
-static void loses_the_dead(crowd *c)
+static void reports_failed_peers(crowd *c)
 {
     if (__lsan_disable)
         __lsan_disable();
@@ -266,7 +266,7 @@ static void lose_one(crowd *c)
 }
 
 /* A frame that its sender has freed and its receiver has not delivered cannot be resent: the peer fails, no hang. */
-static void tells_what_is_gone(crowd *c)
+static void replies_gone(crowd *c)
 {
     uint64_t begin;
     weft_knob.peer_timeout_s = 2;
@@ -289,7 +289,7 @@ static void tells_what_is_gone(crowd *c)
 }
 
 /* No memory to keep a frame received ahead of order: 3 GB are requested under a low limit. */
-static void tells_want_of_memory(crowd *c)
+static void reports_lack_of_memory(crowd *c)
 {
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they end the program where malloc would fail */
     uint32_t bytes = 3u << 30;
@@ -322,7 +322,7 @@ static void tells_want_of_memory(crowd *c)
 
 /* -- strangers -- */
 
-static void drops_what_is_not_meant(crowd *c)
+static void drops_foreign_messages(crowd *c)
 {
     verbs_conn_msg good, bad;
     verbs_ep *ep;
@@ -471,36 +471,36 @@ static const struct {
     {"connects", connects, "calm,datagrams,narrow,ib,torn", 10},
     {"connects crosswise", connects_crosswise, "calm,datagrams,narrow,wild", 10},
     {"serves many with few slots", serves_many_with_few_slots, "cramped", 5},
-    {"lives through breaks", lives_through_breaks, "calm,datagrams,breaks,wild,narrow", 5},
-    {"only one talks", conn_one_talks, "calm,narrow", 2},
-    {"takes credits back", takes_credits_back, "calm,datagrams", 5},
+    {"survives breaks", survives_breaks, "calm,datagrams,breaks,wild,narrow", 5},
+    {"only one sends", conn_one_sends, "calm,narrow", 2},
+    {"recalls credits", recalls_credits, "calm,datagrams", 5},
     {"leaves while it breaks", leaves_while_it_breaks, "calm,datagrams", 5},
-    {"is told who left", is_told_who_left, "calm,datagrams", 10},
-    {"ends what is stuck", ends_what_is_stuck, "calm,datagrams", 3},
-    {"loses the dead", loses_the_dead, "calm,datagrams", 3},
-    {"tells what is gone", tells_what_is_gone, "calm,datagrams", 3},
-    {"tells want of memory", tells_want_of_memory, "calm", 1},
-    {"drops what is not meant", drops_what_is_not_meant, "calm", 1},
+    {"reports closed peers", reports_closed_peers, "calm,datagrams", 10},
+    {"ends stuck connections", ends_stuck_connections, "calm,datagrams", 3},
+    {"reports failed peers", reports_failed_peers, "calm,datagrams", 3},
+    {"replies GONE", replies_gone, "calm,datagrams", 3},
+    {"reports lack of memory", reports_lack_of_memory, "calm", 1},
+    {"drops foreign messages", drops_foreign_messages, "calm", 1},
     {"loses a rail", conn_loses_a_rail, "two", 5},
     {"idles while rails flap", conn_idles_while_rails_flap, "two", 5},
-    {"leaves out a pair that is silent", conn_leaves_out_the_silent, "two", 5},
+    {"leaves out a silent pair", conn_leaves_out_silent_pair, "two", 5},
     {"outlives a device", conn_outlives_a_device, "two", 5},
     {"maps memory", maps_memory, "calm,two", 1},
-    {"meets limits of pinning", meets_limits_of_pinning, "narrow", 1},
+    {"limits of registered memory", meets_limits_of_pinning, "narrow", 1},
     {"pairs agree", conn_pairs_agree, "calm", 3},
     {"explains errors", explains_errors, "calm", 1},
     {"chooses devices", chooses_devices, "calm,two", 1},
     {"connects by rdma_cm", connects, "calm,narrow,torn,two", 10},
     {"connects crosswise by rdma_cm", connects_crosswise, "calm,two,wild", 10},
-    {"lives through breaks by rdma_cm", lives_through_breaks, "calm,breaks,two", 5},
-    {"only one talks by rdma_cm", conn_one_talks, "calm,two", 2},
+    {"survives breaks by rdma_cm", survives_breaks, "calm,breaks,two", 5},
+    {"only one sends by rdma_cm", conn_one_sends, "calm,two", 2},
     {"leaves while it breaks by rdma_cm", leaves_while_it_breaks, "calm,two", 5},
-    {"is told who left by rdma_cm", is_told_who_left, "calm,two", 5},
+    {"reports closed peers by rdma_cm", reports_closed_peers, "calm,two", 5},
     {"loses a rail by rdma_cm", conn_loses_a_rail, "two", 10},
     {"idles while rails flap by rdma_cm", conn_idles_while_rails_flap, "two", 5},
-    {"leaves out a silent pair by rdma_cm", conn_leaves_out_the_silent, "two", 5},
-    {"loses who is deaf by rdma_cm", conn_loses_the_deaf, "calm", 5},
-    {"leaves out a deaf rail by rdma_cm", conn_leaves_out_the_deaf, "two", 5},
+    {"leaves out a silent pair by rdma_cm", conn_leaves_out_silent_pair, "two", 5},
+    {"fails an unreachable peer by rdma_cm", conn_fails_unreachable_peer, "calm", 5},
+    {"leaves out an unreachable rail by rdma_cm", conn_leaves_out_unreachable_rail, "two", 5},
 };
 
 static bool is_by_cm(size_t which) { return strstr(tests[which].name, " by rdma_cm") != NULL; }

@@ -88,7 +88,7 @@ void conn_idles_while_rails_flap(crowd *c)
 }
 
 /* Frames are lost without any event or error. */
-void conn_leaves_out_the_silent(crowd *c)
+void conn_leaves_out_silent_pair(crowd *c)
 {
     if (!open_rails(c))
         return;
@@ -127,7 +127,7 @@ static void pass_a_second(crowd *c)
 }
 
 /* A rail that rdma_cm cannot connect is left out; each attempt delays frames, so attempts must become rare. */
-void conn_leaves_out_the_deaf(crowd *c)
+void conn_leaves_out_unreachable_rail(crowd *c)
 {
     uint64_t before;
     if (!open_rails(c))
@@ -156,7 +156,7 @@ void conn_leaves_out_the_deaf(crowd *c)
     crowd_close(c);
 }
 
-void conn_loses_the_deaf(crowd *c)
+void conn_fails_unreachable_peer(crowd *c)
 {
     uint64_t begin;
     weft_knob.peer_timeout_s = 2;

@@ -5,7 +5,7 @@
 #include "test/verbs/conn_parts.h"
 #include "transports/verbs/verbs.h"
 
-void conn_one_talks(crowd *c)
+void conn_one_sends(crowd *c)
 {
     crowd_open(c, 2);
     crowd_reach(c, 0, 1);

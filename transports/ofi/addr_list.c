@@ -22,7 +22,7 @@
 #include "transports/ofi/ofi.h"
 
 enum rank { RANK_GOOD, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
-static const char *const rank_words[] = {"", "link-local", "a bridge of containers or virtual machines: tried late",
+static const char *const rank_names[] = {"", "link-local", "a bridge of containers or virtual machines: tried late",
                                          "loopback: this host only", "no carrier: tried last"};
 
 static bool is_bridge(const char *name)
@@ -118,7 +118,7 @@ static int add_all(ofi_iface_addr *addr)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all))
-        return weft_fail(WEFT_E_SYSTEM, "the addresses of this host cannot be had: getifaddrs failed");
+        return weft_fail(WEFT_E_SYSTEM, "cannot list the addresses of this host: getifaddrs failed");
     for (int rank = RANK_GOOD; rank <= RANK_DOWN; rank++)
         for (const struct ifaddrs *one = all; one; one = one->ifa_next)
             if (is_usable(one, addr->form == OFI_FORM_IN ? AF_INET : AF_INET6) && (int)rank_of(one) == rank)
@@ -127,7 +127,7 @@ static int add_all(ofi_iface_addr *addr)
     if (addr->count)
         return 0;
     return weft_fail(WEFT_E_UNSUPPORTED, "this host has no IP address%s%s", weft_knob.ofi_iface && *weft_knob.ofi_iface
-                     ? " on what WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
+                     ? " on the interfaces that WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
 }
 
 int ofi_addr_make(ofi_iface *iface)
@@ -146,7 +146,7 @@ int ofi_addr_make(ofi_iface *iface)
         addr->form = OFI_FORM_OPAQUE;
         addr->count = (uint8_t)bytes;
         if (bytes > sizeof name || bytes > sizeof addr->addresses)
-            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, an address has room for %zu", addr->provider, bytes,
+            return weft_fail(WEFT_E_UNSUPPORTED, "an address of %s has %zu bytes, the limit is %zu", addr->provider, bytes,
                              sizeof name);
         memcpy(addr->addresses, &name, bytes);
         return 0;
@@ -228,26 +228,26 @@ int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep)
     qsort(ep->candidates, ep->candidate_count, sizeof *ep->candidates, by_score);
     if (ep->candidate_count)
         return 0;
-    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host could reach", ep->proc_id.rank);
+    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address that another host can reach", ep->proc_id.rank);
 }
 
-const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room)
+const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t capacity)
 {
     char host[INET6_ADDRSTRLEN] = "";
     if (bytes == sizeof address->in && address->any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &address->in.sin_addr, host, sizeof host);
-        snprintf(text, room, "%s:%u", host, ntohs(address->in.sin_port));
+        snprintf(text, capacity, "%s:%u", host, ntohs(address->in.sin_port));
     } else if (bytes == sizeof address->in6 && address->any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &address->in6.sin6_addr, host, sizeof host);
-        snprintf(text, room, "[%s]:%u", host, ntohs(address->in6.sin6_port));
+        snprintf(text, capacity, "[%s]:%u", host, ntohs(address->in6.sin6_port));
     } else {
-        snprintf(text, room, "its only address");
+        snprintf(text, capacity, "its only address");
     }
     return text;
 }
 
 /* A connected datagram socket gives the local address by the kernel's routes; nothing is sent. */
-uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room)
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t capacity)
 {
     ofi_address own;
     socklen_t bytes = sizeof own;
@@ -255,7 +255,7 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_
     if (iface->addr.form == OFI_FORM_OPAQUE)
         return 0;
     fd = socket(candidate->address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, &candidate->address.any, candidate->bytes) || getsockname(fd, &own.any, &bytes) || bytes > room)
+    if (fd < 0 || connect(fd, &candidate->address.any, candidate->bytes) || getsockname(fd, &own.any, &bytes) || bytes > capacity)
         bytes = 0;
     if (fd >= 0)
         close(fd);
@@ -282,7 +282,7 @@ void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg)
                 continue;
             inet_ntop(family, family == AF_INET ? (void *)&((struct sockaddr_in *)one->ifa_addr)->sin_addr
                                                 : (void *)&((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, host, sizeof host);
-            snprintf(text, sizeof text, "address %s on %s%s%s", host, one->ifa_name, *rank_words[rank] ? ": " : "", rank_words[rank]);
+            snprintf(text, sizeof text, "address %s on %s%s%s", host, one->ifa_name, *rank_names[rank] ? ": " : "", rank_names[rank]);
             line(arg, text);
         }
     freeifaddrs(all);

@@ -2,7 +2,7 @@
  *
  * coalesce: gathers frames of a burst to one peer into one message, as over TCP a message costs a system call, far more than copying a
  * short frame. The first frames to a peer between two polls are sent at once; later ones are held in a slot until it is full, something
- * else is sent to the peer, or the next poll. A thread, the flusher, serves programs that compute after a burst: every LOOK_NS it sends
+ * else is sent to the peer, or the next poll. A thread, the flusher, serves programs that compute after a burst: every CHECK_NS it sends
  * what it saw at its last check. Each burst that the flusher had to send raises direct_max; many bursts followed by a poll lower it.
  * Only the owner begins and drops bundles. The owner changes them and the flusher reads and sends them under flusher.lock; the provider
  * is opened for several threads (provider_select.c).
@@ -14,12 +14,12 @@
 #include "base/macros.h"
 #include "transports/ofi/ofi.h"
 
-#define PATIENCE_MIN 2u  /* minimum and maximum of direct_max */
-#define PATIENCE_MAX 65536u
-#define PRAISE 64u         /* consecutive bursts followed soon by a poll that halve direct_max */
+#define DIRECT_MIN 2u  /* minimum and maximum of direct_max */
+#define DIRECT_MAX 65536u
+#define PROMPT_BURSTS_MAX 64u         /* consecutive bursts followed soon by a poll that halve direct_max */
 #define SOON_NS 100000u
-#define LOOK_NS 500000     /* interval of the flusher's checks */
-#define IDLE_LOOKS 32u     /* checks without a new bundle after which the flusher waits for one */
+#define CHECK_NS 500000     /* interval of the flusher's checks */
+#define IDLE_CHECKS 32u     /* checks without a new bundle after which the flusher waits for one */
 #define FLUSHER_STACK (256u << 10)
 
 static ssize_t send_it(ofi_iface *iface, const ofi_coalesce *bundle)
@@ -43,7 +43,7 @@ static void *work(void *arg)
 {
     ofi_iface *iface = arg;
     ofi_flusher *flusher = &iface->flusher;
-    const struct timespec nap = {.tv_nsec = LOOK_NS};
+    const struct timespec nap = {.tv_nsec = CHECK_NS};
     uint32_t seen = 0, idle = 0;
     pthread_setname_np(pthread_self(), "weft-flusher");
     pthread_mutex_lock(&flusher->lock);
@@ -51,7 +51,7 @@ static void *work(void *arg)
         send_left(iface, seen);
         idle = flusher->number == seen && weft_list_is_empty(&iface->coalescing) ? idle + 1 : 0;
         seen = flusher->number;
-        if (idle < IDLE_LOOKS) {
+        if (idle < IDLE_CHECKS) {
             pthread_mutex_unlock(&flusher->lock);
             nanosleep(&nap, NULL);
             pthread_mutex_lock(&flusher->lock);
@@ -84,13 +84,13 @@ static bool has_flusher(ofi_iface *iface)
     flusher->is_running = rc == 0;
     flusher->has_failed = rc != 0;
     if (rc)
-        weft_log_note("no thread to send what is left of a burst (%d): short frames go one by one", rc);
+        weft_log_info("no thread to send coalesced frames (%d): short frames are sent one by one", rc);
     return flusher->is_running;
 }
 
 void ofi_coalesce_open(ofi_iface *iface)
 {
-    iface->flusher = (ofi_flusher){.direct_max = PATIENCE_MIN};
+    iface->flusher = (ofi_flusher){.direct_max = DIRECT_MIN};
     weft_list_init(&iface->coalescing);
     pthread_mutex_init(&iface->flusher.lock, NULL);
     pthread_cond_init(&iface->flusher.wake, NULL);
@@ -128,12 +128,12 @@ static void settle(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* Adapts direct_max to the time between a burst and this poll. */
-static void learn(ofi_flusher *flusher, bool is_soon)
+static void adapt_direct_max(ofi_flusher *flusher, bool is_soon)
 {
     flusher->prompt_bursts = is_soon ? flusher->prompt_bursts + 1 : 0;
-    if (flusher->was_needed && flusher->direct_max < PATIENCE_MAX)
+    if (flusher->was_needed && flusher->direct_max < DIRECT_MAX)
         flusher->direct_max *= 4;
-    if (flusher->prompt_bursts < PRAISE || flusher->direct_max == PATIENCE_MIN)
+    if (flusher->prompt_bursts < PROMPT_BURSTS_MAX || flusher->direct_max == DIRECT_MIN)
         return;
     flusher->direct_max /= 2;
     flusher->prompt_bursts = 0;
@@ -204,7 +204,7 @@ static bool is_of_a_burst(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     ofi_coalesce *bundle = &ep->coalesce;
     bundle->burst = bundle->burst_poll == iface->polls ? bundle->burst + 1 : 1;
     bundle->burst_poll = iface->polls;
-    if (frame->more || bundle->burst <= PATIENCE_MIN)
+    if (frame->more || bundle->burst <= DIRECT_MIN)
         return frame->more;
     if (bundle->burst > iface->flusher.direct_max && (iface->is_polling || has_flusher(iface)))
         return iface->flusher.has_coalesced = true;
@@ -246,7 +246,7 @@ static void end_bursts(ofi_iface *iface)
     ofi_flusher *flusher = &iface->flusher;
     if (!flusher->burst_ns && !flusher->has_coalesced)
         return;
-    learn(flusher, !flusher->was_needed && (flusher->has_coalesced || iface->now_ns() - flusher->burst_ns < SOON_NS));
+    adapt_direct_max(flusher, !flusher->was_needed && (flusher->has_coalesced || iface->now_ns() - flusher->burst_ns < SOON_NS));
     flusher->burst_ns = 0;
     flusher->was_needed = flusher->has_coalesced = false;
 }

@@ -14,7 +14,7 @@
 
 #define SLOTS_PATH 24u /* big slots that one peer may occupy */
 #define STACK_MAX 512u /* largest message built on the stack */
-#define TELL_EVERY (OFI_WINDOW / 8)
+#define ACK_EVERY (OFI_WINDOW / 8)
 
 typedef struct early { /* a frame received ahead of order */
     weft_list_link link;
@@ -105,21 +105,21 @@ void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind 
     ep->acked_to_peer = ep->received;
 }
 
-static ofi_slot *take_small(ofi_iface *iface)
+static ofi_slot *alloc_small(ofi_iface *iface)
 {
     weft_list_link *link = weft_list_take(&iface->free_small);
     return link ? weft_container(link, ofi_slot, link) : NULL;
 }
 
-static ofi_slot *take_slot(ofi_iface *iface, size_t bytes)
+static ofi_slot *alloc_slot(ofi_iface *iface, size_t bytes)
 {
-    ofi_slot *slot = bytes <= OFI_SMALL ? take_small(iface) : NULL;
+    ofi_slot *slot = bytes <= OFI_SMALL ? alloc_small(iface) : NULL;
     weft_list_link *link = slot ? NULL : weft_list_take(&iface->free_big);
     return link ? weft_container(link, ofi_slot, link) : slot;
 }
 
 /* LIFO: the last slot used is still in the cache. */
-static void give_slot(ofi_iface *iface, ofi_slot *slot)
+static void free_slot(ofi_iface *iface, ofi_slot *slot)
 {
     weft_list_append((slot->is_small ? &iface->free_small : &iface->free_big)->next, &slot->link);
 }
@@ -142,7 +142,7 @@ static ssize_t post_slot(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, fi_addr_t
     slot->work.ep = ep;
     rc = fi_send(iface->ep, slot->place, bytes, iface->arena_desc, to, &slot->work);
     if (rc) {
-        give_slot(iface, slot);
+        free_slot(iface, slot);
         return rc;
     }
     if (ep)
@@ -156,7 +156,7 @@ void ofi_slot_done(ofi_iface *iface, ofi_slot *slot)
     if (slot->work.ep)
         slot->work.ep->slots_out--;
     slot->held = NULL;
-    give_slot(iface, slot);
+    free_slot(iface, slot);
     if (held)
         iface->iface.callbacks->done(iface->iface.owner, held, 0);
 }
@@ -168,7 +168,7 @@ int ofi_handshake_send(ofi_iface *iface, fi_addr_t to, const void *message, size
     if (bytes <= iface->inject_max) {
         rc = fi_inject(iface->ep, message, bytes, to);
     } else {
-        slot = take_slot(iface, bytes);
+        slot = alloc_slot(iface, bytes);
         if (!slot)
             return WEFT_AGAIN;
         memcpy(slot->place, message, bytes);
@@ -229,7 +229,7 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
 /* Sends without copy: header and padding from a small slot, the body from the caller's memory. INPROGRESS: callbacks.done follows. */
 static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
 {
-    ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : take_small(iface);
+    ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : alloc_small(iface);
     size_t pad = weft_round_up(frame->hdr.bytes, 8) - frame->hdr.bytes;
     ofi_framed *head;
     struct iovec parts[3];
@@ -249,7 +249,7 @@ static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     message.context = &slot->work;
     rc = fi_sendmsg(iface->ep, &message, FI_COMPLETION);
     if (rc) {
-        give_slot(iface, slot);
+        free_slot(iface, slot);
         return refused(iface, ep, rc);
     }
     slot->held = frame->zcopy_ctx;
@@ -258,10 +258,10 @@ static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
     return WEFT_INPROGRESS;
 }
 
-int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
+int ofi_send(weft_iface *base, weft_ep *base_ep, const weft_frame *frame)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    ofi_ep *ep = (ofi_ep *)base_path;
+    ofi_ep *ep = (ofi_ep *)base_ep;
     size_t bytes = weft_round_up(sizeof(ofi_framed) + frame->hdr.bytes, 8);
     _Alignas(8) uint8_t small[STACK_MAX];
     enum ofi_is_coalescing gathering;
@@ -285,7 +285,7 @@ int ofi_send(weft_iface *base, weft_ep *base_path, const weft_frame *frame)
     }
     if (frame->zcopy_ctx && base->caps.zcopy_min && frame->hdr.bytes >= base->caps.zcopy_min)
         return send_held(iface, ep, frame);
-    slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : take_slot(iface, bytes);
+    slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : alloc_slot(iface, bytes);
     if (!slot)
         return refused(iface, ep, 0);
     ofi_flow_fill(iface, ep, (ofi_framed *)slot->place, frame);
@@ -351,12 +351,12 @@ static int deliver_early(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* Copies a frame received ahead of order, sorted by number; drops duplicates. */
-static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t bytes)
+static int hold_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t bytes)
 {
     weft_list_link *at = ep->early.prev;
     early *one = malloc(sizeof *one + bytes);
     if (!one) {
-        ofi_peer_failed(iface, ep, "no memory to keep a frame that came before its turn");
+        ofi_peer_failed(iface, ep, "no memory for a frame received out of order");
         return 1;
     }
     while (at != &ep->early && (int32_t)(weft_container(at, early, link)->seq - wire->seq) > 0)
@@ -370,7 +370,7 @@ static int keep_early(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t
     memcpy(one->message, wire, bytes);
     weft_list_append(at->next, &one->link); /* inserts before the next one */
     if (!iface->sorts)
-        ofi_break(iface, ep, "a frame is missing between two that came");
+        ofi_break(iface, ep, "frames were lost: a frame number is missing");
     return 0;
 }
 
@@ -387,10 +387,10 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
     if ((int32_t)(wire->seq - ep->received) <= 0 || ep->state == OFI_FAILED)
         return 0;
     if (wire->seq != ep->received + 1)
-        return keep_early(iface, ep, wire, bytes);
+        return hold_early(iface, ep, wire, bytes);
     n = deliver(iface, ep, wire, bytes);
     n += deliver_early(iface, ep);
-    ofi_acknowledge(iface, ep, TELL_EVERY);
+    ofi_acknowledge(iface, ep, ACK_EVERY);
     return n;
 }
 

@@ -20,17 +20,17 @@
 
 #define ROTATE_NS 2000000000u  /* an address listens but does not answer: tries the others meanwhile */
 #define MISSING_NS 5000000000u /* frames may still come by the old connection for this time */
-#define ASK_AGAIN_NS 50000000u
+#define RETRY_NS 50000000u
 #define REPEAT_NS 500000000u
 #define SENIOR_REPEAT_NS 50000000u
-#define GIVE_WAY_NS 1000000u
+#define JUNIOR_DELAY_NS 1000000u
 #define SILENT_NS 5000000000u
 
 static bool can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->addr.provider, "udp", 3) != 0; }
 
-static uint64_t patience_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
+static uint64_t peer_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
 
-static ofi_ep *path_of(const ofi_iface *iface, const weft_proc_id *proc_id)
+static ofi_ep *ep_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 {
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
@@ -48,13 +48,13 @@ static int give_index(ofi_iface *iface, ofi_ep *ep)
     while (i < iface->index_capacity && iface->by_index[i])
         i++;
     if (i >= iface->index_capacity) {
-        uint32_t room = iface->index_capacity ? 2 * iface->index_capacity : 16;
-        ofi_ep **table = realloc(iface->by_index, room * sizeof *table);
+        uint32_t capacity = iface->index_capacity ? 2 * iface->index_capacity : 16;
+        ofi_ep **table = realloc(iface->by_index, capacity * sizeof *table);
         if (!table)
-            return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u peers", room);
-        memset(table + iface->index_capacity, 0, (room - iface->index_capacity) * sizeof *table);
+            return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u peers", capacity);
+        memset(table + iface->index_capacity, 0, (capacity - iface->index_capacity) * sizeof *table);
         iface->by_index = table;
-        iface->index_capacity = room;
+        iface->index_capacity = capacity;
     }
     iface->by_index[i] = ep;
     ep->index = i;
@@ -73,7 +73,7 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
     if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form ||
         far.key_form != iface->addr.key_form)
         return weft_fail(WEFT_E_UNSUPPORTED,
-                         "rank %u uses libfabric's %.23s, this one %s: they do not understand each other (WEFT_OFI_PROVIDER)", who->rank,
+                         "rank %u uses libfabric's %.23s, this rank %s: they do not interoperate (WEFT_OFI_PROVIDER)", who->rank,
                          far.provider, iface->addr.provider);
     if (far.host != iface->addr.host && ofi_is_local(iface->info))
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)",
@@ -102,16 +102,16 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, siz
 
 static void chase(ofi_iface *iface, ofi_ep *ep)
 {
-    if (!ep->is_calling)
-        weft_list_append(&iface->calling, &ep->calling);
-    ep->is_calling = true;
+    if (!ep->is_handshaking)
+        weft_list_append(&iface->handshaking, &ep->handshaking);
+    ep->is_handshaking = true;
 }
 
 static void rest(ofi_ep *ep)
 {
-    if (ep->is_calling)
-        weft_list_remove(&ep->calling);
-    ep->is_calling = false;
+    if (ep->is_handshaking)
+        weft_list_remove(&ep->handshaking);
+    ep->is_handshaking = false;
     for (uint32_t i = 0; i < ep->candidate_count; i++)
         ofi_tcp_probe_end(&ep->candidates[i]);
 }
@@ -154,7 +154,7 @@ static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
 }
 
 /* Sends a handshake to a candidate. 0, or AGAIN. */
-static int say_call(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
+static int send_handshake(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
     ofi_handshake msg = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
                      .ep_index = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
@@ -247,12 +247,12 @@ static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
         ofi_candidate *candidate = &ep->candidates[i];
         if (!can_probe(iface)) {
-            if (candidate->state != OFI_CANDIDATE_FAILED && now - ep->began_ns > patience_ns()) {
+            if (candidate->state != OFI_CANDIDATE_FAILED && now - ep->began_ns > peer_timeout_ns()) {
                 candidate->state = OFI_CANDIDATE_FAILED;
                 snprintf(candidate->why, sizeof candidate->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
             }
         } else if (candidate->state == OFI_CANDIDATE_NEW ||
-                   (candidate->state == OFI_CANDIDATE_LISTENS && now - candidate->probed_ns > patience_ns() / 4)) {
+                   (candidate->state == OFI_CANDIDATE_LISTENS && now - candidate->probed_ns > peer_timeout_ns() / 4)) {
             ofi_tcp_probe_begin(candidate, now);
         } else {
             ofi_tcp_probe_poll(candidate, now);
@@ -265,9 +265,9 @@ static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->
 
 /* Crossing connections both end: libfabric's tcp keeps one of them by comparing addresses, and the local one is bound to all addresses. So
  * the junior waits a moment for the senior's handshake, and repeats a lost one much later. */
-static bool gives_way(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
+static bool must_wait(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
 {
-    return now - ep->began_ns < GIVE_WAY_NS && !is_senior(iface, ep);
+    return now - ep->began_ns < JUNIOR_DELAY_NS && !is_senior(iface, ep);
 }
 
 /* Repeats a handshake that may be lost with its connection, at growing intervals. */
@@ -284,10 +284,10 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
     repeat(iface, ep, now);
-    if (!ep->called_ns && candidate->state != OFI_CANDIDATE_FAILED && !gives_way(iface, ep, now)) {
+    if (!ep->called_ns && candidate->state != OFI_CANDIDATE_FAILED && !must_wait(iface, ep, now)) {
         if (!candidate->attempt)
             candidate->attempt = ++ep->attempt;
-        if (say_call(iface, ep, candidate, candidate->attempt, 0, 0) == 0)
+        if (send_handshake(iface, ep, candidate, candidate->attempt, 0, 0) == 0)
             ep->called_ns = now;
     }
     if (now - ep->began_ns > OFI_HANDSHAKE_NS)
@@ -327,7 +327,7 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
     bool calls = ep->state == OFI_CONNECTING || ep->state == OFI_BROKEN;
     if (calls && !candidate->attempt)
         candidate->attempt = ++ep->attempt;
-    if (say_call(iface, ep, candidate, calls ? candidate->attempt : 0, ep->reply_due, 0))
+    if (send_handshake(iface, ep, candidate, calls ? candidate->attempt : 0, ep->reply_due, 0))
         return WEFT_AGAIN;
     ep->reply_due = 0;
     if (calls && ep->candidate != ep->echo_candidate) {
@@ -340,7 +340,7 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
 }
 
 /* Answers a process without ep: `flags` is the message; its frames are ignored. */
-static void answer_stranger(ofi_iface *iface, const ofi_handshake *msg, uint8_t flags)
+static void answer_unknown(ofi_iface *iface, const ofi_handshake *msg, uint8_t flags)
 {
     ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = msg->nonce, .echo = msg->attempt};
     ofi_address address;
@@ -395,16 +395,16 @@ static void misled(ofi_iface *iface, const ofi_handshake *msg)
             continue;
         ofi_tcp_probe_end(candidate);
         candidate->state = OFI_CANDIDATE_FAILED;
-        snprintf(candidate->why, sizeof candidate->why, "another process answers there");
+        snprintf(candidate->why, sizeof candidate->why, "another process answers at this address");
     }
 }
 
 static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
 {
-    ofi_ep *ep = path_of(iface, &msg->proc_id);
+    ofi_ep *ep = ep_of(iface, &msg->proc_id);
     if (!ep && msg->attempt && !(msg->wire.flags & OFI_HANDSHAKE_CLOSE) &&
         iface->iface.callbacks->accept_peer(iface->iface.owner, &msg->proc_id))
-        ep = path_of(iface, &msg->proc_id);
+        ep = ep_of(iface, &msg->proc_id);
     return ep && ep->addr.nonce == msg->nonce ? ep : NULL;
 }
 
@@ -416,13 +416,13 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
         if (msg->to_nonce == iface->addr.nonce)
             misled(iface, msg);
         else
-            answer_stranger(iface, msg, OFI_HANDSHAKE_WRONG);
+            answer_unknown(iface, msg, OFI_HANDSHAKE_WRONG);
         return;
     }
     ep = known(iface, msg);
     if (!ep) {
         if (msg->attempt && leaves)
-            answer_stranger(iface, msg, 0);
+            answer_unknown(iface, msg, 0);
         return;
     }
     if (ep->state == OFI_FAILED)
@@ -442,7 +442,7 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
         echoed(iface, ep, msg);
     if (leaves && msg->attempt)
         ep->peer_closed = true;
-    if (ep->is_calling && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_closing)
+    if (ep->is_handshaking && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_closing)
         rest(ep);
 }
 
@@ -454,18 +454,18 @@ static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (ep->peer_closed)
         return;
     repeat(iface, ep, now);
-    if (!ep->called_ns && say_call(iface, ep, candidate, ep->close_attempt, 0, OFI_HANDSHAKE_CLOSE) == 0)
+    if (!ep->called_ns && send_handshake(iface, ep, candidate, ep->close_attempt, 0, OFI_HANDSHAKE_CLOSE) == 0)
         ep->called_ns = now;
     if (now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
-    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > patience_ns())
+    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > peer_timeout_ns())
         ep->peer_closed = true; /* the peer is gone, which it may be after BYE */
 }
 
-int ofi_ep_close(weft_iface *base, weft_ep *base_path)
+int ofi_ep_close(weft_iface *base, weft_ep *base_ep)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    ofi_ep *ep = (ofi_ep *)base_path;
+    ofi_ep *ep = (ofi_ep *)base_ep;
     if (ep->state != OFI_FAILED && (ep->slots_out || !weft_list_is_empty(&ep->ops)))
         return WEFT_AGAIN;
     if (ep->state == OFI_FAILED || (ep->peer_closed && !ep->reply_due) || (!ep->has_remote_index && !ep->sent)) {
@@ -495,7 +495,7 @@ static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (candidate->state == OFI_CANDIDATE_PROBED) {
         ofi_tcp_probe_poll(candidate, now);
         if (candidate->state == OFI_CANDIDATE_FAILED)
-            ofi_break(iface, ep, "the peer was silent");
+            ofi_break(iface, ep, "the peer did not answer");
         return;
     }
     if (now - ep->received_ns < (ep->is_blocked ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
@@ -514,7 +514,7 @@ static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (answer(iface, ep) == 0 || !ep->peer_closed || now - ep->reply_due_ns < OFI_HANDSHAKE_NS)
         return;
     probe(iface, ep, now);
-    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->reply_due_ns > patience_ns())
+    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->reply_due_ns > peer_timeout_ns())
         ep->reply_due = 0;
 }
 
@@ -530,12 +530,12 @@ static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         return pursue(iface, ep, now);
     if (ep->state == OFI_BROKEN && now - ep->began_ns > MISSING_NS) {
         char text[256];
-        snprintf(text, sizeof text, "its connection broke (%s), and frames that were under way did not arrive: is the network unsteady?",
+        snprintf(text, sizeof text, "its connection broke (%s), and frames in flight were lost: is the network unstable?",
                  ep->broken_by);
         ofi_peer_failed(iface, ep, text);
         return 1;
     }
-    if (ep->state == OFI_BROKEN && now - ep->tried_ns > ASK_AGAIN_NS) {
+    if (ep->state == OFI_BROKEN && now - ep->tried_ns > RETRY_NS) {
         ep->called_ns = 0;
         return pursue(iface, ep, now);
     }
@@ -551,8 +551,8 @@ int ofi_handshake_turn(ofi_iface *iface)
     if (now - iface->progress_ns < OFI_TURN_NS)
         return 0;
     iface->progress_ns = now;
-    for (weft_list_link *link = iface->calling.next; link != &iface->calling && !n;) {
-        ofi_ep *ep = weft_container(link, ofi_ep, calling);
+    for (weft_list_link *link = iface->handshaking.next; link != &iface->handshaking && !n;) {
+        ofi_ep *ep = weft_container(link, ofi_ep, handshaking);
         link = link->next;
         n += turn(iface, ep, now); /* a callback may have changed the list: stops here */
     }

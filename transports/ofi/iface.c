@@ -31,7 +31,7 @@
 #define BARREN_POLLS 256u /* polls without events, with sleeps or not, after which one more receive is posted */
 #define CLOCK_EVERY 512u  /* polls between two reads of the clock while no handshake is pending */
 #define LOOK_NS 1000000u
-#define EDGED_LOOK_NS 20000000u
+#define EDGED_CHECK_NS 20000000u
 
 /* -- completions -- */
 
@@ -127,7 +127,7 @@ static int chores(ofi_iface *iface)
     int n = 0;
     if (iface->is_full || !weft_list_is_empty(&iface->rma_active))
         n += retry(iface);
-    if (!weft_list_is_empty(&iface->calling) || iface->polls % CLOCK_EVERY == 0 || iface->is_armed)
+    if (!weft_list_is_empty(&iface->handshaking) || iface->polls % CLOCK_EVERY == 0 || iface->is_armed)
         n += ofi_handshake_turn(iface);
     return n;
 }
@@ -145,7 +145,8 @@ static int ofi_poll(weft_iface *base, int budget)
     int n;
     iface->polls++;
     ofi_coalesce_flush(iface);
-    if (iface->idle_polls > IDLE_POLLS && !iface->is_armed && !iface->ops_open && weft_list_is_empty(&iface->calling) && !iface->is_full &&
+    if (iface->idle_polls > IDLE_POLLS && !iface->is_armed && !iface->ops_open && weft_list_is_empty(&iface->handshaking) &&
+        !iface->is_full &&
         iface->polls % IDLE_EVERY)
         return 0;
     iface->counts[OFI_COUNT_POLLS]++;
@@ -190,7 +191,7 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
 {
     ofi_iface *iface = (ofi_iface *)base;
     struct fid *fid = &iface->cq->fid;
-    bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->calling);
+    bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->handshaking);
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
         ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* peers may wait for this during the sleep */
     if (iface->entry < iface->entry_count)
@@ -206,7 +207,7 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     iface->is_armed = true;
     if (looks)
         set_timer(iface, LOOK_NS);
-    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_LOOK_NS : 0};
+    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_CHECK_NS : 0};
     return 0;
 }
 
@@ -360,7 +361,7 @@ static int open_provider(ofi_iface *iface)
         rc = open_endpoint(iface);
         if (rc == 0 || (weft_knob.ofi_provider && *weft_knob.ofi_provider))
             return rc;
-        weft_log(WEFT_LOG_INFO, "libfabric's next provider is tried: %s", weft_fail_text(rc));
+        weft_log(WEFT_LOG_INFO, "trying libfabric's next provider: %s", weft_fail_text(rc));
         if (!first)
             snprintf(text, sizeof text, "%s", weft_fail_text(rc));
         first = first ? first : rc;
@@ -436,7 +437,7 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     iface->key_next = 1;
     iface->cq_fd = -1;
     weft_list_init(&iface->eps);
-    weft_list_init(&iface->calling);
+    weft_list_init(&iface->handshaking);
     weft_list_init(&iface->rma_active);
     weft_list_init(&iface->free_big);
     weft_list_init(&iface->free_small);
@@ -464,7 +465,7 @@ static int ofi_get_addr(weft_iface *base, void *addr, size_t *bytes)
 {
     ofi_iface *iface = (ofi_iface *)base;
     if (*bytes < sizeof iface->addr)
-        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof iface->addr, *bytes);
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof iface->addr, *bytes);
     memcpy(addr, &iface->addr, sizeof iface->addr);
     *bytes = sizeof iface->addr;
     return 0;
@@ -488,7 +489,7 @@ static void ofi_print_counters(weft_iface *base, void (*line)(void *arg, const c
 static int ofi_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
     (void)iface, (void)bytes, (void)shared;
-    return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
+    return weft_fail(WEFT_E_UNSUPPORTED, "a network does not share memory");
 }
 
 static int ofi_unshare(weft_iface *iface, weft_shared *shared) { return ofi_share(iface, 0, shared); }

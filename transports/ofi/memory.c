@@ -57,7 +57,7 @@ int ofi_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, en
     struct fid_mr *fid_mr = NULL;
     int rc;
     if (kind != WEFT_MEMORY_HOST)
-        return weft_fail(WEFT_E_UNSUPPORTED, "memory of a device is not registered with libfabric yet");
+        return weft_fail(WEFT_E_UNSUPPORTED, "device memory is not supported over libfabric yet");
     if (at + bytes < at)
         return weft_fail(WEFT_E_ARG, "memory at %p cannot be %" PRIu64 " bytes long", addr, bytes);
     access |= rights & (WEFT_ACCESS_READ | WEFT_ACCESS_ATOMIC) ? FI_REMOTE_READ : 0;
@@ -90,10 +90,10 @@ int ofi_key_check(const weft_rkey *rkey, uint64_t remote, uint64_t bytes, uint32
 {
     key_form form;
     if (!rkey || rkey->length != sizeof form)
-        return weft_fail(WEFT_E_KEY, "what should be a remote key is none");
+        return weft_fail(WEFT_E_KEY, "invalid remote key");
     memcpy(&form, rkey->bytes, sizeof form);
     if (form.check != check_of(form))
-        return weft_fail(WEFT_E_KEY, "a remote key is damaged, or was never one");
+        return weft_fail(WEFT_E_KEY, "a remote key is damaged or invalid");
     if (remote < form.start || bytes > form.bytes || remote - form.start > form.bytes - bytes)
         return weft_fail(WEFT_E_KEY, "%" PRIu64 " bytes at 0x%" PRIx64 " are outside the key's %" PRIu64 " bytes at 0x%" PRIx64, bytes,
                          remote, form.bytes, form.start);

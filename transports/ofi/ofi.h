@@ -189,7 +189,7 @@ typedef struct ofi_op {
 
 typedef struct ofi_frag {
     ofi_work work;
-    weft_list_link link;      /* in free_pieces or ep->again */
+    weft_list_link link;      /* in free_frags or ep->again */
     ofi_op *op;
     uint64_t at, bytes;  /* offset in the op, length */
     uint32_t tries;
@@ -216,9 +216,9 @@ typedef struct ofi_coalesce { /* frames to a peer for one message. Changed by th
 
 struct ofi_ep {
     weft_ep ep;
-    weft_list_link link;        /* in iface->paths */
-    weft_list_link calling;     /* in iface->calling: handshake, probe or close pending */
-    bool is_calling;
+    weft_list_link link;        /* in iface->eps */
+    weft_list_link handshaking;     /* in iface->handshaking: handshake, probe or close pending */
+    bool is_handshaking;
     weft_proc_id proc_id;
     ofi_iface_addr addr;
     enum ofi_state state;
@@ -303,7 +303,7 @@ struct ofi_iface {
     ofi_frag frags[OFI_FRAGS];
     weft_list_link free_frags;
     void *bounce;              /* for a message that arrived unaligned */
-    weft_list_link eps, calling, rma_active;
+    weft_list_link eps, handshaking, rma_active;
     ofi_ep **by_index;
     uint32_t index_capacity;
     uint32_t ops_open;
@@ -339,9 +339,9 @@ int ofi_addr_make(ofi_iface *iface);
 /* Makes ep->candidates from ep->addr, sorted by score. WEFT_E_UNSUPPORTED: no address can be reached. */
 int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep);
 /* Writes "host:port" and returns text. */
-const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t room);
+const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t capacity);
 /* Local address as the candidate sees it; returns its bytes, 0: unknown. */
-uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t room);
+uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t capacity);
 /* True if the host has an address of the family that other hosts may reach. */
 bool ofi_host_has(int family);
 void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg);

@@ -57,11 +57,11 @@ static const char *unsuited(const struct fi_info *info)
     if (barred(info, false))
         return barred(info, false);
     if (ofi_is_local(info))
-        return "reaches this host only, and Weft has shared memory of its own";
+        return "reaches this host only, where Weft has its own shared memory";
     if (has_prefix(name, "ofi_hook") || has_prefix(name, "ofi_mrail"))
-        return "stands upon another provider";
+        return "is layered over another provider";
     if (has_prefix(name, "sockets"))
-        return "is kept by libfabric for trials";
+        return "is for tests only, by libfabric's documentation";
     return NULL;
 }
 
@@ -184,7 +184,7 @@ static int nothing_found(int rc)
                          rc ? ofi_error_text(rc) : "none of the devices that WEFT_OFI_IFACE names");
     return weft_fail(WEFT_E_UNSUPPORTED,
                      "libfabric offers no provider with reliable datagrams, messages and RMA that reaches other hosts: %s",
-                     rc ? ofi_error_text(rc) : "only such as are for this host or for trials");
+                     rc ? ofi_error_text(rc) : "the others are for this host or for tests");
 }
 
 static int not_to_be_had(const struct fi_info *info, const char *why)
@@ -241,8 +241,8 @@ void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
         const char *name = one->fabric_attr->prov_name, *bar = barred(one, false), *why = bar || wanted() ? bar : unsuited(one);
         const char *standing = bar                        ? "not used: it "
                                : why                      ? "not used unless WEFT_OFI_PROVIDER names it: it "
-                               : one == chosen            ? "the first that suits"
-                               : chosen && is_chosen(one) ? "another comes first"
+                               : one == chosen            ? "the first suitable one"
+                               : chosen && is_chosen(one) ? "another one precedes it"
                                                           : "not the device that WEFT_OFI_IFACE names";
         if (is_repeated(list, one))
             continue;

@@ -70,7 +70,7 @@ static ssize_t post(ofi_iface *iface, ofi_frag *frag)
                                : fi_writemsg(iface->ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
-static void give_piece(ofi_iface *iface, ofi_frag *frag)
+static void free_frag(ofi_iface *iface, ofi_frag *frag)
 {
     frag->op = NULL;
     weft_list_append(&iface->free_frags, &frag->link);
@@ -114,7 +114,7 @@ static int start_again(ofi_iface *iface, ofi_ep *ep)
         if (op->rc) {
             weft_list_remove(&frag->link);
             op->frags--;
-            give_piece(iface, frag);
+            free_frag(iface, frag);
             continue;
         }
         if (frag->tries && ep->frags_out)
@@ -214,7 +214,7 @@ void ofi_rma_fail(ofi_iface *iface, ofi_ep *ep, int rc, const char *text)
         ofi_frag *frag = weft_container(ep->again.next, ofi_frag, link);
         weft_list_remove(&frag->link);
         frag->op->frags--;
-        give_piece(iface, frag);
+        free_frag(iface, frag);
     }
     if (text) {
         settle(iface, ep);
@@ -243,7 +243,7 @@ static void failed(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         fail(op, WEFT_E_PEER, text);
     } else if (op->kind == OFI_AMO) {
         char fate[256];
-        snprintf(fate, sizeof fate, "an atomic operation on rank %u ended unknown: %s", ep->proc_id.rank, text);
+        snprintf(fate, sizeof fate, "an atomic operation on rank %u failed, its result is unknown: %s", ep->proc_id.rank, text);
         fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
         ofi_break(iface, ep, text);
     } else if (is_key_error(error->err) || ++frag->tries >= TRIES) {
@@ -259,7 +259,7 @@ static void failed(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         return;
     }
     op->frags--;
-    give_piece(iface, frag);
+    free_frag(iface, frag);
 }
 
 void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entry *error)
@@ -267,7 +267,7 @@ void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
     ofi_op *op = frag->op;
     ofi_ep *ep = op ? op->ep : NULL;
     if (!op) { /* its ep was freed */
-        give_piece(iface, frag);
+        free_frag(iface, frag);
         return;
     }
     ep->frags_out--;
@@ -278,7 +278,7 @@ void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         if (op->kind == OFI_AMO && op->before)
             *op->before = frag->words[2];
         op->frags--;
-        give_piece(iface, frag);
+        free_frag(iface, frag);
     }
     ofi_rma_progress(iface, ep);
 }
@@ -291,7 +291,7 @@ bool ofi_can_rma(weft_iface *base, weft_ep *ep)
     return base->caps.get;
 }
 
-static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
+static int add_op(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
 {
     ofi_op *op;
     if (ep->state == OFI_FAILED || ep->peer_closed)
@@ -302,7 +302,7 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
     }
     op = malloc(sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->proc_id.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a transfer with rank %u", ep->proc_id.rank);
     *op = *what;
     op->ep = ep;
     op->rma.rkey = &op->rkey;
@@ -315,7 +315,7 @@ static int take_on(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
     return 0;
 }
 
-static int move(weft_iface *base, weft_ep *base_path, const weft_rma *what, enum ofi_op_kind kind)
+static int move(weft_iface *base, weft_ep *base_ep, const weft_rma *what, enum ofi_op_kind kind)
 {
     ofi_iface *iface = (ofi_iface *)base;
     const weft_mr *mr = what->mr;
@@ -333,7 +333,7 @@ static int move(weft_iface *base, weft_ep *base_path, const weft_rma *what, enum
                          iface->addr.provider, what->bytes, what->local);
     op.desc = mr && mr->device ? fi_mr_desc(mr->device) : NULL;
     op.rkey = *what->rkey;
-    return take_on(iface, (ofi_ep *)base_path, &op);
+    return add_op(iface, (ofi_ep *)base_ep, &op);
 }
 
 int ofi_get(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return move(iface, ep, what, OFI_GET); }
@@ -347,20 +347,20 @@ int ofi_amo(weft_iface *base, weft_ep *ep, const weft_atomic *atomic)
                  .rma = {.remote = atomic->remote, .bytes = 8, .done = atomic->done}};
     int rc;
     if (base->caps.amo == WEFT_AMO_NONE)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s has not all atomics", iface->addr.provider);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not support all atomics", iface->addr.provider);
     if (atomic->remote % 8)
         return weft_fail(WEFT_E_ARG, "an atomic operation needs an address that is a multiple of 8, not 0x%" PRIx64, atomic->remote);
     rc = ofi_key_check(atomic->rkey, atomic->remote, 8, WEFT_ACCESS_ATOMIC, &addr, &key);
     if (rc)
         return rc;
     op.rkey = *atomic->rkey;
-    return take_on(iface, (ofi_ep *)ep, &op);
+    return add_op(iface, (ofi_ep *)ep, &op);
 }
 
 /* A put completes when it is visible: local and remote completion are the same. */
-int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
+int ofi_flush(weft_iface *base, weft_ep *base_ep, bool remotely, void *done)
 {
-    ofi_ep *ep = (ofi_ep *)base_path;
+    ofi_ep *ep = (ofi_ep *)base_ep;
     ofi_op op = {.kind = OFI_FLUSH, .is_issued = true, .rma = {.done = done}};
     (void)remotely;
     if (weft_list_is_empty(&ep->ops) && ep->state != OFI_FAILED) {
@@ -368,5 +368,5 @@ int ofi_flush(weft_iface *base, weft_ep *base_path, bool remotely, void *done)
             base->callbacks->done(base->owner, done, 0);
         return 0;
     }
-    return take_on((ofi_iface *)base, ep, &op);
+    return add_op((ofi_iface *)base, ep, &op);
 }

@@ -99,7 +99,7 @@ static int self_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     self_iface *self = (self_iface *)iface;
     if (*bytes < sizeof self->proc_id)
-        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof self->proc_id, *bytes);
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof self->proc_id, *bytes);
     memcpy(addr, &self->proc_id, sizeof self->proc_id);
     *bytes = sizeof self->proc_id;
     return 0;
@@ -253,7 +253,7 @@ static int self_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
         before = atomic->compare;
         atomic_compare_exchange_strong(word, &before, atomic->operand);
         break;
-    default: return weft_fail(WEFT_E_UNSUPPORTED, "self has no atomic operation number %d", (int)atomic->op);
+    default: return weft_fail(WEFT_E_UNSUPPORTED, "self does not support atomic operation %d", (int)atomic->op);
     }
     if (atomic->before)
         *atomic->before = before;

@@ -28,7 +28,7 @@ void weft_bulk_close(weft_bulk_owner *owner)
 
 static bool is_back(const weft_bulk_owner *owner, uint32_t index)
 {
-    return !atomic_load_explicit(&owner->bulk->flags[index].is_lent, memory_order_acquire); /* pairs with weft_bulk_free */
+    return !atomic_load_explicit(&owner->bulk->flags[index].is_allocated, memory_order_acquire); /* pairs with weft_bulk_free */
 }
 
 static int claim_more(weft_bulk_owner *owner)
@@ -107,7 +107,7 @@ int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *in
     int rc = find(owner, share, index);
     bool is_blocked = rc == WEFT_AGAIN;
     if (rc == 0)
-        atomic_store_explicit(&owner->bulk->flags[*index].is_lent, 1, memory_order_relaxed);
+        atomic_store_explicit(&owner->bulk->flags[*index].is_allocated, 1, memory_order_relaxed);
     if (rc >= 0 && (is_blocked || owner->is_blocked)) { /* stored at each failure: the sleeper's barrier follows the last */
         owner->is_blocked = is_blocked;
         atomic_store_explicit(&owner->bulk->wanted, is_blocked, memory_order_relaxed);

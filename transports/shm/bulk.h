@@ -18,7 +18,7 @@
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
-    _Alignas(WEFT_LINE) _Atomic uint32_t is_lent; /* owner sets it before it publishes the frame; reader clears it, pairs with is_back() */
+    _Alignas(WEFT_LINE) _Atomic uint32_t is_allocated; /* set by the owner before publication; cleared by the reader, pairs with is_back() */
 } weft_bulk_flag;
 
 typedef struct weft_bulk { /* in shared memory */
@@ -53,7 +53,7 @@ void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share);
 /* Reader: frees the chunk. Pairs with is_back(). */
 static inline void weft_bulk_free(weft_bulk *bulk, uint32_t index)
 {
-    atomic_store_explicit(&bulk->flags[index].is_lent, 0, memory_order_release);
+    atomic_store_explicit(&bulk->flags[index].is_allocated, 0, memory_order_release);
 }
 
 #endif

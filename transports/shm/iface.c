@@ -20,17 +20,19 @@ static const char *shm_unavailable(void) { return NULL; }
 
 static void shm_close(weft_iface *iface);
 
-static int shm_open_port(const weft_iface_params *params, weft_iface **out)
+static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
 {
     const weft_segment *segment = params->segment;
     shm_iface *shm = calloc(1, sizeof *shm);
     int rc = WEFT_E_NOMEM;
     if (!shm)
-        return weft_fail(rc, "no memory for the shared-memory port");
+        return weft_fail(rc, "no memory for the shared-memory iface");
     shm->iface = (weft_iface){.ops = &weft_shm_ops, .owner = params->owner, .callbacks = params->callbacks,
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
                                      .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
-                                     .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000, .get = true, .put = true,
+                                     .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000,
+                                     .get = true,
+                                     .put = true,
                                      .ordered = true, .share = true, .outlives_sender = true}};
     shm->store[WEFT_HOT].worth = WEFT_SHM_WORTH_HOT;
     shm->store[WEFT_COLD].worth = WEFT_SHM_WORTH_COLD;
@@ -49,7 +51,7 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
         rc = weft_bulk_open(segment, shm->local, &shm->bulk);
     if (rc) {
         shm_close(&shm->iface);
-        return weft_fail(rc, "no memory for the shared-memory port of %u ranks", segment->hdr->ranks);
+        return weft_fail(rc, "no memory for the shared-memory iface of %u ranks", segment->hdr->ranks);
     }
     shm->ring_flags = WEFT_RING_OPEN;
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
@@ -58,12 +60,12 @@ static int shm_open_port(const weft_iface_params *params, weft_iface **out)
     atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);
     if (shm->wants_fd && (shm->wakeup_fd = weft_wakeup_sock_open(&shm->page->sock)) < 0)
-        weft_log_note("no socket to be woken by (%s): waits beside a network sleep in short naps", strerror(errno));
+        weft_log_info("no wakeup socket (%s): waits beside a network sleep 2 ms at a time", strerror(errno));
     *out = &shm->iface;
     return 0;
 }
 
-static void free_path(shm_iface *shm, shm_ep *ep)
+static void free_ep(shm_iface *shm, shm_ep *ep)
 {
     if (ep->out.ring)
         weft_segment_drop(ep->out.ring, WEFT_RING_BYTES);
@@ -82,7 +84,7 @@ static void shm_close(weft_iface *iface)
     shm_iface *shm = (shm_iface *)iface;
     for (uint32_t i = 0; shm->eps && i < shm->ranks; i++)
         if (shm->eps[i])
-            free_path(shm, shm->eps[i]);
+            free_ep(shm, shm->eps[i]);
     weft_bulk_close(&shm->bulk);
     if (shm->wakeup_fd >= 0)
         weft_wakeup_sock_close(&shm->page->sock, shm->wakeup_fd);
@@ -123,7 +125,7 @@ static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
     }
     ep = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *ep, WEFT_LINE));
     if (!ep)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a path to local rank %u", local);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an ep to local rank %u", local);
     memset(ep, 0, sizeof *ep);
     ep->ep = (weft_ep){.iface = iface, .peer = peer};
     ep->local = local;
@@ -146,7 +148,7 @@ static int shm_ep_close(weft_iface *iface, weft_ep *generic)
             break;
         }
     shm->has_left[ep->local] = true;
-    free_path(shm, ep);
+    free_ep(shm, ep);
     return 0;
 }
 
@@ -156,7 +158,7 @@ static int shm_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t ri
 {
     (void)iface;
     if (kind != WEFT_MEMORY_HOST)
-        return weft_fail(WEFT_E_UNSUPPORTED, "shared memory reaches host memory only");
+        return weft_fail(WEFT_E_UNSUPPORTED, "shared memory supports host memory only");
     *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = rights}; /* CMA needs no key */
     return 0;
 }
@@ -175,7 +177,8 @@ static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
     uint32_t index = (uint32_t)shared->handle - 1;
     int rc = 0;
     if (bytes > hdr->area_bytes)
-        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share, an area has %llu", (unsigned long long)bytes, (unsigned long long)hdr->area_bytes);
+        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share exceed the %llu of an area", (unsigned long long)bytes,
+                         (unsigned long long)hdr->area_bytes);
     if (!shared->handle)
         rc = weft_segment_alloc_area(shm->segment, &index);
     if (rc == 0)
@@ -209,7 +212,7 @@ static int shm_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     int rc;
     if (!shm_can_rma(iface, ep))
-        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not read this neighbour's memory");
+        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel denies reading the memory of this local rank");
     rc = weft_cma_get(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), rma->local, rma->remote, rma->bytes);
     if (rc == 0 && rma->done)
         iface->callbacks->done(iface->owner, rma->done, 0);
@@ -220,7 +223,7 @@ static int shm_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     int rc;
     if (!shm_can_rma(iface, ep) || rma->notify)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel lets us not write this neighbour's memory");
+        return weft_fail(WEFT_E_UNSUPPORTED, "the kernel denies writing the memory of this local rank");
     rc = weft_cma_put(atomic_load_explicit(&((shm_ep *)ep)->page->pid, memory_order_relaxed), rma->local, rma->remote, rma->bytes);
     if (rc == 0 && rma->done)
         iface->callbacks->done(iface->owner, rma->done, 0);
@@ -246,8 +249,11 @@ static int shm_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 }
 
 const weft_iface_ops weft_shm_ops = {
-    .name = "shm", .unavailable = shm_unavailable, .describe = weft_describe_nothing, .open = shm_open_port, .close = shm_close, .get_addr = shm_get_addr, .ep_open = shm_ep_open,
-    .ep_close = shm_ep_close, .mr_reg = shm_mr_reg, .mr_dereg = shm_mr_dereg, .share = shm_share, .unshare = shm_unshare, .send = weft_shm_send,
+    .name = "shm", .unavailable = shm_unavailable, .describe = weft_describe_nothing, .open = shm_iface_open, .close = shm_close,
+    .get_addr = shm_get_addr,
+    .ep_open = shm_ep_open,
+    .ep_close = shm_ep_close, .mr_reg = shm_mr_reg, .mr_dereg = shm_mr_dereg, .share = shm_share, .unshare = shm_unshare,
+    .send = weft_shm_send,
     .can_rma = shm_can_rma, .get = shm_get, .put = shm_put, .amo = shm_amo, .flush = shm_flush, .poll = weft_shm_poll,
     .arm = weft_shm_arm, .disarm = weft_shm_disarm,
 };

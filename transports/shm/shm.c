@@ -37,7 +37,7 @@ static __attribute__((noinline)) int open_out(shm_iface *shm, shm_ep *ep)
     return rc;
 }
 
-static int lend_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
+static int alloc_chunk(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
     uint32_t index;
     int rc;
@@ -64,7 +64,7 @@ static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, cons
 {
     int rc;
     if (frame->hdr.bytes > WEFT_RING_BODY_MAX)
-        return lend_chunk(shm, ep, frame, place, body);
+        return alloc_chunk(shm, ep, frame, place, body);
     if (weft_unlikely(!ep->out.bodies) && (rc = claim_blocks(shm, ep)))
         return rc;
     if (!weft_ring_reserve(&ep->out, frame->hdr.bytes, place))
@@ -131,7 +131,7 @@ void weft_shm_send_short(weft_ep *generic, uint64_t head0, uint64_t head1, uint6
         memcpy(cell->body, body, 8);
     else
         weft_copy_short(cell->body, body, bytes);
-    ep->ep.room--;
+    ep->ep.cells_free--;
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
     announce((shm_iface *)ep->ep.iface, ep);
@@ -182,8 +182,8 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     int rc;
     if (weft_unlikely(!ep->out.ring) && (rc = open_out(shm, ep)))
         return rc;
-    ep->ep.room = weft_ring_room(&ep->out);
-    if (weft_unlikely(!ep->ep.room))
+    ep->ep.cells_free = weft_ring_free_cells(&ep->out);
+    if (weft_unlikely(!ep->ep.cells_free))
         return refuse(ep);
     cell = weft_ring_next(&ep->out);
     body = cell->body;
@@ -199,7 +199,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     else
         weft_copy_short(body, frame->body, frame->hdr.bytes);
     cell->place = place;
-    ep->ep.room--;
+    ep->ep.cells_free--;
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
     if (weft_unlikely(ep->is_blocked))
@@ -210,7 +210,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
 
 /* -- receiving -- */
 
-/* The body is at no place that there is: another process, or this one, has overwritten shared memory. Nothing of this sender can be read any
+/* The body's place does not exist: another process, or this one, has overwritten shared memory. Nothing of this sender can be read any
  * more. */
 static __attribute__((noinline, cold)) int report_damage(const shm_iface *shm, shm_ep *ep, const weft_cell *cell)
 {
@@ -218,8 +218,8 @@ static __attribute__((noinline, cold)) int report_damage(const shm_iface *shm, s
     if (!ep->is_lost) {
         ep->is_lost = true;
         shm->iface.callbacks->peer_failed(shm->iface.owner, ep->ep.peer,
-                           weft_fail(WEFT_E_CORRUPT, "a frame of local rank %u in shared memory is damaged (%u bytes at place 0x%x): some process "
-                                     "of this node wrote to wrong addresses", ep->local, bytes, place));
+                           weft_fail(WEFT_E_CORRUPT, "a frame of local rank %u in shared memory is damaged (%u bytes at place 0x%x): a "
+                                     "process of this node wrote to wrong addresses", ep->local, bytes, place));
     }
     return WEFT_E_CORRUPT;
 }
@@ -278,7 +278,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
             return report_damage(shm, ep, cell);
         body = weft_ring_body_at(ep->in.ring, place);
     }
-    weft_ring_learn(&ep->out, (uint32_t)cell->body[0]);
+    weft_ring_update_consumed(&ep->out, (uint32_t)cell->body[0]);
     if (weft_unlikely(place & WEFT_PLACE_TIMED))
         recv_timed(shm, ep, cell, body);
     else
@@ -310,8 +310,9 @@ static void defer(shm_iface *shm, uint32_t sender)
 static void report_no_memory(const shm_iface *shm, uint32_t sender)
 {
     const weft_rank_page *page = weft_segment_rank(shm->segment, sender);
-    weft_log_once(WEFT_LOG_ERROR, "no memory to receive from rank %u on this node: %s\nIt waits and is tried again. Look at free memory, "
-                  "ulimit -v and vm.max_map_count.", atomic_load_explicit(&page->job_rank, memory_order_relaxed), weft_fail_text(WEFT_E_NOMEM));
+    weft_log_once(WEFT_LOG_ERROR, "no memory to receive from rank %u on this node: %s\nIts frames wait and are retried. Check free memory, "
+                  "ulimit -v and vm.max_map_count.",
+                  atomic_load_explicit(&page->job_rank, memory_order_relaxed), weft_fail_text(WEFT_E_NOMEM));
 }
 
 /* The next frame of a hot ring cannot be mapped: the ring leaves the hot rings until it can. */
@@ -348,9 +349,9 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
     return n;
 }
 
-static void look_for_dead(shm_iface *shm)
+static void check_dead_peers(shm_iface *shm)
 {
-    shm->chores &= ~(uint32_t)SHM_LOOK_FOR_DEAD;
+    shm->chores &= ~(uint32_t)SHM_CHECK_DEAD;
     for (uint32_t i = 0; i < shm->ranks; i++) {
         shm_ep *ep = shm->eps[i];
         if (!ep || ep->is_lost || atomic_load_explicit(&ep->page->state, memory_order_acquire) != WEFT_RANK_DEAD)
@@ -400,15 +401,15 @@ static int retry(shm_iface *shm, int budget);
 
 /* Handles senders with active bits, deferred senders, and dead peers. Active bits are handled also when open rings used the budget up: else
  * a sender that keeps its ring full would starve the others. */
-static __attribute__((noinline)) int poll_rest(shm_iface *shm, int n, int budget)
+static __attribute__((noinline)) int poll_marked(shm_iface *shm, int n, int budget)
 {
     n += weft_shm_activate_rings(shm, budget - n);
     if (shm->chores & SHM_RETRY)
         n += retry(shm, budget - n);
     if (shm->chores & SHM_SET_ASIDE)
         set_aside(shm);
-    if (shm->chores & SHM_LOOK_FOR_DEAD)
-        look_for_dead(shm);
+    if (shm->chores & SHM_CHECK_DEAD)
+        check_dead_peers(shm);
     return n;
 }
 
@@ -421,7 +422,7 @@ int weft_shm_poll(weft_iface *iface, int budget)
     else if (shm->hot_count)
         n = poll_many(shm, budget);
     if (weft_unlikely(atomic_load_explicit(&shm->page->active_summary, memory_order_relaxed) | shm->chores))
-        n = poll_rest(shm, n, budget);
+        n = poll_marked(shm, n, budget);
     return n;
 }
 
@@ -450,7 +451,7 @@ int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup)
     shm_iface *shm = (shm_iface *)iface;
     uint32_t ticket = weft_page_sleep_begin(shm->page);
     order_for_senders(shm);
-    shm->chores |= SHM_LOOK_FOR_DEAD;
+    shm->chores |= SHM_CHECK_DEAD;
     *wakeup = (weft_wakeup){.futex = shm->wants_fd ? NULL : (uint32_t *)&shm->page->asleep, .value = ticket, .fd = shm->wakeup_fd};
     if (weft_unlikely(shm->wants_fd) && (shm->wakeup_fd < 0 || weft_wakeup_sock_is_unreachable(&shm->page->sock)))
         wakeup->within_ns = WEFT_WAKEUP_SOCK_NAP_NS;
@@ -480,7 +481,7 @@ static int open_in(shm_iface *shm, shm_ep *ep)
 }
 
 /* Adapts patience_ns of a ring that is opened again: doubled if soon after it was closed, else halved. */
-static void learn_patience(const shm_iface *shm, shm_ep *ep)
+static void adapt_patience(const shm_iface *shm, shm_ep *ep)
 {
     uint64_t now = shm->now_ns();
     if (!ep->patience_ns)
@@ -493,7 +494,7 @@ static void learn_patience(const shm_iface *shm, shm_ep *ep)
     ep->closed_ns = 0;
 }
 
-static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
+static int activate_sender(shm_iface *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
     weft_proc_id who = {.job = shm->segment->hdr->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
@@ -513,8 +514,8 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
     }
     if (!ep->is_hot) {
         ep->is_hot = true;
-        ep->taken_before = ep->in.consumed;
-        learn_patience(shm, ep);
+        ep->consumed_before = ep->in.consumed;
+        adapt_patience(shm, ep);
         shm->hot[shm->hot_count++] = ep;
         atomic_store_explicit(&ep->in.ring->flags, shm->ring_flags, memory_order_relaxed);
     }
@@ -522,12 +523,12 @@ static int greet_sender(shm_iface *shm, uint32_t sender, int budget)
 }
 
 /* Activates all senders whose bits are set, each with at least one frame. A sender that fails is deferred and delays no other. */
-static int greet_word(shm_iface *shm, uint32_t word, uint64_t bits, int budget)
+static int activate_word(shm_iface *shm, uint32_t word, uint64_t bits, int budget)
 {
     int n = 0;
     for (; bits; bits &= bits - 1) {
         uint32_t sender = word * 64 + (uint32_t)__builtin_ctzll(bits);
-        int rc = greet_sender(shm, sender, budget > n ? budget - n : 1);
+        int rc = activate_sender(shm, sender, budget > n ? budget - n : 1);
         if (weft_unlikely(rc < 0))
             defer(shm, sender);
         else
@@ -544,7 +545,7 @@ int weft_shm_activate_rings(shm_iface *shm, int budget)
         words = atomic_exchange_explicit(&shm->page->active_summary, 0, memory_order_acquire);
     for (; words; words &= words - 1) {
         uint32_t word = (uint32_t)__builtin_ctzll(words);
-        n += greet_word(shm, word, atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire), budget - n);
+        n += activate_word(shm, word, atomic_exchange_explicit(&shm->page->active[word], 0, memory_order_acquire), budget - n);
     }
     return n;
 }
@@ -559,7 +560,7 @@ static int retry(shm_iface *shm, int budget)
     for (uint32_t word = 0; word * 64 < shm->ranks; word++) {
         uint64_t bits = shm->deferred[word];
         shm->deferred[word] = 0;
-        n += greet_word(shm, word, bits, budget - n);
+        n += activate_word(shm, word, bits, budget - n);
     }
     shm->is_retrying = false;
     return n;
@@ -567,8 +568,8 @@ static int retry(shm_iface *shm, int budget)
 
 static bool is_silent(shm_ep *ep, uint64_t now_ns)
 {
-    if (ep->in.consumed != ep->taken_before) {
-        ep->taken_before = ep->in.consumed;
+    if (ep->in.consumed != ep->consumed_before) {
+        ep->consumed_before = ep->in.consumed;
         ep->active_ns = now_ns;
     }
     return now_ns - ep->active_ns >= ep->patience_ns;
@@ -580,7 +581,7 @@ int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns)
 {
     uint32_t kept = 0, end = shm->hot_count;
     int n = 0;
-    if (now_ns < shm->look_at_ns)
+    if (now_ns < shm->check_at_ns)
         return 0;
     for (uint32_t i = 0; i < end; i++) {
         shm_ep *ep = shm->hot[i];
@@ -594,16 +595,16 @@ int weft_shm_deactivate_rings(shm_iface *shm, uint64_t now_ns)
     }
     if (kept == end)
         return 0;
-    shm->look_at_ns = now_ns + WEFT_SHM_PATIENCE_MIN_NS;
+    shm->check_at_ns = now_ns + WEFT_SHM_PATIENCE_MIN_NS;
     order_for_senders(shm);
     shm->iface.counts.rings_closed += end - kept;
     for (uint32_t i = kept; i < end; i++)
         shm->hot[i]->is_hot = false;
     shm->hot_count = kept;
-    /* greet_sender() puts an ep back at hot_count, which never passes i */
+    /* activate_sender() puts an ep back at hot_count, which never passes i */
     for (uint32_t i = kept; i < end; i++)
         if (weft_ring_peek(&shm->hot[i]->in)) {
-            greet_sender(shm, shm->hot[i]->local, 0);
+            activate_sender(shm, shm->hot[i]->local, 0);
             n++; /* a frame was found: the caller must poll before it sleeps */
         }
     return n;

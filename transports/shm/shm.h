@@ -34,7 +34,7 @@
 enum weft_cma_state { WEFT_CMA_UNKNOWN, WEFT_CMA_WORKS, WEFT_CMA_REFUSED };
 
 enum shm_chore {
-    SHM_LOOK_FOR_DEAD = 1,
+    SHM_CHECK_DEAD = 1,
     SHM_RETRY = 2,     /* deferred senders wait for retry_at_ns */
     SHM_SET_ASIDE = 4  /* some deferred senders are among the hot rings */
 };
@@ -48,7 +48,7 @@ typedef struct shm_ep {
     weft_bulk *bulk;       /* the peer's chunks, mapped at the first long frame; NULL: not yet */
     weft_bulk_share share; /* chunks of this rank that this ep uses */
     uint32_t announce_flags; /* ring flags with which announce() needs no fence (weft_ring_announce_flags) */
-    uint32_t taken_before; /* in.consumed at the last idle check */
+    uint32_t consumed_before; /* in.consumed at the last idle check */
     uint64_t active_ns;    /* time when a change of it was last seen */
     uint64_t patience_ns;  /* idle time after which the ring is closed; 0: never opened */
     uint64_t closed_ns;    /* time when it was closed as idle; 0: it is open or never was */
@@ -75,7 +75,7 @@ typedef struct shm_iface {
     bool wants_fd;         /* the owner sleeps on descriptors: wakeup_fd replaces the futex */
     int wakeup_fd;         /* mem/wakeup_sock's descriptor, or -1 */
     uint32_t polls;
-    uint64_t look_at_ns;   /* time of the next check for idle rings */
+    uint64_t check_at_ns;   /* time of the next check for idle rings */
     uint32_t hot_count;
     shm_ep **hot;        /* [ranks] eps whose rings every poll checks */
     shm_ep **eps;      /* [ranks] by node-local rank; NULL: no ep, or closed */

@@ -204,7 +204,7 @@ static void go_up(verbs_ep *ep)
 
 void verbs_conn_on_arrival(verbs_ep *ep)
 {
-    if (ep->state == VERBS_CONNECTING && ep->hs->is_connected && (!ep->hs->by_cm || verbs_rdmacm_settle(ep)))
+    if (ep->state == VERBS_CONNECTING && ep->hs->is_connected && (!ep->hs->by_cm || verbs_rdmacm_finish(ep)))
         go_up(ep);
 }
 
@@ -288,7 +288,7 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
     if (ahead > 0 && ep->state == VERBS_NEW)
         verbs_conn_begin_epoch(ep, epoch, 0);
     else if (ahead > 0)
-        verbs_conn_renew(&ep->qps[0], "the peer has begun a new connection");
+        verbs_conn_renew(&ep->qps[0], "the peer has started a new connection");
     return ep->state == VERBS_CONNECTING && ep->epoch == epoch;
 }
 

@@ -130,7 +130,7 @@ uint32_t verbs_conn_random(struct verbs_conn *conn);
 void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg); /* CONNECT, ACCEPT, READY */
 void verbs_conn_on_gone(verbs_ep *ep);
 /* A probe was answered: the pair is proven, a new epoch is requested. */
-void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail);
+void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t remote_rail);
 void verbs_ep_begin_close(verbs_ep *ep); /* closes an ep that is UP and quiet: sends GONE, drains it */
 void verbs_conn_on_rail_change(verbs_rail *rail);
 /* The device reported LAST_WQE_REACHED. */
@@ -229,7 +229,7 @@ bool verbs_rdmacm_is_for(const verbs_ep *ep);
 /* Starts the connection of every QP of a CONNECTING ep; goes up when all are connected or late. */
 void verbs_rdmacm_try(verbs_ep *ep);
 /* The ep goes up: closes QPs that are not connected; the first of the others becomes home. False: there is none. */
-bool verbs_rdmacm_settle(verbs_ep *ep);
+bool verbs_rdmacm_finish(verbs_ep *ep);
 /* disconnect: before the QP is destroyed; forget: after. */
 void verbs_rdmacm_disconnect(verbs_rc_qp *qp);
 void verbs_rdmacm_forget(verbs_rc_qp *qp);

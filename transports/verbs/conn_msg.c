@@ -138,7 +138,7 @@ static void store_addresses(verbs_ep *ep, const verbs_conn_msg *msg)
         ep->remote.address[i] = msg->rail[i].address;
 }
 
-/* Answers by the pair of rails of the probe; a suspect not before rests_ns, as datagrams may pass where connections fail. */
+/* Answers by the pair of rails of the probe; a suspect not before silent_until_ns, as datagrams may pass where connections fail. */
 static void answer(verbs_ep *ep, const verbs_rail *rail, const verbs_conn_msg *msg)
 {
     for (uint8_t i = 0; i < ep->qp_count; i++) {

@@ -19,10 +19,10 @@
 
 #define SYSFS "/sys/class/infiniband"
 
-static bool read_line(const char *path, char *text, int room)
+static bool read_line(const char *path, char *text, int capacity)
 {
     FILE *file = fopen(path, "re");
-    bool ok = file && fgets(text, room, file);
+    bool ok = file && fgets(text, capacity, file);
     if (file)
         fclose(file);
     if (ok)
@@ -65,7 +65,7 @@ const char *verbs_unavailable(void)
         closedir(devices);
     if (is_active)
         return NULL;
-    return is_any ? "no port of an RDMA device is active (see ibv_devinfo)" : "no RDMA device is here (" SYSFS " is empty)";
+    return is_any ? "no port of an RDMA device is active (see ibv_devinfo)" : "no RDMA device is present (" SYSFS " is empty)";
 }
 
 /* -- the knob `devices` -- */
@@ -170,14 +170,14 @@ static void read_port(verbs_finding *finding, struct ibv_device *device, struct 
     *one = (verbs_found){.device = device, .context = context, .port_num = port_num, .attr = *attr};
     snprintf(one->name, sizeof one->name, "%.56s:%u", ibv_get_device_name(device), port_num);
     if (ibv_query_port(context, port_num, &one->port) != 0)
-        snprintf(one->why_not, sizeof one->why_not, "cannot be asked: %s", strerror(errno));
+        snprintf(one->why_not, sizeof one->why_not, "cannot be queried: %s", strerror(errno));
     else
         judge(one, list, length);
     one->distance = distance_of(ibv_get_device_name(device));
     finding->count++;
 }
 
-static void look_at_device(verbs_finding *finding, int index, const char *list, size_t length)
+static void query_device(verbs_finding *finding, int index, const char *list, size_t length)
 {
     struct ibv_device *device = finding->devices[index];
     struct ibv_context *context = ibv_open_device(device);
@@ -222,7 +222,7 @@ int verbs_device_select(uint32_t rank, verbs_finding *finding)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "RDMA devices cannot be listed: %s: are ib_uverbs and the device's driver loaded?", strerror(errno));
     for (int i = 0; i < finding->device_count && i < VERBS_FOUND_MAX; i++)
-        look_at_device(finding, i, list, length);
+        query_device(finding, i, list, length);
     note_missing(finding, list, length);
     qsort(finding->found, (size_t)finding->count, sizeof finding->found[0], compare);
     for (int i = VERBS_RAILS; i < finding->count; i++)
@@ -242,17 +242,17 @@ void verbs_device_select_end(verbs_finding *finding)
     memset(finding, 0, sizeof *finding);
 }
 
-void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t room)
+void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t capacity)
 {
     size_t used = 0;
     *text = 0;
-    for (int i = 0; i < finding->count && used + 1 < room; i++) {
-        int n = snprintf(text + used, room - used, "%s%s: %s", used ? "; " : "", finding->found[i].name,
+    for (int i = 0; i < finding->count && used + 1 < capacity; i++) {
+        int n = snprintf(text + used, capacity - used, "%s%s: %s", used ? "; " : "", finding->found[i].name,
                          finding->found[i].why_not);
         used += n > 0 ? (size_t)n : 0;
     }
     if (!finding->count)
-        snprintf(text, room, "libibverbs sees no device");
+        snprintf(text, capacity, "libibverbs sees no device");
 }
 
 /* -- describe -- */
@@ -263,7 +263,7 @@ typedef struct teller {
     const verbs_found *of;
 } teller;
 
-static void tell_gid(void *arg, const struct ibv_gid_entry *entry)
+static void describe_gid(void *arg, const struct ibv_gid_entry *entry)
 {
     const teller *to = arg;
     char text[160], gid[VERBS_GID_TEXT];
@@ -273,7 +273,7 @@ static void tell_gid(void *arg, const struct ibv_gid_entry *entry)
     to->line(to->arg, text);
 }
 
-static void tell_port(const verbs_found *one, void (*line)(void *arg, const char *text), void *arg)
+static void describe_port(const verbs_found *one, void (*line)(void *arg, const char *text), void *arg)
 {
     teller to = {line, arg, one};
     char text[320];
@@ -287,7 +287,7 @@ static void tell_port(const verbs_found *one, void (*line)(void *arg, const char
              one->port.active_mtu ? 128 << one->port.active_mtu : 0, one->distance, one->why_not[0] ? "not used: " : "used",
                  one->why_not);
     line(arg, text);
-    if (verbs_gid_each(one->context, one->port_num, &one->port, tell_gid, &to) == 0)
+    if (verbs_gid_each(one->context, one->port_num, &one->port, describe_gid, &to) == 0)
         line(arg, "    no GID");
 }
 
@@ -299,7 +299,7 @@ void verbs_describe(void (*line)(void *arg, const char *text), void *arg)
         line(arg, why);
     if (finding && verbs_device_select(0, finding) == 0) {
         for (int i = 0; i < finding->count; i++)
-            tell_port(&finding->found[i], line, arg);
+            describe_port(&finding->found[i], line, arg);
         verbs_device_select_end(finding);
     }
     free(finding);

@@ -38,6 +38,6 @@ typedef struct verbs_finding {
 int verbs_device_select(uint32_t rank, verbs_finding *finding);
 void verbs_device_select_end(verbs_finding *finding);
 /* Writes why none is used, all reasons in one line. */
-void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t room);
+void verbs_device_select_reasons(const verbs_finding *finding, char *text, size_t capacity);
 
 #endif

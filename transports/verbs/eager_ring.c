@@ -270,7 +270,7 @@ static int read_some(struct verbs_eager_ring *ring, int budget)
         if (!verbs_flow_recv(ep, wire, bytes)) {
             ep->in_ring = 0;
             ep->is_garbled = true;
-            verbs_conn_break(ep->home ? ep->home : &ep->qps[0], NULL, "a frame came by a ring that cannot be read");
+            verbs_conn_break(ep->home ? ep->home : &ep->qps[0], NULL, "an invalid frame was received by an eager ring");
             break;
         }
         ep->in_ring = 0;

@@ -46,12 +46,12 @@ static void place(verbs_iface *iface, verbs_ep *ep)
 int verbs_ep_map_add(verbs_iface *iface, verbs_ep *ep)
 {
     if (2 * (iface->conn->ep_count + 1) > iface->ep_map_capacity) {
-        uint32_t before = iface->ep_map_capacity, room = before ? 2 * before : 16;
-        verbs_ep **old = iface->ep_map, **map = calloc(room, sizeof(verbs_ep *));
+        uint32_t before = iface->ep_map_capacity, capacity = before ? 2 * before : 16;
+        verbs_ep **old = iface->ep_map, **map = calloc(capacity, sizeof(verbs_ep *));
         if (!map)
-            return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
+            return weft_fail(WEFT_E_NOMEM, "no memory for another peer");
         iface->ep_map = map;
-        iface->ep_map_capacity = room;
+        iface->ep_map_capacity = capacity;
         for (uint32_t i = 0; i < before; i++)
             if (old[i])
                 place(iface, old[i]);
@@ -81,10 +81,10 @@ void verbs_ep_map_remove(verbs_iface *iface, verbs_ep *ep)
 static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *remote)
 {
     if (bytes < sizeof *remote)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: is it of another version?", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: does it run another version?", who->rank);
     memcpy(remote, addr, sizeof *remote);
     if (remote->version != 2 || remote->rails == 0 || remote->rails > VERBS_RAILS)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u cannot be read: is it of another version?", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is invalid: does it run another version?", who->rank);
     return 0;
 }
 
@@ -112,7 +112,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     ep = calloc(1, sizeof *ep);
     if (!ep || !(ep->hs = calloc(1, sizeof *ep->hs))) {
         free(ep);
-        return weft_fail(WEFT_E_NOMEM, "no memory for one more peer");
+        return weft_fail(WEFT_E_NOMEM, "no memory for another peer");
     }
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->iface = iface;
@@ -146,12 +146,12 @@ static void remember(const verbs_ep *ep)
     if (!ep->hs->remote_incarnation)
         return;
     if (conn->gone_count == conn->gone_capacity) {
-        uint32_t room = conn->gone_capacity ? 2 * conn->gone_capacity : 16;
-        grown = realloc(conn->gone, room * sizeof *grown);
+        uint32_t capacity = conn->gone_capacity ? 2 * conn->gone_capacity : 16;
+        grown = realloc(conn->gone, capacity * sizeof *grown);
         if (!grown)
             return;
         conn->gone = grown;
-        conn->gone_capacity = room;
+        conn->gone_capacity = capacity;
     }
     conn->gone[conn->gone_count++] = (verbs_gone){ep->proc_id, ep->hs->incarnation, ep->hs->remote_incarnation};
 }

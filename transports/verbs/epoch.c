@@ -50,7 +50,7 @@ static bool is_flushed(verbs_ep *ep, uint64_t now)
 }
 
 /* A QP may hold a receive of the SRQ for a message of which it has received the first part. */
-static bool holds_no_receives(const verbs_ep *ep, uint64_t now)
+static bool has_no_receives(const verbs_ep *ep, uint64_t now)
 {
     const verbs_handshake *hs = ep->hs;
     for (uint8_t i = 0; i < ep->qp_count; i++) {
@@ -83,7 +83,7 @@ bool verbs_drain_progress(verbs_ep *ep, uint64_t now)
         return false;
     if (!hs->flushed_ns)
         hs->flushed_ns = now;
-    if (!holds_no_receives(ep, now))
+    if (!has_no_receives(ep, now))
         return false;
     poll_all(ep->iface);
     verbs_rma_down(ep);
@@ -233,7 +233,7 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         pause = EVICT_PAUSE_NS; /* the eps for which it closed come first */
     }
     if (hs->trouble_count >= SICK_BREAKS_MIN && now - hs->trouble_ns > verbs_conn_timeout_ns()) {
-        verbs_conn_peer_failed(ep, "tried to connect %u times in %u s, nothing got through. The last time: %s", hs->trouble_count,
+        verbs_conn_peer_failed(ep, "%u attempts to connect in %u s failed. The last error: %s", hs->trouble_count,
              (unsigned)((now - hs->trouble_ns) / VERBS_SECOND), ep->last_error);
         return;
     }
@@ -251,7 +251,7 @@ void verbs_conn_on_gone(verbs_ep *ep)
     verbs_handshake *hs = ep->hs;
     hs->remote_is_gone = true;
     if (ep->state == VERBS_CONNECTING) {
-        verbs_conn_break(&ep->qps[0], NULL, "the peer has left");
+        verbs_conn_break(&ep->qps[0], NULL, "the peer has closed the connection");
     } else if (ep->state == VERBS_DRAINING && !verbs_conn_has_qps(ep)) {
         verbs_conn_set_state(ep, VERBS_FAILED);
         hs->is_closed = true;

@@ -21,7 +21,7 @@
 
 #include "base/macros.h"
 
-#define LOOK_NS 250000ull         /* interval of checks whether all is quiet */
+#define SCAN_NS 250000ull         /* interval of checks whether all is quiet */
 #define PROVE_NS 20000000ull
 #define NEW_NS 20000000ull        /* minimum time up, unless it was used */
 #define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
@@ -54,7 +54,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
 }
 
 /* Frees the slots of a connecting ep whose peer has not answered. True: one was found. */
-static bool take_unanswered_credits(verbs_ep *ep)
+static bool free_unanswered_slots(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
@@ -75,7 +75,7 @@ void verbs_evict_for(verbs_ep *ep)
     verbs_iface *iface = ep->iface;
     uint64_t now = iface->now_ns();
     verbs_ep *chosen;
-    if (verbs_conn_has_offer(ep) && take_unanswered_credits(ep))
+    if (verbs_conn_has_offer(ep) && free_unanswered_slots(ep))
         return;
     chosen = choose(iface, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)
@@ -88,10 +88,10 @@ void verbs_evict_for(verbs_ep *ep)
 
 void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool is_ours_to_be_answered = ep->evict == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
+    bool peer_must_answer = ep->evict == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
     if (kind == VERBS_KIND_EVICT_ACK) {
         ep->evict = VERBS_EVICT_ACKED;
-    } else if (!is_ours_to_be_answered) {
+    } else if (!peer_must_answer) {
         ep->evict = VERBS_EVICT_QUIESCE;
         ep->is_evict_requested = true;
     }
@@ -112,6 +112,6 @@ int verbs_evict_progress(verbs_ep *ep, uint64_t now)
     }
     if (ep->evict == VERBS_EVICT_REQUESTED) /* detects a dead QP of the peer */
         verbs_rc_qp_fence(ep->home);
-    verbs_conn_due(ep, now + (ep->evict == VERBS_EVICT_REQUESTED ? PROVE_NS : LOOK_NS));
+    verbs_conn_due(ep, now + (ep->evict == VERBS_EVICT_REQUESTED ? PROVE_NS : SCAN_NS));
     return 0;
 }

@@ -113,10 +113,10 @@ void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
 
 /* Returns AGAIN; the ep's wakeup fires when it may succeed. Credits, connecting and errors wake by what is received; slots and queue
  * entries by completions, which are requested here. */
-static int block(verbs_ep *ep, bool is_for_room)
+static int block(verbs_ep *ep, bool needs_completions)
 {
     ep->is_blocked = true;
-    if (is_for_room)
+    if (needs_completions)
         request_completions(ep->iface);
     return WEFT_AGAIN;
 }
@@ -367,7 +367,7 @@ bool verbs_flow_recv(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
     if (ahead > 1) { /* its sender may have freed it already: without a copy it is lost */
         if (!hold(ep, wire, bytes, seq)) {
             ep->is_garbled = true;
-            verbs_conn_fail(ep, "no memory to keep a frame that came ahead of others");
+            verbs_conn_fail(ep, "no memory for a frame received out of order");
         }
         return true;
     }
@@ -464,7 +464,7 @@ static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
             recv_immediate(ep, ntohl(wc->imm_data));
         } else if (!handle_frame(ep, slot->wire, wc->byte_len)) {
             ep->is_garbled = true;
-            verbs_conn_break(qp, NULL, "a frame came that cannot be read");
+            verbs_conn_break(qp, NULL, "an invalid frame was received");
         }
         if (verbs_flow_credits_due(ep))
             verbs_flow_queue_due(ep);

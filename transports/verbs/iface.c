@@ -60,8 +60,8 @@ int verbs_poll_cqs(verbs_iface *iface, int budget)
     int total = 0;
     for (uint8_t i = 0; i < iface->rail_count && total < budget; i++) {
         verbs_rail *rail = &iface->rails[(iface->polls + i) % iface->rail_count];
-        int room = budget - total < BATCH ? budget - total : BATCH;
-        int n = ibv_poll_cq(rail->cq, room, wc);
+        int capacity = budget - total < BATCH ? budget - total : BATCH;
+        int n = ibv_poll_cq(rail->cq, capacity, wc);
         for (int k = 0; k < n; k++)
             dispatch(rail, &wc[k]);
         total += n > 0 ? n : 0;
@@ -161,8 +161,8 @@ static void set_caps(verbs_iface *iface)
         const verbs_rail *rail = &iface->rails[i];
         if (rail->max_inline < inline_max)
             inline_max = rail->max_inline;
-        if (!caps->pin_regions || (uint32_t)rail->attr.max_mr < caps->pin_regions)
-            caps->pin_regions = (uint32_t)rail->attr.max_mr;
+        if (!caps->mr_count_max || (uint32_t)rail->attr.max_mr < caps->mr_count_max)
+            caps->mr_count_max = (uint32_t)rail->attr.max_mr;
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
         caps->get = caps->get && rail->max_rd_atomic > 0;
         caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->completes_early); /* a read fence proves placement */
@@ -247,16 +247,16 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
     return 0;
 }
 
-static int verbs_get_addr(weft_iface *base, void *room, size_t *bytes)
+static int verbs_get_addr(weft_iface *base, void *capacity, size_t *bytes)
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_iface_addr addr = {.version = 2, .rails = iface->rail_count, .frame_max_kib = (uint16_t)(verbs_frame_max(iface) >> 10),
                              .nonce = iface->nonce};
     if (*bytes < sizeof addr)
-        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof addr, *bytes);
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof addr, *bytes);
     for (uint8_t i = 0; i < iface->rail_count; i++)
         verbs_rail_address(&iface->rails[i], &addr.address[i]);
-    memcpy(room, &addr, sizeof addr);
+    memcpy(capacity, &addr, sizeof addr);
     *bytes = sizeof addr;
     return 0;
 }
@@ -266,13 +266,13 @@ static int verbs_get_addr(weft_iface *base, void *room, size_t *bytes)
 static int verbs_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
 {
     (void)iface, (void)bytes, (void)shared;
-    return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
+    return weft_fail(WEFT_E_UNSUPPORTED, "a network does not share memory");
 }
 
 static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 {
     (void)iface, (void)shared;
-    return weft_fail(WEFT_E_UNSUPPORTED, "a network shares no memory");
+    return weft_fail(WEFT_E_UNSUPPORTED, "a network does not share memory");
 }
 
 const weft_iface_ops weft_verbs_ops = {

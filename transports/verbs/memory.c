@@ -36,13 +36,13 @@ static bool needs_sink(const verbs_rail *rail, uint32_t rights)
 
 /* Read-only memory fails local write with EFAULT or EACCES and registers without it. Tried only if peers may not write it; such memory
  * cannot have memory windows. */
-static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t bytes, uint32_t rights, bool *may_lend)
+static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t bytes, uint32_t rights, bool *can_have_mw)
 {
     int access = access_of(rail, rights);
     struct ibv_mr *ibv_mr = ibv_reg_mr(rail->pd, addr, bytes, access);
     if (!ibv_mr && (errno == EFAULT || errno == EACCES) && !(rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)))
         ibv_mr = ibv_reg_mr(rail->pd, addr, bytes, access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)),
-        *may_lend = false;
+        *can_have_mw = false;
     return ibv_mr;
 }
 
@@ -98,7 +98,7 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "verbs reaches the host's memory only");
     if (verbs->is_small)
-        return weft_fail(WEFT_E_NOSPACE, "too little memory may be locked (ulimit -l) to pin any of the program's");
+        return weft_fail(WEFT_E_NOSPACE, "the limit on locked memory (ulimit -l) is too low to register memory of the program");
     memory = calloc(1, sizeof *memory);
     if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for a registration");
@@ -145,10 +145,10 @@ uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail)
     return ibv_mr ? ibv_mr->lkey : 0;
 }
 
-uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail)
+uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t remote_rail)
 {
     uint32_t value = 0;
-    if ((far_rail + 1u) * sizeof value <= rkey->length)
-        memcpy(&value, rkey->bytes + far_rail * sizeof value, sizeof value);
+    if ((remote_rail + 1u) * sizeof value <= rkey->length)
+        memcpy(&value, rkey->bytes + remote_rail * sizeof value, sizeof value);
     return value;
 }

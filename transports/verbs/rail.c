@@ -72,7 +72,7 @@ static int try_queue_pair(verbs_rail *rail)
             rail->max_inline = min(init.cap.max_inline_data, 1024);
     }
     if (!qp)
-        return cannot(rail, "make a connected queue pair");
+        return cannot(rail, "create a connected queue pair");
     rail->in_order = !rail->is_iwarp && ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0) == 1;
     ibv_destroy_qp(qp);
     return 0;
@@ -94,7 +94,7 @@ static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || epoll_ctl(iface->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-        return cannot(rail, "give a descriptor to sleep on");
+        return cannot(rail, "open a descriptor to sleep on");
     return 0;
 }
 
@@ -107,13 +107,13 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
     aside = verbs_ud_depth(rail) + rail->marks_capacity;
     rail->channel = ibv_create_comp_channel(rail->context);
     if (!rail->channel)
-        return cannot(rail, "make a completion channel");
+        return cannot(rail, "create a completion channel");
     rail->pd = ibv_alloc_pd(rail->context);
     if (!rail->pd)
-        return cannot(rail, "make a protection domain");
+        return cannot(rail, "create a protection domain");
     rail->cq = ibv_create_cq(rail->context, (int)depth, NULL, rail->channel, 0);
     if (!rail->cq)
-        return cannot(rail, "make a completion queue");
+        return cannot(rail, "create a completion queue");
     if ((uint32_t)rail->cq->cqe < 2 * aside)
         return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: its completion queues are too short (%d)", rail->name,
                          rail->cq->cqe);
@@ -122,7 +122,7 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
     srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_capacity / 2);
     rail->srq = ibv_create_srq(rail->pd, &srq);
     if (!rail->srq)
-        return cannot(rail, "make a shared receive queue");
+        return cannot(rail, "create a shared receive queue");
     rail->srq_capacity = srq.attr.max_wr;
     rail->sq_capacity = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
     return 0;
@@ -186,12 +186,12 @@ static int open_found(verbs_iface *iface, const verbs_finding *finding)
     char reasons[400];
     int rc = 0;
     if (finding->missing[0])
-        weft_log_note("WEFT_DEVICES names %s, which this machine does not have", finding->missing);
+        weft_log_info("WEFT_DEVICES names %s, which this machine does not have", finding->missing);
     for (int i = 0; i < finding->count && iface->rail_count < VERBS_RAILS; i++) {
         verbs_rail *rail = &iface->rails[iface->rail_count];
         int one;
         if (finding->found[i].why_not[0]) {
-            weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, finding->found[i].why_not);
+            weft_log_info("RDMA port %s is not used: %s", finding->found[i].name, finding->found[i].why_not);
             continue;
         }
         one = open_rail(iface, rail, &finding->found[i]);
@@ -199,7 +199,7 @@ static int open_found(verbs_iface *iface, const verbs_finding *finding)
             iface->rail_count++;
             continue;
         }
-        weft_log_note("RDMA port %s is not used: %s", finding->found[i].name, weft_fail_text(one));
+        weft_log_info("RDMA port %s is not used: %s", finding->found[i].name, weft_fail_text(one));
         close_rail(rail);
         rc = one;
     }
@@ -267,12 +267,12 @@ static void place(verbs_rail *rail, verbs_rc_qp *qp)
 int verbs_rail_enter(verbs_rail *rail, verbs_rc_qp *qp)
 {
     if (2 * (rail->qpn_count + 1) > rail->qpn_capacity) {
-        uint32_t room = rail->qpn_capacity ? 2 * rail->qpn_capacity : 64, before = rail->qpn_capacity;
-        verbs_rc_qp **old = rail->by_qpn, **table = calloc(room, sizeof(verbs_rc_qp *));
+        uint32_t capacity = rail->qpn_capacity ? 2 * rail->qpn_capacity : 64, before = rail->qpn_capacity;
+        verbs_rc_qp **old = rail->by_qpn, **table = calloc(capacity, sizeof(verbs_rc_qp *));
         if (!table)
             return weft_fail(WEFT_E_NOMEM, "no memory for more connections");
         rail->by_qpn = table;
-        rail->qpn_capacity = room;
+        rail->qpn_capacity = capacity;
         for (uint32_t i = 0; i < before; i++)
             if (old[i])
                 place(rail, old[i]);
@@ -315,7 +315,7 @@ static void refresh_port(verbs_rail *rail, const char *what)
     rail->is_up = rail->is_up && !rail->is_dead;
     if (was_up == rail->is_up)
         return;
-    weft_log_note("RDMA port %s is %s (%s)", rail->name, rail->is_up ? "up again" : "down", what);
+    weft_log_info("RDMA port %s is %s (%s)", rail->name, rail->is_up ? "up again" : "down", what);
     verbs_conn_on_rail_change(rail);
 }
 
@@ -325,7 +325,7 @@ static void fail_device(verbs_rail *rail, const char *what)
         return;
     rail->is_dead = true;
     rail->is_up = false;
-    weft_log_warn("RDMA device %s failed (%s): it is used no more. See the kernel's log (dmesg)", rail->name, what);
+    weft_log_warn("RDMA device %s failed (%s) and is not used any more. See the kernel's log (dmesg)", rail->name, what);
     verbs_conn_on_rail_change(rail);
 }
 

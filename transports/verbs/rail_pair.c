@@ -21,14 +21,14 @@ static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
 }
 
 /* True if both have the same link layer and address family. */
-static bool is_kindred(const verbs_address *a, const verbs_address *b)
+static bool is_same_kind(const verbs_address *a, const verbs_address *b)
 {
     return a->flags == b->flags && ((a->flags & VERBS_ADDRESS_IB) || verbs_gid_is_ipv4(&a->gid) == verbs_gid_is_ipv4(&b->gid));
 }
 
 static bool is_same_network(const verbs_address *a, const verbs_address *b)
 {
-    if (!is_kindred(a, b))
+    if (!is_same_kind(a, b))
         return false;
     if ((a->flags & VERBS_ADDRESS_IB) || !verbs_gid_is_ipv4(&a->gid))
         return same_bits(a->gid.raw, b->gid.raw, NETWORK_BITS_IPV6);
@@ -79,7 +79,7 @@ void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine)
     pairing p = {.left = is_left ? mine : &ep->remote, .right = is_left ? &ep->remote : mine, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);
-    match(&p, is_kindred, false);
+    match(&p, is_same_kind, false);
     for (uint8_t l = 0; l < p.left->rails; l++)
         has_sure |= p.right_of[l] >= 0 && p.is_sure[l];
     ep->qp_count = 0;

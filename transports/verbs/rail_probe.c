@@ -88,12 +88,12 @@ void verbs_conn_on_rail_change(verbs_rail *rail)
     }
 }
 
-void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
+void verbs_conn_on_answer(verbs_ep *ep, const verbs_rail *rail, uint8_t remote_rail)
 {
     verbs_handshake *hs = ep->hs;
     for (uint8_t i = 0; i < ep->qp_count; i++) {
         verbs_qp_handshake *qp_hs = &hs->qp_hs[i];
-        if (ep->qps[i].rail != rail || ep->qps[i].remote_rail != far_rail || ep->qps[i].ibv_qp || ep->state != VERBS_UP)
+        if (ep->qps[i].rail != rail || ep->qps[i].remote_rail != remote_rail || ep->qps[i].ibv_qp || ep->state != VERBS_UP)
             continue;
         qp_hs->is_suspect = false;
         qp_hs->is_proven = true;
@@ -134,7 +134,7 @@ int verbs_rail_probe_progress(verbs_ep *ep, uint64_t now)
 
 /* -- stuck QPs -- */
 
-#define STUCK_LOOKS 20 /* checks, one per second; a device that counts its retries fails long before (TIMEOUT, RETRIES in rc_qp.c) */
+#define STUCK_CHECKS 20 /* checks, one per second; a device that counts its retries fails long before (TIMEOUT, RETRIES in rc_qp.c) */
 
 static uint32_t posted(const verbs_ep *ep)
 {
@@ -163,7 +163,7 @@ void verbs_rail_probe_stuck(verbs_iface *iface)
         for (uint8_t i = 0; i < ep->qp_count; i++)
             verbs_rc_qp_sync(&ep->qps[i]);
         hs->stuck_posted = posted(ep);
-        if (++hs->stuck_checks >= STUCK_LOOKS) {
+        if (++hs->stuck_checks >= STUCK_CHECKS) {
             hs->stuck_checks = 0;
             verbs_conn_break(&ep->qps[0], NULL, "nothing that was sent was acknowledged or refused in 20 s: the connection is stuck");
         }

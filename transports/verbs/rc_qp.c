@@ -67,7 +67,7 @@ int verbs_rc_qp_open(verbs_rc_qp *qp)
     int error;
     qp->ibv_qp = ibv_create_qp(rail->pd, &init);
     if (!qp->ibv_qp)
-        return cannot(qp, "make a queue pair", errno);
+        return cannot(qp, "create a queue pair", errno);
     error = qp->ep->hs->by_cm ? 0 : initialise(qp);
     if (error) {
         ibv_destroy_qp(qp->ibv_qp);

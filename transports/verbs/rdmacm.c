@@ -238,7 +238,7 @@ static void on_connected(verbs_rc_qp *qp, const cm_data *data, uint32_t reads)
     verbs_cm_deferred_flush(ep->iface, qp->rail);
 }
 
-bool verbs_rdmacm_settle(verbs_ep *ep)
+bool verbs_rdmacm_finish(verbs_ep *ep)
 {
     ep->home = NULL;
     for (uint8_t i = 0; i < ep->qp_count; i++) {
@@ -289,10 +289,10 @@ static bool is_smaller(const verbs_ep *ep)
     return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
-static verbs_rc_qp *qp_for(verbs_ep *ep, const verbs_rail *rail, uint8_t far_rail)
+static verbs_rc_qp *qp_for(verbs_ep *ep, const verbs_rail *rail, uint8_t remote_rail)
 {
     for (uint8_t i = 0; i < ep->qp_count; i++)
-        if (ep->qps[i].rail == rail && ep->qps[i].remote_rail == far_rail)
+        if (ep->qps[i].rail == rail && ep->qps[i].remote_rail == remote_rail)
             return &ep->qps[i];
     return NULL;
 }
@@ -379,7 +379,8 @@ static void on_response(verbs_rc_qp *qp, const cm_event *event)
 
 static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 {
-    static const char *const words[] = {"it rejected the request without a reason", "it is not ready", "requests crossed", "it has closed",
+    static const char *const words[] = {"it rejected the request without giving a reason",
+                                        "it is not ready", "requests crossed", "it has closed",
                                         "it does not know this process"};
     verbs_ep *ep = qp->ep;
     uint8_t no = event->has_data && event->data.to_nonce == ep->iface->nonce ? event->data.no : 0;

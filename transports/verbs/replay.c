@@ -44,26 +44,26 @@ static void detach_notifications(verbs_ep *ep)
         verbs_notify_detach(weft_container(link, verbs_slot, link));
 }
 
-void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits)
+void verbs_flow_up(verbs_ep *ep, uint32_t remote_rx_seq, uint32_t credits)
 {
     ep->credits = credits ? credits - 1 : 0;
     ep->has_token = credits > 0;
     for (weft_list_link *link; (link = weft_list_first(&ep->sent)) != NULL;) {
         verbs_slot *slot = weft_container(link, verbs_slot, link);
-        if (verbs_seq_diff(slot->seq, far_rx_seq) > 0)
+        if (verbs_seq_diff(slot->seq, remote_rx_seq) > 0)
             break;
         weft_list_remove(link);
         verbs_notify_free(ep, slot, true);
         ep->unsent--;
     }
     detach_notifications(ep);
-    if (verbs_seq_diff(far_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(far_rx_seq, ep->tx_seq) > 0) {
+    if (verbs_seq_diff(remote_rx_seq, ep->tx_acked) < 0 || verbs_seq_diff(remote_rx_seq, ep->tx_seq) > 0) {
         weft_log_error("rank %u reports frames received up to %u; it had acknowledged %u, and %u were sent", ep->proc_id.rank,
-                       far_rx_seq, ep->tx_acked, ep->tx_seq);
+                       remote_rx_seq, ep->tx_acked, ep->tx_seq);
         verbs_conn_fail(ep, "a frame that was acknowledged did not arrive");
         return;
     }
-    ep->tx_acked = ep->tx_done = ep->remote_rx = far_rx_seq;
+    ep->tx_acked = ep->tx_done = ep->remote_rx = remote_rx_seq;
     if (ep->unsent)
         verbs_flow_queue_due(ep);
 }

@@ -475,7 +475,7 @@ static int check_key(const verbs_ep *ep, const weft_rkey *rkey, uint64_t remote,
 {
     uint32_t epoch = rkey ? verbs_key_epoch(ep, rkey) : 0;
     if (!rkey || !rkey->length || rkey->length % 4 || (ep->remote.rails && !epoch && rkey->length != 4 * ep->remote.rails))
-        return weft_fail(WEFT_E_KEY, "this is no rkey of rank %u: it has %u bytes", ep->proc_id.rank, rkey ? rkey->length : 0);
+        return weft_fail(WEFT_E_KEY, "an rkey of %u bytes is not one of rank %u", rkey ? rkey->length : 0, ep->proc_id.rank);
     if (remote + bytes < remote)
         return weft_fail(WEFT_E_KEY, "%llu bytes at 0x%llx wrap around the addresses of rank %u", (unsigned long long)bytes,
                          (unsigned long long)remote, ep->proc_id.rank);
@@ -519,14 +519,14 @@ static int rma_begin(verbs_ep *ep, const weft_rma *rma, enum op_kind kind)
 int verbs_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.get)
-        return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or too little memory may be locked");
+        return weft_fail(WEFT_E_UNSUPPORTED, "this device does not read remote memory, or the limit on locked memory (ulimit -l) is low");
     return rma_begin((verbs_ep *)ep, rma, OP_GET);
 }
 
 int verbs_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
 {
     if (!iface->caps.put)
-        return weft_fail(WEFT_E_UNSUPPORTED, "too little memory may be locked for RMA (ulimit -l)");
+        return weft_fail(WEFT_E_UNSUPPORTED, "the limit on locked memory (ulimit -l) is too low for RMA");
     return rma_begin((verbs_ep *)ep, rma, OP_PUT);
 }
 

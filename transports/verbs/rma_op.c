@@ -87,7 +87,7 @@ static void set_error(const verbs_op *op)
     else if (op->rc == WEFT_E_UNSUPPORTED)
         weft_fail(op->rc, "atomics on rank %u use its first RDMA port, which cannot be reached now", rank);
     else if (op->bad_status)
-        weft_fail(op->rc, "a %s rank %u of %llu bytes failed time and again (%s, vendor's code 0x%x)", what[op->kind], rank,
+        weft_fail(op->rc, "a %s rank %u of %llu bytes failed repeatedly (%s, vendor's code 0x%x)", what[op->kind], rank,
                   (unsigned long long)op->bytes, ibv_wc_status_str(op->bad_status), op->vendor);
 }
 

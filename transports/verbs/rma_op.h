@@ -43,7 +43,7 @@ typedef struct verbs_frag {
 } verbs_frag;
 
 struct verbs_rma_ops {
-    weft_list_link waiting; /* verbs_ep.by_move: eps with fragments to post */
+    weft_list_link waiting; /* verbs_ep.by_rma: eps with fragments to post */
     weft_list_link free_frags;
     verbs_slab *cells; /* result words of atomics, registered; allocated at the first one */
     uint64_t free_cells;

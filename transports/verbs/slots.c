@@ -203,7 +203,7 @@ static void post_batch(verbs_rail *rail)
         rail->cq_used++;
     }
     if (error && !rail->is_dead)
-        weft_log_debug("%s did not take %u of %u receives: %s", rail->name, n - done, n, strerror(error));
+        weft_log_debug("%s refused %u of %u receives: %s", rail->name, n - done, n, strerror(error));
     for (; done < n; done++)
         verbs_receive_recycle(rail, slots[done]);
 }

@@ -18,7 +18,7 @@
 #define SLOTS_IN_SHALLOW 12
 #define SLOTS_OUT_SHALLOW 4
 
-_Static_assert(VERBS_GRH + sizeof(verbs_conn_msg) <= SLOT_BYTES, "a note fits a slot");
+_Static_assert(VERBS_GRH + sizeof(verbs_conn_msg) <= SLOT_BYTES, "a message fits a slot");
 
 typedef struct datagram {
     verbs_work work;
@@ -103,7 +103,7 @@ int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_ms
     struct ibv_send_wr wr, *bad;
     int error;
     if (!rail->ud || !to->ud_qpn)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s has no datagrams, or the peer has none", rail->name);
+        return weft_fail(WEFT_E_UNSUPPORTED, "%s or the peer has no UD queue pair", rail->name);
     if (!slot)
         return WEFT_AGAIN;
     verbs_rc_qp_address(rail, to, &where);
@@ -174,7 +174,7 @@ static int open_ud_qp(verbs_rail *rail, ud_qp *qp)
         return cannot(rail, "pin memory for", errno);
     error = make_queue_pair(rail);
     if (error)
-        return cannot(rail, "make a queue pair of", error);
+        return cannot(rail, "create a queue pair of", error);
     for (uint32_t i = 0; i < count; i++) {
         datagram *slot = &qp->slots[i];
         slot->memory = qp->memory + i * SLOT_BYTES;

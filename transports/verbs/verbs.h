@@ -168,7 +168,7 @@ struct verbs_ep {
     weft_ep ep;
     verbs_iface *iface;
     weft_proc_id proc_id;
-    weft_list_link by_iface;        /* in iface->paths */
+    weft_list_link by_iface;        /* in iface->eps */
     enum verbs_ep_state state;
     uint32_t epoch;           /* of the connection; 0: none yet */
     verbs_iface_addr remote;           /* the peer's address, from ep_open or CONNECT */
@@ -200,8 +200,8 @@ struct verbs_ep {
     uint32_t granted;            /* credits that the peer holds, without its token */
     uint32_t target;          /* credits that the peer should hold */
     bool has_grant;             /* receive slots are reserved for this epoch */
-    uint32_t due_since;      /* iface->polls when by_tell was queued */
-    weft_list_link by_due;        /* in iface->tells while credits, replies or resends are due */
+    uint32_t due_since;      /* iface->polls when by_due was queued */
+    weft_list_link by_due;        /* in iface->due while credits, replies or resends are due */
     weft_list_link held;           /* verbs_held: received ahead of order (ring beside queue) */
     bool is_blocked;          /* a send returned AGAIN and none succeeded since */
     bool is_garbled;          /* an unreadable frame came in this epoch; immediate data is no longer counted */
@@ -235,9 +235,9 @@ struct verbs_iface {
     int epoll;                /* of all channels and event descriptors; returned by arm */
     bool is_armed;
     uint32_t receives_granted;    /* over all peers, tokens included; every rail's receives are at least as many */
-    weft_list_link rings;           /* verbs_eager_ring.by_port: rings that this iface reads */
+    weft_list_link rings;           /* verbs_eager_ring.by_iface: rings that this iface reads */
     uint32_t ring_count;
-    weft_list_link due;           /* verbs_ep.by_tell */
+    weft_list_link due;           /* verbs_ep.by_due */
     uint32_t polls;            /* calls of poll; rare checks run every so many */
     struct verbs_slots *slots; /* bounce buffers for frames both ways, registered on every rail */
     struct verbs_rma_ops *rma;
@@ -245,7 +245,7 @@ struct verbs_iface {
     struct verbs_conn *conn;  /* UD queue pairs, rdma_cm listener */
     uint32_t gathers;         /* nesting depth of verbs_post_gather */
     bool has_held;            /* a rail's batch may hold requests */
-    weft_list_link mws_to_invalidate;     /* weft_mw.by_owed: to be invalidated, and no send queue entry was free */
+    weft_list_link mws_to_invalidate;     /* weft_mw.by_iface: to be invalidated, and no send queue entry was free */
     weft_list_link mws_dead;     /* weft_mw: destroyed with its QP, not yet invalidated by the owner */
     weft_list_link mws_spare;    /* weft_mw: structs without an ibv_mw */
     bool is_small;            /* low locked-memory limit: few, short slots; set by verbs_rails_open */
@@ -303,7 +303,7 @@ typedef struct verbs_memory {
 void verbs_memory_acquire(verbs_memory *memory);
 void verbs_memory_release(verbs_memory *memory);
 uint32_t verbs_lkey(const weft_mr *mr, uint8_t rail);
-uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t far_rail);
+uint32_t verbs_rkey(const weft_rkey *rkey, uint8_t remote_rail);
 
 /* -- mw.c -- */
 int verbs_mw_open(verbs_iface *iface); /* after the rails; sets caps.has_mw by knob and devices; WEFT_E_UNSUPPORTED */
@@ -341,7 +341,7 @@ int verbs_ep_close(weft_iface *iface, weft_ep *ep);
 /* Destroys the QPs at once, drained or not, and frees the ep; for close. */
 void verbs_ep_free(verbs_ep *ep);
 /* Writes one sentence: the completion status, the vendor's code, the likely cause. */
-void verbs_wc_error(const verbs_rc_qp *qp, const struct ibv_wc *wc, const char *what, char *text, size_t room);
+void verbs_wc_error(const verbs_rc_qp *qp, const struct ibv_wc *wc, const char *what, char *text, size_t capacity);
 
 /* -- flow.c -- */
 int verbs_flow_open(verbs_iface *iface);   /* allocates the slots */
@@ -397,9 +397,9 @@ int verbs_rma_progress(verbs_iface *iface); /* posts fragments that waited for q
 
 /* -- replay.c: frames at the end and start of an epoch -- */
 /* down: posted work is flushed, the QPs are about to be destroyed. up: the QPs are connected; the peer has delivered frames up to
- * far_rx_seq and grants `credits`. give_up: the peer is lost; frees the slots, without callbacks. */
+ * remote_rx_seq and grants `credits`. give_up: the peer is lost; frees the slots, without callbacks. */
 void verbs_flow_down(verbs_ep *ep);
-void verbs_flow_up(verbs_ep *ep, uint32_t far_rx_seq, uint32_t credits);
+void verbs_flow_up(verbs_ep *ep, uint32_t remote_rx_seq, uint32_t credits);
 void verbs_flow_give_up(verbs_ep *ep);
 
 /* -- post.c -- */

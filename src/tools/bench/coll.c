@@ -76,7 +76,7 @@ static void check_barrier(bench_case *c, int round)
     times[1] = -bench_seconds();
     MPI_Allreduce(times, max, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (!anywhere && -max[1] < max[0]) {
-        bench_check_fail(c, "round %d: a rank left the barrier %.1f us before the last one came", round,
+        bench_check_fail(c, "round %d: a rank left the barrier %.1f us before the last one entered", round,
                          (max[0] + max[1]) * 1e6);
     }
 }

@@ -44,7 +44,7 @@ static uint32_t count_of(const char *text)
     return end == text || *end || *text == '-' || value > HOST_RANKS_MAX ? 0 : (uint32_t)value;
 }
 
-int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
+int allocation_counts(const char *text, uint32_t *counts, uint32_t capacity)
 {
     uint32_t count = 0;
 
@@ -56,7 +56,7 @@ int allocation_counts(const char *text, uint32_t *counts, uint32_t room)
         text += times_end ? times_end : value_end;
         if (times_end && *text++ != ')')
             return -1;
-        if (!times || times > room - count || value > HOST_RANKS_MAX)
+        if (!times || times > capacity - count || value > HOST_RANKS_MAX)
             return -1;
         while (times--)
             counts[count++] = value;
@@ -108,12 +108,12 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
     const char *path = set(variable);
     FILE *file = fopen(path, "re");
     char *line = NULL, from[300];
-    size_t room = 0;
+    size_t capacity = 0;
     int rc = 0;
 
     if (!file)
         return report(2, "%s: cannot read %s: %s (WEFT_ALLOCATION=none ignores it)", variable, path, strerror(errno));
-    for (unsigned number = 1; !rc && getline(&line, &room, file) >= 0; number++) {
+    for (unsigned number = 1; !rc && getline(&line, &capacity, file) >= 0; number++) {
         char *save = NULL, *name = strtok_r(line, " \t\r\n", &save), *count = name ? strtok_r(NULL, " \t\r\n", &save) : NULL;
         uint32_t slots = has_slots && count ? count_of(count) : 1;
         snprintf(from, sizeof(from), "%s: %s:%u", variable, path, number);

@@ -24,7 +24,7 @@ void allocation_free(allocation *self);
 /* Sets opts->hosts to the allocation's hosts, or checks the user's hosts against them. 0, or an exit code after an error message. */
 int allocation_apply(options *opts);
 
-/* Expands "2(x3),1" to 2 2 2 1 in counts, which has `room` entries. Returns the number of entries, or -1: malformed or too many. */
-int allocation_counts(const char *text, uint32_t *counts, uint32_t room);
+/* Expands "2(x3),1" to 2 2 2 1 in counts, which has `capacity` entries. Returns the number of entries, or -1: malformed or too many. */
+int allocation_counts(const char *text, uint32_t *counts, uint32_t capacity);
 
 #endif

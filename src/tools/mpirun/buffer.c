@@ -9,19 +9,19 @@
 
 int buffer_add(buffer *self, const void *bytes, size_t count)
 {
-    if (self->start && self->start + self->used + count > self->room) {
+    if (self->start && self->start + self->used + count > self->capacity) {
         memmove(self->bytes, self->bytes + self->start, self->used);
         self->start = 0;
     }
-    if (self->used + count > self->room) {
-        size_t room = self->room ? self->room * 2 : 4096;
-        while (room < self->used + count)
-            room *= 2;
-        char *more = realloc(self->bytes, room);
+    if (self->used + count > self->capacity) {
+        size_t capacity = self->capacity ? self->capacity * 2 : 4096;
+        while (capacity < self->used + count)
+            capacity *= 2;
+        char *more = realloc(self->bytes, capacity);
         if (!more)
             return -1;
         self->bytes = more;
-        self->room = room;
+        self->capacity = capacity;
     }
     if (count)
         memcpy(self->bytes + self->start + self->used, bytes, count);

@@ -9,7 +9,7 @@
 
 typedef struct buffer {
     char *bytes;
-    size_t start, used, room;
+    size_t start, used, capacity;
 } buffer;
 
 /* 0 or -1: out of memory, and nothing was added. */

@@ -80,14 +80,14 @@ static void node_connected(void *owner, uint32_t node, int fd, const ctrl_hello 
     self->up.connected(self->up.owner, one);
 }
 
-int children_open(children *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up)
+int children_open(children *self, const unsigned char *secret, uint32_t capacity, guard *guard, const children_callbacks *up)
 {
     acceptor_callbacks in = {.is_expected = node_is_expected, .other_release = node_has_other_release, .connected = node_connected,
                              .owner = self};
 
     *self = (children){.guard = guard, .up = *up};
     memcpy(self->secret, secret, sizeof(self->secret));
-    self->items = calloc(room, sizeof(*self->items));
+    self->items = calloc(capacity, sizeof(*self->items));
     if (!self->items)
         errno = ENOMEM;
     return acceptor_open(&self->acceptor, self->secret, &in) || !self->items ? -1 : 0;

@@ -47,8 +47,8 @@ typedef struct children {
     children_callbacks up;
 } children;
 
-/* Opens the listener; children_add may be called `room` times. 0 or -1 with errno. */
-int children_open(children *self, const unsigned char *secret, uint32_t room, guard *guard, const children_callbacks *up);
+/* Opens the listener; children_add may be called `capacity` times. 0 or -1 with errno. */
+int children_open(children *self, const unsigned char *secret, uint32_t capacity, guard *guard, const children_callbacks *up);
 child_daemon *children_add(children *self, uint32_t node, const char *host);
 /* Starts an agent for each child: `agent_command`, or ssh if NULL or empty. 0, or an exit code after an error message. */
 int children_start(children *self, const char *agent_command);

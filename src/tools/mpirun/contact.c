@@ -22,9 +22,9 @@
 /* Connections inherit the receive buffer, which must hold a daemon's WINDOW; the kernel doubles the size and caps it at rmem_max. */
 static int listen_at(int fd, const void *name, socklen_t bytes)
 {
-    int room = 1 << 20;
+    int capacity = 1 << 20;
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &capacity, sizeof(capacity));
     return bind(fd, name, bytes) || listen(fd, 1024) ? -1 : 0;
 }
 
@@ -47,9 +47,9 @@ int contact_listen(void)
     return -1;
 }
 
-int daemon_program(char *path, size_t room)
+int daemon_program(char *path, size_t capacity)
 {
-    ssize_t length = readlink("/proc/self/exe", path, room - 1);
+    ssize_t length = readlink("/proc/self/exe", path, capacity - 1);
 
     if (length <= 0)
         return -1;
@@ -57,7 +57,7 @@ int daemon_program(char *path, size_t room)
     return 0;
 }
 
-int daemon_command(char *text, size_t room)
+int daemon_command(char *text, size_t capacity)
 {
     char path[2048];
 
@@ -69,12 +69,12 @@ int daemon_command(char *text, size_t room)
         errno = EINVAL;
         return -1;
     }
-    snprintf(text, room, "%s%s%s %s", quote, path, quote, DAEMON_OPTION);
+    snprintf(text, capacity, "%s%s%s %s", quote, path, quote, DAEMON_OPTION);
     return 0;
 }
 
 /* Adds the loopback addresses, or all others. */
-static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *text, size_t room)
+static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *text, size_t capacity)
 {
     size_t used = 0;
     int count = 0;
@@ -88,15 +88,15 @@ static size_t addresses_add(const struct ifaddrs *all, int is_loopback, char *te
             bytes = &((const struct sockaddr_in *)one->ifa_addr)->sin_addr;
         else if (one->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr))
             bytes = &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr;
-        if (!bytes || !inet_ntop(one->ifa_addr->sa_family, bytes, address, sizeof(address)) || used + sizeof(address) + 2 > room)
+        if (!bytes || !inet_ntop(one->ifa_addr->sa_family, bytes, address, sizeof(address)) || used + sizeof(address) + 2 > capacity)
             continue;
-        used += (size_t)snprintf(text + used, room - used, "%s,", address);
+        used += (size_t)snprintf(text + used, capacity - used, "%s,", address);
         count++;
     }
     return used;
 }
 
-int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room)
+int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t capacity)
 {
     struct sockaddr_storage name;
     socklen_t bytes = sizeof(name);
@@ -108,11 +108,11 @@ int contact_write(int listener, const unsigned char *secret, uint32_t node, char
     for (size_t i = 0; i < CTRL_SECRET_BYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", secret[i]);
     unsigned port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port : ((struct sockaddr_in *)&name)->sin_port);
-    size_t used = (size_t)snprintf(text, room, "WEFT-DAEMON %u %s %u ", node, hex, port);
+    size_t used = (size_t)snprintf(text, capacity, "WEFT-DAEMON %u %s %u ", node, hex, port);
     explicit_bzero(hex, sizeof(hex));
-    used += addresses_add(all, 0, text + used, room - used - 2);
-    used += addresses_add(all, 1, text + used, room - used - 2);
-    snprintf(text + used, room - used, "\n");
+    used += addresses_add(all, 0, text + used, capacity - used - 2);
+    used += addresses_add(all, 1, text + used, capacity - used - 2);
+    snprintf(text + used, capacity - used, "\n");
     freeifaddrs(all);
     return 0;
 }

@@ -16,11 +16,11 @@
 /* Returns a non-blocking listening TCP socket at a port chosen by the kernel, or -1 with errno. */
 int contact_listen(void);
 /* Writes the absolute path of this program. 0 or -1 with errno. */
-int daemon_program(char *path, size_t room);
+int daemon_program(char *path, size_t capacity);
 /* Writes the command for a remote host: this program, at the same path, in daemon mode. 0 or -1 with errno. */
-int daemon_command(char *text, size_t room);
+int daemon_command(char *text, size_t capacity);
 /* Writes the line for the daemon of a node. It holds the secret: the caller must erase it. 0 or -1 with errno. */
-int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t room);
+int contact_write(int listener, const unsigned char *secret, uint32_t node, char *text, size_t capacity);
 
 typedef struct contact {
     uint32_t node, port;

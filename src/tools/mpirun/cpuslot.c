@@ -65,7 +65,7 @@ bool cpuslot_is_sound(const char *text)
     return false;
 }
 
-static int item_fill(hwloc_topology_t topology, const item *one, hwloc_bitmap_t set, char *why, size_t room)
+static int item_fill(hwloc_topology_t topology, const item *one, hwloc_bitmap_t set, char *why, size_t capacity)
 {
     hwloc_const_bitmap_t within = hwloc_topology_get_topology_cpuset(topology);
     hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
@@ -73,7 +73,7 @@ static int item_fill(hwloc_topology_t topology, const item *one, hwloc_bitmap_t 
     if (one->socket != ALL) {
         hwloc_obj_t package = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, one->socket);
         if (!package) {
-            snprintf(why, room, "there is no socket %u (of %d)", one->socket, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE));
+            snprintf(why, capacity, "there is no socket %u (of %d)", one->socket, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE));
             return -1;
         }
         within = package->cpuset;
@@ -86,7 +86,7 @@ static int item_fill(hwloc_topology_t topology, const item *one, hwloc_bitmap_t 
     for (unsigned i = one->from; i <= one->to; i++) {
         hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(topology, within, type, i);
         if (!core) {
-            snprintf(why, room, "there is no core %u (of %d %s)", i, count, one->socket == ALL ? "on this host" : "in that socket");
+            snprintf(why, capacity, "there is no core %u (of %d %s)", i, count, one->socket == ALL ? "on this host" : "in that socket");
             return -1;
         }
         hwloc_bitmap_or(set, set, core->cpuset);
@@ -94,16 +94,16 @@ static int item_fill(hwloc_topology_t topology, const item *one, hwloc_bitmap_t 
     return 0;
 }
 
-int cpuslot_fill(hwloc_topology_t topology, const char *text, hwloc_bitmap_t set, char *why, size_t room)
+int cpuslot_fill(hwloc_topology_t topology, const char *text, hwloc_bitmap_t set, char *why, size_t capacity)
 {
     item one = {.socket = ALL};
 
     for (;; text++) {
         if (!item_read(&text, &one) || (*text && *text != ',')) {
-            snprintf(why, room, "invalid syntax");
+            snprintf(why, capacity, "invalid syntax");
             return -1;
         }
-        if (item_fill(topology, &one, set, why, room))
+        if (item_fill(topology, &one, set, why, capacity))
             return -1;
         if (!*text)
             return 0;

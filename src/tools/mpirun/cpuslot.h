@@ -13,6 +13,6 @@
 /* True if the syntax is valid. */
 bool cpuslot_is_sound(const char *text);
 /* Adds the CPUs to `set`. 0, or -1: this machine lacks one of them; `why` names it. */
-int cpuslot_fill(hwloc_topology_t topology, const char *text, hwloc_bitmap_t set, char *why, size_t room);
+int cpuslot_fill(hwloc_topology_t topology, const char *text, hwloc_bitmap_t set, char *why, size_t capacity);
 
 #endif

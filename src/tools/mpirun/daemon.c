@@ -72,7 +72,7 @@ static void output_first(daemon_state *self)
 {
     if (!self->io || self->in_flight >= self->window)
         return;
-    io_settle(self->io);
+    io_flush(self->io);
     self->in_flight += io_send(self->io, self->window - self->in_flight);
 }
 
@@ -483,11 +483,11 @@ static void done_send(ctrl_conn *conn)
     }
 }
 
-static int line_read(char *line, size_t room)
+static int line_read(char *line, size_t capacity)
 {
     struct pollfd set = {.fd = 0, .events = POLLIN};
 
-    for (size_t used = 0; used < room - 1;) {
+    for (size_t used = 0; used < capacity - 1;) {
         if (poll(&set, 1, LINE_S * 1000) <= 0 || read(0, line + used, 1) != 1)
             return -1;
         if (line[used++] == '\n') {

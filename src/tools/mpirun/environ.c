@@ -45,15 +45,15 @@ int env_set(env_list *list, const char *text)
         list->items[i] = copy;
         return 0;
     }
-    if (list->count + 2 > list->room) {
-        uint32_t room = list->room ? list->room * 2 : 64;
-        char **more = realloc(list->items, room * sizeof(*more));
+    if (list->count + 2 > list->capacity) {
+        uint32_t capacity = list->capacity ? list->capacity * 2 : 64;
+        char **more = realloc(list->items, capacity * sizeof(*more));
         if (!more) {
             free(copy);
             return -1;
         }
         list->items = more;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->items[list->count++] = copy;
     list->items[list->count] = NULL;

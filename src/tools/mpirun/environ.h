@@ -10,7 +10,7 @@
 /* Growing, NULL-terminated list of NAME=VALUE; owns its strings. */
 typedef struct env_list {
     char **items;
-    uint32_t count, room;
+    uint32_t count, capacity;
 } env_list;
 
 /* Sets NAME=VALUE (copied); replaces an earlier value of the name. 0 or -1: out of memory. */

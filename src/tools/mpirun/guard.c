@@ -34,7 +34,7 @@ _Static_assert(sizeof(message) <= 4096, "written in one piece into the pipe");
 static char *proc_read(const char *pid, const char *file, size_t *bytes)
 {
     char path[300];
-    size_t room = 1 << 16;
+    size_t capacity = 1 << 16;
     char *text = NULL;
 
     snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
@@ -43,16 +43,16 @@ static char *proc_read(const char *pid, const char *file, size_t *bytes)
     if (fd < 0)
         return NULL;
     for (;;) {
-        char *more = realloc(text, room);
+        char *more = realloc(text, capacity);
         if (!more)
             break;
         text = more;
-        ssize_t n = read(fd, text + *bytes, room - *bytes);
+        ssize_t n = read(fd, text + *bytes, capacity - *bytes);
         if (n <= 0)
             break;
         *bytes += (size_t)n;
-        if (*bytes == room)
-            room *= 2;
+        if (*bytes == capacity)
+            capacity *= 2;
     }
     close(fd);
     return text;

@@ -19,12 +19,12 @@
 #define ADDRESSES_MAX 32
 #define STEP_NS 10000000000u /* limit to connect, renewed by each connection for its answer */
 
-typedef struct head_path {
+typedef struct head_attempt {
     int fd; /* -1: failed or closed */
     bool has_sent_hello;
     size_t received;
     ctrl_answer answer;
-} head_path;
+} head_attempt;
 
 static int connect_begin(const char *address, unsigned port)
 {
@@ -44,35 +44,35 @@ static int connect_begin(const char *address, unsigned port)
     return fd;
 }
 
-static int paths_begin(const contact *order, head_path *all)
+static int attempts_begin(const contact *order, head_attempt *all)
 {
     char copy[sizeof(order->addresses)], *save = NULL;
     int count = 0;
 
     memcpy(copy, order->addresses, sizeof(copy));
     for (char *one = strtok_r(copy, ",", &save); one && count < ADDRESSES_MAX; one = strtok_r(NULL, ",", &save)) {
-        all[count] = (head_path){.fd = connect_begin(one, order->port)};
+        all[count] = (head_attempt){.fd = connect_begin(one, order->port)};
         count += all[count].fd >= 0;
     }
     return count;
 }
 
-static void path_close(head_path *one)
+static void attempt_close(head_attempt *one)
 {
     if (one->fd >= 0)
         close(one->fd);
     one->fd = -1;
 }
 
-/* connect() has finished: sends the hello, or closes the path on failure. */
-static void path_send_hello(head_path *one, const ctrl_hello *hello, const char **why)
+/* connect() has finished: sends the hello, or closes the socket on failure. */
+static void attempt_send_hello(head_attempt *one, const ctrl_hello *hello, const char **why)
 {
     socklen_t bytes = sizeof(int);
     int error = 0;
 
     if (getsockopt(one->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) || error ||
         send(one->fd, hello, sizeof(*hello), MSG_NOSIGNAL) != (ssize_t)sizeof(*hello)) {
-        path_close(one);
+        attempt_close(one);
         return;
     }
     one->has_sent_hello = true;
@@ -80,7 +80,7 @@ static void path_send_hello(head_path *one, const ctrl_hello *hello, const char 
 }
 
 /* Reads the answer. True: complete, and its proof is valid. */
-static bool path_recv_answer(head_path *one, const contact *order, const ctrl_hello *hello, const char **why)
+static bool attempt_recv_answer(head_attempt *one, const contact *order, const ctrl_hello *hello, const char **why)
 {
     ssize_t n = recv(one->fd, (char *)&one->answer + one->received, sizeof(one->answer) - one->received, 0);
 
@@ -94,7 +94,7 @@ static bool path_recv_answer(head_path *one, const contact *order, const ctrl_he
     if (n > 0)
         *why = one->answer.is_other ? "the head runs another version of Weft"
                                     : "the listener at the head's address does not know the job's secret";
-    path_close(one);
+    attempt_close(one);
     return false;
 }
 
@@ -102,8 +102,8 @@ int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *ans
 {
     uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
     struct pollfd set[ADDRESSES_MAX];
-    head_path all[ADDRESSES_MAX];
-    int count = paths_begin(order, all), result = -1;
+    head_attempt all[ADDRESSES_MAX];
+    int count = attempts_begin(order, all), result = -1;
 
     *why = "no address of the head can be reached from this host";
     for (int open = count; open && result < 0 && now < deadline; now = weft_clock_ns()) {
@@ -113,9 +113,9 @@ int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *ans
             continue;
         for (int i = open = 0; i < count && result < 0; i++) {
             if (set[i].revents && !all[i].has_sent_hello) {
-                path_send_hello(&all[i], hello, why);
+                attempt_send_hello(&all[i], hello, why);
                 deadline = weft_clock_ns() + STEP_NS;
-            } else if (set[i].revents && path_recv_answer(&all[i], order, hello, why)) {
+            } else if (set[i].revents && attempt_recv_answer(&all[i], order, hello, why)) {
                 *answer = all[i].answer;
                 result = all[i].fd;
                 all[i].fd = -1;
@@ -124,7 +124,7 @@ int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *ans
         }
     }
     for (int i = 0; i < count; i++)
-        path_close(&all[i]);
+        attempt_close(&all[i]);
     if (result >= 0)
         fcntl(result, F_SETFL, fcntl(result, F_GETFL) & ~O_NONBLOCK);
     return result;

@@ -215,7 +215,7 @@ int hosts_read(host_list *self, const char *option, const char *path)
 {
     source at = {.what = path};
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     uint32_t before = self->count;
     int rc = 0;
     FILE *file = strcmp(path, "-") ? fopen(path, "re") : NULL;
@@ -223,7 +223,7 @@ int hosts_read(host_list *self, const char *option, const char *path)
     if (!file)
         return report(2, "%s: cannot read %s: %s", option, path,
                       strcmp(path, "-") ? strerror(errno) : "standard input is reserved for the ranks");
-    while (!rc && getline(&line, &room, file) >= 0) {
+    while (!rc && getline(&line, &capacity, file) >= 0) {
         at.line++;
         rc = line_read(self, &at, line);
     }

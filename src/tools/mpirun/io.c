@@ -425,7 +425,7 @@ void io_progress(io *self, const struct pollfd *set, uint32_t count)
     }
 }
 
-void io_settle(io *self)
+void io_flush(io *self)
 {
     for (uint32_t i = 0; i < self->stream_count; i++)
         if (self->streams[i].fd >= 0 && self->streams[i].to->queue.used < SINK_MAX)
@@ -448,27 +448,27 @@ bool io_queue(io *self, const char *text)
 }
 
 /* Bytes to pass: the whole lines that fit, or one longer line, or everything if there is no line end. */
-static size_t send_count(const buffer *queue, size_t room)
+static size_t send_count(const buffer *queue, size_t capacity)
 {
     const char *at = queue->bytes + queue->start;
 
-    if (queue->used <= room)
+    if (queue->used <= capacity)
         return queue->used;
-    const char *end = memrchr(at, '\n', room);
+    const char *end = memrchr(at, '\n', capacity);
     if (!end)
-        end = memchr(at + room, '\n', queue->used - room);
+        end = memchr(at + capacity, '\n', queue->used - capacity);
     return end ? (size_t)(end + 1 - at) : queue->used;
 }
 
-size_t io_send(io *self, size_t room)
+size_t io_send(io *self, size_t capacity)
 {
     size_t sent = 0;
 
     for (int i = 0; i < 2; i++) {
         buffer *queue = &self->sinks[i].queue;
-        if (!queue->used || sent >= room || self->sinks[i].is_closed)
+        if (!queue->used || sent >= capacity || self->sinks[i].is_closed)
             continue;
-        size_t count = send_count(queue, room - sent);
+        size_t count = send_count(queue, capacity - sent);
         sent += count;
         self->remote.out(self->remote.owner, i + 1, queue->bytes + queue->start, count);
         buffer_drop(queue, count);

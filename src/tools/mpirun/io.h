@@ -40,11 +40,11 @@ uint32_t io_pollfds(io *self, struct pollfd *set);
 /* Reads and writes as poll reported for the set of the latest io_pollfds. */
 void io_progress(io *self, const struct pollfd *set, uint32_t count);
 /* To call before mpirun reports a rank's end: reads the ranks' pending output and writes as much as is possible without blocking. */
-void io_settle(io *self);
+void io_flush(io *self);
 /* Queues a message of mpirun behind output that waits for stderr. False: not queued, as none waits or stderr was closed. */
 bool io_queue(io *self, const char *text);
-/* Daemon: passes waiting output to remote.out: up to `room` bytes, or one longer line. Returns the bytes passed. */
-size_t io_send(io *self, size_t room);
+/* Daemon: passes waiting output to remote.out: up to `capacity` bytes, or one longer line. Returns the bytes passed. */
+size_t io_send(io *self, size_t capacity);
 /* Daemon: adds standard input; 0 bytes: end of file. */
 void io_add_input(io *self, const char *bytes, size_t count);
 /* Daemon: bytes of input that the slowest reader has not taken; SIZE_MAX: no reader is left. */

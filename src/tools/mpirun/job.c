@@ -263,11 +263,11 @@ static const char *program_of(const app *part)
 }
 
 /* " on host b"; empty if all ranks are here. */
-static const char *on_host(const job *self, uint32_t rank, char *text, size_t room)
+static const char *on_host(const job *self, uint32_t rank, char *text, size_t capacity)
 {
     *text = '\0';
     if (self->remote_nodes)
-        snprintf(text, room, " on host %s", self->map.nodes[self->map.node_of[rank]].name);
+        snprintf(text, capacity, " on host %s", self->map.nodes[self->map.node_of[rank]].name);
     return text;
 }
 
@@ -329,7 +329,7 @@ void job_rank_ended(job *self, const rank_end *end)
     if (!is_failure || self->phase != JOB_RUNS)
         return;
     if (!end->is_refused && !self->code) {
-        io_settle(self->io);
+        io_flush(self->io);
         failure_report(self, end, code, ends_all);
     }
     if (ends_all)
@@ -348,7 +348,7 @@ void job_daemon_signaled(job *self, const char *host, int sig)
 
 void job_aborted(job *self, uint32_t rank, int code, const char *call, const char *text)
 {
-    io_settle(self->io);
+    io_flush(self->io);
     if (self->phase == JOB_RUNS)
         report(code, "rank %u on host %s called %s with exit code %d%s%s; the other ranks are ended", rank, host_of(self, rank),
                  call, code, text && *text ? ": " : "", text ? text : "");

@@ -105,13 +105,13 @@ static int rankfile_count(const options *opts, uint32_t *count)
 {
     FILE *file;
     char *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     unsigned rank;
     int rc = rankfile_open(opts, &file);
 
     if (rc)
         return rc;
-    while (getline(&text, &room, file) >= 0)
+    while (getline(&text, &capacity, file) >= 0)
         if (sscanf(text, " rank %u =", &rank) == 1 && rank < RANKS_MAX && rank >= *count)
             *count = rank + 1;
     free(text);
@@ -123,7 +123,7 @@ static int by_file(options *opts, uint32_t *row_of)
 {
     FILE *file;
     char *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     uint32_t line = 0;
     int rc = rankfile_open(opts, &file);
 
@@ -131,7 +131,7 @@ static int by_file(options *opts, uint32_t *row_of)
         return rc;
     for (uint32_t r = 0; r < opts->ranks; r++)
         row_of[r] = UINT32_MAX;
-    while (!rc && getline(&text, &room, file) >= 0)
+    while (!rc && getline(&text, &capacity, file) >= 0)
         rc = rankfile_line(opts, opts->rankfile, ++line, text, row_of);
     for (uint32_t r = 0; r < opts->ranks && !rc; r++)
         if (row_of[r] == UINT32_MAX)

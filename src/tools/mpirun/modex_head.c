@@ -25,12 +25,12 @@ static uint32_t wait_new(modex_head *self)
         return one;
     }
     if (self->wait_count == self->wait_capacity) {
-        uint32_t room = self->wait_capacity ? 2 * self->wait_capacity : 64;
-        struct modex_head_wait *more = realloc(self->waits, room * sizeof(*more));
+        uint32_t capacity = self->wait_capacity ? 2 * self->wait_capacity : 64;
+        struct modex_head_wait *more = realloc(self->waits, capacity * sizeof(*more));
         if (!more)
             return 0;
         self->waits = more;
-        self->wait_capacity = room;
+        self->wait_capacity = capacity;
     }
     return ++self->wait_count;
 }

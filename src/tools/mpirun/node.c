@@ -233,7 +233,7 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     if (self->pmi)
         pmi_server_started(self->pmi);
     if (pid < 0)
-        return report(1, "cannot start rank %u: %s (look at ulimit -u)", rank, strerror(errno));
+        return report(1, "cannot start rank %u: %s (see ulimit -u)", rank, strerror(errno));
     self->ranks[index].pid = self->ranks[index].group = pid;
     self->started = index + 1;
     self->live++;

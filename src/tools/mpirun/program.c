@@ -106,13 +106,13 @@ static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
             if (rows[r].d_tag != DT_NEEDED || rows[r].d_un.d_val >= bytes - strings)
                 continue;
             const char *name = (const char *)image + strings + rows[r].d_un.d_val;
-            size_t room = bytes - strings - rows[r].d_un.d_val;
-            has_ours |= room > 13 && !strncmp(name, "libmpi_abi.so", 13);
-            part->has_asan |= room > 10 && !strncmp(name, "libasan.so", 10);
-            has_pmix |= room > 10 && !strncmp(name, "libpmix.so", 10);
-            has_other |= room > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
-            part->is_mpich |= room > 12 && (!strcmp(name, "libmpi.so.12") || !strncmp(name, "libmpich.so", 11));
-            part->is_open |= room > 12 && !strcmp(name, "libmpi.so.40");
+            size_t capacity = bytes - strings - rows[r].d_un.d_val;
+            has_ours |= capacity > 13 && !strncmp(name, "libmpi_abi.so", 13);
+            part->has_asan |= capacity > 10 && !strncmp(name, "libasan.so", 10);
+            has_pmix |= capacity > 10 && !strncmp(name, "libpmix.so", 10);
+            has_other |= capacity > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
+            part->is_mpich |= capacity > 12 && (!strcmp(name, "libmpi.so.12") || !strncmp(name, "libmpich.so", 11));
+            part->is_open |= capacity > 12 && !strcmp(name, "libmpi.so.40");
         }
     }
     part->is_foreign = has_pmix || (has_other && !has_ours);

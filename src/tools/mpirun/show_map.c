@@ -14,9 +14,9 @@
 #define RUN_BYTES 24 /* ",65535-65536" and the ellipsis */
 
 /* Writes "ranks 0-3,8"; marks ranges left out for lack of space. */
-static void ranks_text(const map *map, uint32_t node, char *text, size_t room)
+static void ranks_text(const map *map, uint32_t node, char *text, size_t capacity)
 {
-    size_t used = (size_t)snprintf(text, room, "rank%s ", map->nodes[node].count == 1 ? "" : "s");
+    size_t used = (size_t)snprintf(text, capacity, "rank%s ", map->nodes[node].count == 1 ? "" : "s");
     const char *comma = "";
 
     for (uint32_t r = 0, end; r < map->ranks; r = end) {
@@ -24,11 +24,11 @@ static void ranks_text(const map *map, uint32_t node, char *text, size_t room)
             end++;
         if (map->node_of[r] != node)
             continue;
-        if (used + RUN_BYTES > room) {
-            snprintf(text + used, room - used, "%s...", comma);
+        if (used + RUN_BYTES > capacity) {
+            snprintf(text + used, capacity - used, "%s...", comma);
             return;
         }
-        used += (size_t)snprintf(text + used, room - used, end - r > 1 ? "%s%u-%u" : "%s%u", comma, r, end - 1);
+        used += (size_t)snprintf(text + used, capacity - used, end - r > 1 ? "%s%u-%u" : "%s%u", comma, r, end - 1);
         comma = ",";
     }
 }

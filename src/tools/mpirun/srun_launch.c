@@ -101,7 +101,7 @@ static int srun_start(agent *self, const map *map, const char *program, const ch
     rc = agent_run(self, argv, environment, lines.bytes + lines.start, guard);
 undo:
     if (lines.bytes)
-        explicit_bzero(lines.bytes, lines.room);
+        explicit_bzero(lines.bytes, lines.capacity);
     buffer_free(&list);
     buffer_free(&lines);
     free(environment);

@@ -3,7 +3,7 @@
  * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there
  * is. Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
  *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on
- * rank 1; child: run ourselves once more, as a rank's child; addresses: all tell an address and ask for everybody's; lazy: only rank 0 asks,
+ * rank 1; child: run ourselves once more, as a rank's child; addresses: all put an address and get all others; lazy: only rank 0 gets,
  * for the last one's; mute: rank 0 asks for that of the last, which ends without telling
  */
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void nap_ms(long ms)
 }
 
 /* Each rank counts itself into every page's probe_word; all must see all. */
-static int neighbours_meet(weft_boot *boot)
+static int neighbours_exchange(weft_boot *boot)
 {
     for (uint32_t r = 0; r < boot->local_size; r++)
         atomic_fetch_add(&weft_segment_rank(&boot->segment, r)->probe_word, boot->local_rank + 1);
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     printf("%s: rank %u of %u, local %u of %u, node %u of %u, app %u, segment %s\n", boot->ops->name, boot->rank, boot->size,
            boot->local_rank, boot->local_size, boot->node, boot->nodes, boot->app, boot->has_segment ? "yes" : "no");
     fflush(stdout);
-    if (boot->has_segment && neighbours_meet(boot))
+    if (boot->has_segment && neighbours_exchange(boot))
         return 4;
     if (!strcmp(mode, "cards") || !strcmp(mode, "lazy") || !strcmp(mode, "mute")) {
         rc = cards_meet(boot, mode);

@@ -49,8 +49,8 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
                  .ordered = !profile->unordered, .mr_local = profile->mr_local, .share = !profile->no_share,
                  .amo = profile->amo, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
-                 .pin_bytes = profile->limits_in_caps ? profile->pin_bytes : 0,
-                 .pin_regions = profile->limits_in_caps ? profile->pin_regions : 0},
+                 .mr_bytes_max = profile->limits_in_caps ? profile->mr_bytes_max : 0,
+                 .mr_count_max = profile->limits_in_caps ? profile->mr_count_max : 0},
     };
     made->nic = nic;
     nic->iface = &made->iface;

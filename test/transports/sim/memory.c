@@ -35,11 +35,11 @@ static uint64_t cost_of(const weft_sim_profile *profile, const void *addr, uint6
 static int enter_region(sim_nic *nic, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
 {
     const weft_sim_profile *profile = &nic->sim->profile;
-    if (profile->pin_bytes && nic->keys.live_bytes + bytes > profile->pin_bytes)
+    if (profile->mr_bytes_max && nic->keys.live_bytes + bytes > profile->mr_bytes_max)
         return weft_fail(WEFT_E_NOMEM, "%" PRIu64 " bytes more than the %" PRIu64 " mapped pass the pin limit of %" PRIu64, bytes,
-                         nic->keys.live_bytes, profile->pin_bytes);
-    if (profile->pin_regions && nic->keys.live >= profile->pin_regions)
-        return weft_fail(WEFT_E_NOSPACE, "the simulated device holds %u regions and no more", profile->pin_regions);
+                         nic->keys.live_bytes, profile->mr_bytes_max);
+    if (profile->mr_count_max && nic->keys.live >= profile->mr_count_max)
+        return weft_fail(WEFT_E_NOSPACE, "the simulated device holds %u regions and no more", profile->mr_count_max);
     return weft_rkey_table_add(&nic->keys, addr, bytes, rights, mr);
 }
 

@@ -32,8 +32,8 @@ typedef struct weft_sim_profile {
     uint32_t reg_refuse_permille; /* maps that fail with WEFT_E_NOMEM */
     bool wants_regcache;                    /* caps says so: maps are worth caching ... */
     uint32_t pin_ns, pin_page_ns; /* ... for each region and page that is mapped the rank stands still so long */
-    uint64_t pin_bytes;           /* what one iface may have mapped: past it WEFT_E_NOMEM; 0: no limit */
-    uint32_t pin_regions;         /* in so many regions: past it WEFT_E_NOSPACE; 0: no limit */
+    uint64_t mr_bytes_max;           /* what one iface may have mapped: past it WEFT_E_NOMEM; 0: no limit */
+    uint32_t mr_count_max;         /* in so many regions: past it WEFT_E_NOSPACE; 0: no limit */
     bool limits_in_caps;             /* both limits stand in caps */
     uint32_t frame_max;           /* 0: 4,096 */
     uint32_t inline_max;

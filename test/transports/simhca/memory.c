@@ -112,7 +112,7 @@ static int may_register(hca_context *context, uint64_t addr, uint64_t bytes, uns
         return EINVAL;
     if (!is_there(addr, bytes, writes))
         return EFAULT;
-    if (profile->pin_bytes && context->pinned + pinned > profile->pin_bytes)
+    if (profile->mr_bytes_max && context->pinned + pinned > profile->mr_bytes_max)
         return ENOMEM;
     return context->registered >= OWN_REGIONS && hca_chance(profile->reg_refuse_permille, 1000) ? ENOMEM : 0;
 }

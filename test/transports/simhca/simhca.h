@@ -49,7 +49,7 @@ typedef struct simhca_profile {
     /* limits of a device; 0: plenty */
     uint32_t max_qp, max_qp_wr, max_cqe, max_srq_wr, max_sge, max_inline, max_rd_atomic, max_mr, max_mw, max_ah;
     uint32_t max_msg_bytes;
-    uint64_t pin_bytes;           /* what one process may have pinned: its RLIMIT_MEMLOCK */
+    uint64_t mr_bytes_max;           /* what one process may have pinned: its RLIMIT_MEMLOCK */
     uint64_t pin_ns, pin_page_ns; /* what a registration costs, and each of its pages */
     uint32_t reg_refuse_permille; /* registrations that fail with ENOMEM for no reason */
 } simhca_profile;

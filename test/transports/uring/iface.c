@@ -114,7 +114,7 @@ static void uring_describe(void (*line)(void *arg, const char *text), void *arg)
 }
 
 /* What may be pinned: the limit on locked memory, for those whom it binds. */
-static uint64_t pin_bytes(void)
+static uint64_t mr_bytes_max(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{0}, {0}};
@@ -190,7 +190,7 @@ static int uring_open(const weft_iface_params *params, weft_iface **out)
         .ops = &weft_uring_ops, .owner = params->owner, .callbacks = params->callbacks,
         .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .rma_max = URING_REGION_MAX,
                  .latency_ns = 20000,
-                 .mbyte_per_s = 2000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .pin_bytes = pin_bytes(), .pin_regions = URING_REGIONS,
+                 .mbyte_per_s = 2000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .mr_bytes_max = mr_bytes_max(), .mr_count_max = URING_REGIONS,
                  .wants_regcache = true, .get = true, .put = true, .ordered = true, .mr_local = true, .amo = WEFT_AMO_NONE},
     };
     iface->self = params->self;
