@@ -78,7 +78,7 @@ static void divide(part *p, const matrix *whole, long rows, int even)
     p->first[p->ranks] = (int)rows;
 }
 
-static void send_pieces(const void *from, size_t size, long count, MPI_Datatype type, int to, int tag)
+static void send_values(const void *from, size_t size, long count, MPI_Datatype type, int to, int tag)
 {
     for (long at = 0; at < count; at += PIECE) {
         MPI_Send((const char *)from + (size_t)at * size, (int)(count - at < PIECE ? count - at : PIECE), type, to, tag,
@@ -86,7 +86,7 @@ static void send_pieces(const void *from, size_t size, long count, MPI_Datatype 
     }
 }
 
-static void receive_pieces(void *to, size_t size, long count, MPI_Datatype type, int tag)
+static void receive_values(void *to, size_t size, long count, MPI_Datatype type, int tag)
 {
     for (long at = 0; at < count; at += PIECE) {
         MPI_Recv((char *)to + (size_t)at * size, (int)(count - at < PIECE ? count - at : PIECE), type, 0, tag, MPI_COMM_WORLD,
@@ -105,12 +105,12 @@ static void spread(part *p, const matrix *whole)
     for (int r = 1; r < p->ranks && !p->rank; r++) {
         const long *start = whole->start + p->first[r];
         long n = p->first[r + 1] - p->first[r];
-        send_pieces(start, sizeof(long), n + 1, MPI_LONG, r, TAG_START);
-        send_pieces(whole->column + start[0], sizeof(int), start[n] - start[0], MPI_INT, r, TAG_COLUMN);
-        send_pieces(whole->value + start[0], sizeof(double), start[n] - start[0], MPI_DOUBLE, r, TAG_VALUE);
+        send_values(start, sizeof(long), n + 1, MPI_LONG, r, TAG_START);
+        send_values(whole->column + start[0], sizeof(int), start[n] - start[0], MPI_INT, r, TAG_COLUMN);
+        send_values(whole->value + start[0], sizeof(double), start[n] - start[0], MPI_DOUBLE, r, TAG_VALUE);
     }
     if (p->rank) {
-        receive_pieces(p->own.start, sizeof(long), p->rows + 1, MPI_LONG, TAG_START);
+        receive_values(p->own.start, sizeof(long), p->rows + 1, MPI_LONG, TAG_START);
     } else {
         memcpy(p->own.start, whole->start, ((size_t)p->rows + 1) * sizeof(long));
     }
@@ -121,8 +121,8 @@ static void spread(part *p, const matrix *whole)
     p->own.column = take((size_t)entries, sizeof(int));
     p->own.value = take((size_t)entries, sizeof(double));
     if (p->rank) {
-        receive_pieces(p->own.column, sizeof(int), entries, MPI_INT, TAG_COLUMN);
-        receive_pieces(p->own.value, sizeof(double), entries, MPI_DOUBLE, TAG_VALUE);
+        receive_values(p->own.column, sizeof(int), entries, MPI_INT, TAG_COLUMN);
+        receive_values(p->own.value, sizeof(double), entries, MPI_DOUBLE, TAG_VALUE);
     } else {
         memcpy(p->own.column, whole->column, (size_t)entries * sizeof(int));
         memcpy(p->own.value, whole->value, (size_t)entries * sizeof(double));
@@ -204,7 +204,7 @@ static void renumber(part *p, const int *list)
 }
 
 /* Finds once which rank needs which values, so that each rank knows what to send. */
-static void acquaint(part *p)
+static void exchange_counts(part *p)
 {
     int *list = foreign_columns(p), *wanted = take((size_t)p->ranks, sizeof(int)), *asked = take((size_t)p->ranks, sizeof(int));
     int n = 0;
@@ -424,7 +424,7 @@ static int set_up(part *p, const options *o)
         spread(p, &whole);
         matrix_free(&whole);
     }
-    acquaint(p);
+    exchange_counts(p);
     return 0;
 }
 

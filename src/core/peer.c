@@ -56,7 +56,7 @@ void weft_peer_update_backlog(weft_peer *peer)
         weft_list_remove(&peer->backlog);
 }
 
-static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
+static int defer_frame(weft_peer *peer, const weft_frame *frame, weft_req *req)
 {
     weft_worker *worker = peer->worker;
     weft_pending_frame *late = weft_pool_alloc(worker->pool, sizeof *late);
@@ -76,7 +76,7 @@ static int put_off(weft_peer *peer, const weft_frame *frame, weft_req *req)
 }
 
 /* The queue is done with a frame: calls callbacks.done for a zero-copy body, unless the iface still reads it (INPROGRESS). */
-static void let_go(weft_peer *peer, const weft_frame *frame, int rc)
+static void release_pending(weft_peer *peer, const weft_frame *frame, int rc)
 {
     if (frame->zcopy_ctx && rc != WEFT_INPROGRESS)
         peer->worker->callbacks->done(peer->worker, frame->zcopy_ctx, rc);
@@ -102,23 +102,23 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
         if (rc == 0 || rc == WEFT_INPROGRESS) {
             if (sent)
                 *sent = true;
-            let_go(peer, &frame, rc);
+            release_pending(peer, &frame, rc);
             return 0;
         }
         if (rc != WEFT_AGAIN)
             return rc;
     }
-    return put_off(peer, given, req);
+    return defer_frame(peer, given, req);
 }
 
-static void end_late(weft_peer *peer, weft_pending_frame *late, int rc)
+static void end_pending(weft_peer *peer, weft_pending_frame *late, int rc)
 {
     weft_req *req = late->req;
     weft_frame frame = {.zcopy_ctx = late->frame.zcopy_ctx};
     weft_list_remove(&late->link);
     weft_pool_free(peer->worker->pool, late, sizeof *late);
     weft_peer_update_backlog(peer);
-    let_go(peer, &frame, rc);
+    release_pending(peer, &frame, rc);
     if (req)
         weft_req_end(req, rc);
 }
@@ -145,7 +145,7 @@ int weft_peer_flush_pending(weft_peer *peer)
             if (!late->req && !late->frame.zcopy_ctx && peer->state == WEFT_PEER_ALIVE)
                 weft_peer_abort_job(peer, rc);
         }
-        end_late(peer, late, rc);
+        end_pending(peer, late, rc);
         pushed++;
     }
     if (weft_unlikely(!weft_list_is_empty(&peer->sendqs)) && weft_list_is_empty(&peer->waiting))
@@ -168,5 +168,5 @@ void weft_peer_fail(weft_peer *peer, int rc)
     peer->state = WEFT_PEER_FAILED;
     peer->ep = &weft_null_ep;
     while (!weft_list_is_empty(&peer->waiting))
-        end_late(peer, weft_container(peer->waiting.next, weft_pending_frame, link), rc);
+        end_pending(peer, weft_container(peer->waiting.next, weft_pending_frame, link), rc);
 }

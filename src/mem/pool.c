@@ -59,7 +59,7 @@ void *weft_pool_alloc(weft_pool *pool, size_t bytes)
     unsigned class = is_large ? 0 : class_of(bytes);
     size_t size = is_large ? bytes : class_bytes(class);
     block *first = is_large ? NULL : pool->free[class];
-    pool->stats.takes++;
+    pool->stats.allocs++;
     if (weft_likely(first != NULL)) {
         pool->free[class] = first->next;
         pool->stats.kept_blocks--;

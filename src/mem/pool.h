@@ -19,7 +19,7 @@ typedef struct weft_pool weft_pool;
 typedef struct weft_pool_stats {
     uint64_t live_bytes, live_blocks; /* allocated; as rounded up */
     uint64_t kept_bytes, kept_blocks; /* free, kept for reuse */
-    uint64_t takes, misses;           /* allocations; those that called malloc */
+    uint64_t allocs, misses;           /* allocations; those that called malloc */
 } weft_pool_stats;
 
 /* Creates an empty pool; NULL when out of memory. */

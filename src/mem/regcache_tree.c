@@ -118,17 +118,17 @@ void weft_regtree_remove(weft_regnode **root, weft_regnode *node)
 }
 
 weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end, uint32_t rights,
-                                bool (*pleases)(const weft_regnode *node))
+                                bool (*accepts)(const weft_regnode *node))
 {
     while (root && root->highest >= end) {
         if (root->start > start) {
             root = root->left;
             continue;
         }
-        if (root->end >= end && (root->rights & rights) == rights && pleases(root))
+        if (root->end >= end && (root->rights & rights) == rights && accepts(root))
             return root;
         /* Either side may match; nearer starts (right) are more likely to. */
-        weft_regnode *found = weft_regtree_find(root->right, start, end, rights, pleases);
+        weft_regnode *found = weft_regtree_find(root->right, start, end, rights, accepts);
         if (found)
             return found;
         root = root->left;

@@ -21,9 +21,9 @@ typedef struct weft_regnode {
 /* Both update *root. start, end and rights of a node must not change while it is in the tree. */
 void weft_regtree_add(weft_regnode **root, weft_regnode *node);
 void weft_regtree_remove(weft_regnode **root, weft_regnode *node);
-/* Finds a node that contains [start, end) with at least these rights and for which pleases() is true; NULL: none. */
+/* Finds a node that contains [start, end) with at least these rights and for which accepts() is true; NULL: none. */
 weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end, uint32_t rights,
-                                bool (*pleases)(const weft_regnode *node));
+                                bool (*accepts)(const weft_regnode *node));
 /* Returns all nodes that overlap [start, end), linked by `chained`; NULL: none. The tree may change while the caller walks them. */
 weft_regnode *weft_regtree_chain(weft_regnode *root, uint64_t start, uint64_t end);
 /* For tests: number of nodes, or -1 if order, balance or a highest end is wrong. */

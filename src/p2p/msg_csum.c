@@ -85,7 +85,7 @@ static void describe_damage(char *text, size_t capacity, uint32_t difference, ui
 {
     uint64_t bit, before = 8 * sizeof(envelope);
     if (difference == TAINT)
-        snprintf(text, capacity, "its sender made it of damaged or truncated data");
+        snprintf(text, capacity, "its sender reports that it was made of damaged or truncated data");
     else if (!weft_crc32c_find_bit(difference, bytes + sizeof(envelope), &bit))
         snprintf(text, capacity, "more than one bit is wrong, somewhere in its bytes 0 to %llu",
                  bytes ? (unsigned long long)bytes - 1 : 0ull);

@@ -32,14 +32,14 @@ typedef struct weft_rkey_table {
 } weft_rkey_table;
 
 /* Initializes an empty table; cannot fail. `salt` should differ between tables. */
-void weft_rkey_table_open(weft_rkey_table *ring, uint64_t salt);
-void weft_rkey_table_close(weft_rkey_table *ring);
+void weft_rkey_table_open(weft_rkey_table *table, uint64_t salt);
+void weft_rkey_table_close(weft_rkey_table *table);
 /* Adds a region and fills in *mr, key included. WEFT_E_NOMEM; WEFT_E_ARG: the range wraps around. */
-int weft_rkey_table_add(weft_rkey_table *ring, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr);
+int weft_rkey_table_add(weft_rkey_table *table, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr);
 /* Removes a region and invalidates its key. WEFT_E_KEY: not in this table. */
-int weft_rkey_table_remove(weft_rkey_table *ring, weft_mr *mr);
+int weft_rkey_table_remove(weft_rkey_table *table, weft_mr *mr);
 /* Checks that the key allows these rights on [addr, addr + bytes). 0, or WEFT_E_KEY with a text (weft_fail). */
-int weft_rkey_table_check(weft_rkey_table *ring, const weft_rkey *rkey, uint64_t addr, uint64_t bytes, uint32_t rights);
+int weft_rkey_table_check(weft_rkey_table *table, const weft_rkey *rkey, uint64_t addr, uint64_t bytes, uint32_t rights);
 /* Index of the key's entry, from 0. Requires a key that was just checked or added. */
 uint32_t weft_rkey_table_index(const weft_rkey *rkey);
 

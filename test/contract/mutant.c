@@ -318,21 +318,21 @@ static int share_alone(weft_iface *iface, uint64_t bytes, weft_shared *shared)
     return sound->share(iface, bytes, shared);
 }
 
-static int unmap_forgets(weft_iface *iface, weft_mr *mr)
+static int dereg_does_nothing(weft_iface *iface, weft_mr *mr)
 {
     (void)iface;
     (void)mr;
     return 0;
 }
 
-static int map_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
+static int reg_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind,
                         weft_mr *mr)
 {
     (void)kind;
     return sound->mr_reg(iface, addr, bytes, rights, WEFT_MEMORY_HOST, mr);
 }
 
-static int card_overflows(weft_iface *iface, void *addr, size_t *bytes)
+static int addr_overflows(weft_iface *iface, void *addr, size_t *bytes)
 {
     char mine[WEFT_ADDR_MAX];
     size_t room = sizeof mine;
@@ -342,14 +342,14 @@ static int card_overflows(weft_iface *iface, void *addr, size_t *bytes)
     return rc;
 }
 
-static int leave_never(weft_iface *iface, weft_ep *ep)
+static int close_never(weft_iface *iface, weft_ep *ep)
 {
     (void)iface;
     (void)ep;
     return WEFT_AGAIN;
 }
 
-static int leave_loud(weft_iface *iface, weft_ep *ep)
+static int close_reports_failure(weft_iface *iface, weft_ep *ep)
 {
     iface->callbacks->peer_failed(iface->owner, ep->peer, WEFT_E_PEER);
     return sound->ep_close(iface, ep);
@@ -453,11 +453,11 @@ PLANT(torn, ops->amo = amo_torn)
 PLANT(flush, ops->flush = flush_early)
 PLANT(deaf, ops->arm = arm_deaf; ops->disarm = disarm_nothing)
 PLANT(alone, ops->share = share_alone)
-PLANT(forgets, ops->mr_dereg = unmap_forgets)
-PLANT(any_memory, ops->mr_reg = map_anything)
-PLANT(addr, ops->get_addr = card_overflows)
-PLANT(stays, ops->ep_close = leave_never)
-PLANT(loud, ops->ep_close = leave_loud)
+PLANT(forgets, ops->mr_dereg = dereg_does_nothing)
+PLANT(any_memory, ops->mr_reg = reg_anything)
+PLANT(addr, ops->get_addr = addr_overflows)
+PLANT(stays, ops->ep_close = close_never)
+PLANT(loud, ops->ep_close = close_reports_failure)
 PLANT(uncovered, ops->get = get_uncovered; ops->put = put_uncovered)
 PLANT(put_lies, ops->put = put_again_lies)
 PLANT(get_early, ops->get = get_early)

@@ -123,7 +123,7 @@ static void bound_range_is_accessible(const rig_row *row)
     shop_close(&shop);
 }
 
-/* An rkey that was never given. */
+/* An rkey that was never issued. */
 static weft_rkey spoilt(const weft_rkey *rkey)
 {
     weft_rkey bad = *rkey;
@@ -226,7 +226,7 @@ static void serves_one_peer(const rig_row *row)
     free(own);
 }
 
-/* A broken connection ends its windows: the error says so, and the old rkey grants no access. */
+/* A broken connection invalidates its windows: WEFT_E_STALE, and the old rkey grants no access. */
 static void ends_with_the_connection(const rig_row *row)
 {
     shop shop;

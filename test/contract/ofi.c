@@ -44,7 +44,7 @@ static int poll_kindly(weft_iface *iface, int budget)
 /* How the current test changes the addresses that are published. */
 static void (*edit)(ofi_iface_addr *addr);
 
-static int card_edited(weft_iface *iface, void *room, size_t *bytes)
+static int addr_edited(weft_iface *iface, void *room, size_t *bytes)
 {
     int rc = weft_ofi_ops.get_addr(iface, room, bytes);
     if (rc == 0 && edit)
@@ -57,7 +57,7 @@ static void make_kind(weft_iface *iface)
     static weft_iface_ops kind;
     kind = *iface->ops;
     kind.poll = poll_kindly;
-    kind.get_addr = card_edited;
+    kind.get_addr = addr_edited;
     iface->ops = &kind;
 }
 

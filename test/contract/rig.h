@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rig: two sides of one transport in one process, and what each was told. The contract suite's tests speak to transports through
- * this only; a transport joins the suite by one row in rig.c. Every loop has an end: a broken transport fails and does not hang.
+ * rig: two sides of one transport in one process, and the callbacks that each has received. The tests of the contract suite use transports
+ * through this only; a transport joins the suite by one row in rig.c. Every loop is bounded: a broken transport fails and does not hang.
  */
 #ifndef WEFT_TEST_CONTRACT_RIG_H
 #define WEFT_TEST_CONTRACT_RIG_H
@@ -64,10 +64,10 @@ struct rig {
     rig_side *third;   /* rig_third's; NULL: none */
     weft_ep *to_third; /* b's */
     bool skip_b_reach; /* b has not reached a: it will be greeted */
-    bool gave_up;      /* a loop came to its end */
+    bool gave_up;      /* a loop reached its limit */
 };
 
-/* What ended: given as weft_rma.done. */
+/* A completion: argument of weft_rma.done. */
 typedef struct rig_done {
     uint32_t times;
     int rc;
@@ -76,13 +76,13 @@ typedef struct rig_done {
 /* Opens both ports; a reaches b, and b reaches a unless `skip_b_reach`. NULL (and a failed check) when that fails. */
 weft_rig *rig_open(const rig_row *row, bool skip_b_reach);
 void rig_close(weft_rig *rig);
-/* Opens a third side, whose other is b; b is greeted by it. rig_close ends it. NULL (and a failed check) when that fails. */
+/* Opens a third side with an ep to b, which b accepts. rig_close closes it. NULL (and a failed check) on error. */
 rig_side *rig_third(weft_rig *rig);
 /* Set by mutants: changes a port that was just opened. */
 extern void (*rig_patch)(weft_iface *iface);
-/* More than 1 where somebody else must get on (a thread, a kernel), who may get no CPU for seconds. */
+/* Above 1 if another thread or the kernel must make progress, which may get no CPU for seconds. */
 extern uint32_t rig_patience;
-/* The device looks at the bounds of a window's registration, not at the window's: Linux 6.1's soft-RoCE. */
+/* The device checks the bounds of a window's registration, not of the window: Linux 6.1's soft-RoCE. */
 extern bool rig_loose_windows;
 
 uint64_t rig_random(weft_rig *rig);
@@ -91,7 +91,7 @@ int rig_turn(weft_rig *rig);
 int rig_poll(rig_side *side, int budget);
 /* Polls until *count reaches `want`; false when it never does. */
 bool rig_until(weft_rig *rig, const uint32_t *count, uint32_t want);
-/* Polls on until nothing has come for a long while, which proves that nothing comes that must not; what must come, rig_until waits for. */
+/* Polls until nothing has come for a long time, which shows that nothing unexpected comes; rig_until waits for what is expected. */
 void rig_settle(weft_rig *rig);
 /* Sends, retrying on AGAIN; the rc that ended it. */
 int rig_send(rig_side *side, const weft_frame *frame);
@@ -130,7 +130,7 @@ struct CU_Suite;
 extern const rig_test *const rig_rooms[]; /* ends with NULL */
 /* Adds every test (`only`: the one of this name; NULL: all); `run` finds it by rig_run_named, as CUnit gives a test no argument. */
 void rig_add_rooms(struct CU_Suite *suite, const char *only, void (*run)(void));
-/* The test whose name CUnit's current one has, in this row. */
+/* The test of this row with the name of CUnit's current test. */
 void rig_run_named(const rig_row *row);
 
 extern const rig_test life_tests[], frame_tests[], move_tests[], lend_tests[], wait_tests[]; /* each ends with name NULL */

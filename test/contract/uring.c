@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * uring: the contract suite over the software HCA, and what only it can show: registrations pin pages, so one whose memory
- * was unmapped delivers the old pages; limits on locked memory; peers in other processes, served while they sleep, and their
- * death. A program of its own because the HCA is a thread: an empty poll lets it run. Skipped (77) where io_uring is refused.
+ * uring: the contract suite over the software HCA, and what only it can show: registrations pin pages, so one of unmapped memory transfers
+ * the old pages; limits on locked memory; peers in other processes, served while they sleep, and their death. A separate program since the
+ * HCA is a thread: an empty poll lets it run. Skipped (77) if io_uring is refused.
  */
 #include <CUnit/Basic.h>
 #include <poll.h>
@@ -187,7 +187,7 @@ static int register_unprivileged(void)
     for (int tries = 0; weft_uring_ops.mr_reg(iface, area + (2 << 20), 1 << 19, 0, WEFT_MEMORY_HOST, &mr[1]); tries++) {
         if (tries == 6000)
             return 5;
-        usleep(10000); /* older kernels give pins back a moment later */
+        usleep(10000); /* older kernels release pins a moment later */
     }
     return weft_uring_ops.mr_dereg(iface, &mr[1]) ? 6 : 0;
 }
@@ -270,7 +270,7 @@ static void far_wait(far_side *me)
     if (weft_uring_ops.poll(me->iface, 16))
         return;
     weft_uring_ops.arm(me->iface, &wakeup);
-    uint32_t losts = me->losts; /* a loss is told without being counted as an event */
+    uint32_t losts = me->losts; /* peer_failed does not count as an event */
     if (weft_uring_ops.poll(me->iface, 16) == 0 && losts == me->losts) {
         struct pollfd fd = {.fd = wakeup.fd, .events = POLLIN};
         me->wrong += poll(&fd, 1, wakeup.within_ns ? 1 : SLEEP_MS) == 0 && !wakeup.within_ns && weft_uring_ops.poll(me->iface, 16) > 0;
@@ -292,7 +292,7 @@ static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
 enum { SERVES_WELL, SENDS_AND_DIES, KEEPS_SILENT };
 #define LAST_FRAMES 40
 
-/* The child: offers an area, never looks at it, sends, and waits for the end; or does less. */
+/* The child exposes an area, does not poll, sends, and waits for the end; or a part of this. */
 static int far_serve(int in, int out, int manner)
 {
     static far_side me;
@@ -386,7 +386,7 @@ static void two_processes(void)
     munmap(area, AREA);
 }
 
-/* Killed at any moment: moves end with an error or well, frames come from the first on without a gap, lost is told once. */
+/* Killed at random times: rma ops end with or without an error, frames arrive in order without a gap, peer_failed is called once. */
 static void killed_at(unsigned moment_us, int manner)
 {
     static far_side me;
@@ -424,7 +424,7 @@ static void killed(void)
 {
     for (unsigned i = 0; i < 8; i++)
         killed_at(i * 1300, SERVES_WELL);
-    killed_at(20000, KEEPS_SILENT); /* no frame ever went either way: only moves can tell */
+    killed_at(20000, KEEPS_SILENT); /* no frame was ever sent: only rma can detect it */
 }
 
 /* A socket of ours to the peer ends at once with it; what it had sent is still to be read, even to be accepted. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs_sim: the contract suite over transports/verbs on simulated HCAs: each kind of fabric, several seeds. And that a peer's
- * death is told once, after what it had sent.
- *     verbs_sim [-v] [profile seed [test]]     one kind and seed only
+ * verbs_sim: the contract suite over transports/verbs on simulated HCAs: each fabric profile, several seeds. Also: a peer's failure is
+ * reported once, after all it has sent.
+ * verbs_sim [-v] [profile seed [test]]     one profile and seed only
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 static rig_row row = {.name = "verbs", .ops = &verbs_net_ops, .seed = 1};
 static bool is_chatty;
 
-/* Under a sanitizer a run takes ten to twenty times as long, and what it finds is seldom another seed's. */
+/* Under a sanitizer a run takes ten to twenty times as long, and more seeds seldom find more. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 1
 #else
@@ -53,7 +53,7 @@ static void run_named(void)
                 run_test(test->run);
 }
 
-/* What came before the death arrives, from the beginning and without a gap; then lost is told once. */
+/* Frames sent before the death arrive in order and without a gap; then peer_failed is called once. */
 static void dies(const rig_row *what)
 {
     weft_rig *rig = rig_open(what, false);
@@ -67,7 +67,7 @@ static void dies(const rig_row *what)
             CHECK(rig_until(rig, &rig->a->arrival_count, 10));
     }
     verbs_net_kill(rig->b->proc_id.rank);
-    for (uint32_t i = 0; i < 20 && !rig->a->losts; i++) { /* who only listens need not notice; who sends does */
+    for (uint32_t i = 0; i < 20 && !rig->a->losts; i++) { /* a side that only receives need not detect it; a sender does */
         weft_frame frame = {.hdr = {.seq = i}};
         int rc = rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
         CHECK(rc == 0 || rc == WEFT_AGAIN || rc == WEFT_E_PEER);
@@ -101,8 +101,7 @@ static void peer_fails(void)
         __lsan_enable();
 }
 
-/* Two ask that something gets through while only one side is looked after, one that every atomic's fate is known: not where
- * connections break now and then. */
+/* Two tests need progress while only one side is polled, one needs the outcome of every atomic: not where connections break at random. */
 static bool is_for(const char *profile, const char *test)
 {
     static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "atomics-are-correct"};
@@ -111,7 +110,7 @@ static bool is_for(const char *profile, const char *test)
     for (size_t i = 0; breaks && i < weft_count(fragile); i++)
         if (strcmp(test, fragile[i]) == 0)
             return false;
-    return strcmp(test, "peer-fails") != 0; /* that asks sim's own fabric: ours is below */
+    return strcmp(test, "peer-fails") != 0; /* that test uses sim's own fabric, this one has simhca's */
 }
 
 static void add(const char *profile, unsigned long long seed, const char *only)

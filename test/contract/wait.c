@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait: the contract's arm and disarm: no wake-up is lost, whatever the order of sending, arming and looking.
+ * wait: arm and disarm: no lost wakeup, for any order of send, arm and poll.
  */
 #include <poll.h>
 
@@ -22,7 +22,7 @@ static weft_wakeup arm(rig_side *side)
     weft_wakeup wakeup = {.futex = NULL, .fd = -1};
     int rc = WEFT_AGAIN;
     for (int i = 0; i < 10000 && (rc = side->iface->ops->arm(side->iface, &wakeup)) == WEFT_AGAIN; i++)
-        rig_turn(side->rig); /* it takes something back first */
+        rig_turn(side->rig); /* AGAIN while it reclaims memory */
     CHECK(rc == 0);
     side->rig->gave_up |= rc != 0;
     CHECK(!wakeup.futex || wakeup.fd < 0); /* at most one of both */
@@ -39,13 +39,13 @@ static void wakeup_is_silent(const rig_row *row)
         weft_wakeup wakeup = arm(rig->b);
         CHECK(row->is_self || wakeup.futex || wakeup.fd >= 0);
         CHECK(rig_poll(rig->b, 16) == 0);
-        CHECK(!has_rung(&wakeup)); /* nobody sent */
+        CHECK(!has_rung(&wakeup)); /* no frame was sent */
         rig->b->iface->ops->disarm(rig->b->iface);
     }
     rig_close(rig);
 }
 
-/* Sends one frame without anybody looking on the other side. */
+/* Sends one frame without a poll of the other side. */
 static void send_unseen(weft_rig *rig, uint32_t n)
 {
     weft_frame frame = {.hdr = {.seq = n}};
@@ -58,7 +58,7 @@ static void send_unseen(weft_rig *rig, uint32_t n)
     CHECK(rc == 0);
 }
 
-/* The first frame may need both sides to look: a network connects then. */
+/* The first frame may need polls of both sides: a network connects then. */
 static void send_seen(weft_rig *rig)
 {
     weft_frame frame = {.hdr = {.seq = 0}};
@@ -66,7 +66,7 @@ static void send_seen(weft_rig *rig)
     CHECK(rig_until(rig, &rig->b->arrival_count, 1));
 }
 
-/* The receiver does as a sleeper does: arm, look once more, then trust the wakeup alone. */
+/* The receiver acts as a sleeper: arm, poll once more, then wait for the wakeup only. */
 static void one_wake(weft_rig *rig, uint32_t n)
 {
     rig_side *b = rig->b;
@@ -85,7 +85,7 @@ static void one_wake(weft_rig *rig, uint32_t n)
             send_unseen(rig, n);
         for (int i = 0; i < 20000 && !has_rung(&wakeup); i++)
             rig_poll(rig->a, 1);
-        CHECK(has_rung(&wakeup) || wakeup.within_ns); /* what does not ring is found in time: the caller looks by itself then */
+        CHECK(has_rung(&wakeup) || wakeup.within_ns); /* arrivals without wakeup are found within the timer */
         rig->gave_up |= !has_rung(&wakeup) && !wakeup.within_ns;
     }
     b->iface->ops->disarm(b->iface);
@@ -103,7 +103,7 @@ static void no_lost_wakeup(const rig_row *row)
     rig_close(rig);
 }
 
-/* One thread sleeps on the wakeup; another one polls meanwhile and takes what came: what comes later rings as well. */
+/* One thread sleeps on the wakeup while another one polls and receives: later arrivals raise it as well. */
 static void poll_does_not_disarm(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);
@@ -143,7 +143,7 @@ static void free_space_wakes(const rig_row *row)
         CHECK(rc == WEFT_AGAIN);
         weft_wakeup wakeup = arm(rig->a);
         bool found = rig_poll(rig->a, 16) > 0;
-        rc = iface->ops->send(iface, rig->a->ep, &frame); /* the last look of who is about to sleep */
+        rc = iface->ops->send(iface, rig->a->ep, &frame); /* the last poll before the sleep */
         sent += rc == 0;
         for (int i = 0; i < 20000 && rc == WEFT_AGAIN && !found && !has_rung(&wakeup); i++)
             rig_poll(rig->b, 16);

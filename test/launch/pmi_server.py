@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# pmi_server: a PMI server that looks at every byte of its clients, and answers as odd as it is told to. Used by test/launch/pmi.
+# pmi_server: a PMI server that checks every byte of its clients and gives faulty answers on request. Used by test/launch/pmi.
 """usage: pmi_server.py -n RANKS [OPTION...] -- COMMAND...
-  --wire 1|2          what it speaks; a client that asks for 2 is offered 1 where that is all
+  --wire 1|2          its PMI version; a client that requests 2 is offered 1 with --wire 1
   --map TEXT          PMI_process_mapping; "": there is none
-  --move RANK         that rank's word of its place is changed: it stands on a host of its own
-  --values N, --keys N  limits that PMI-1 tells
+  --move RANK         changes that rank's node: it is on a host of its own
+  --values N, --keys N  limits that PMI-1 announces
   --drip              answers go out byte by byte
   --fault WHAT:CMD    at each command CMD, WHAT: eof, half (of the answer, then eof), mute, wrong (another answer), no (rc=-1), bytes
                       (no text), endless, empty (no field but cmd and rc), or NAME=VALUE: that field is changed
-  --spoil N           the Nth value that is asked for (by whichever rank) holds what nobody put
-  --lose PIECE        the pieces of that number are not there
-Exit code: that of an abort; else the greatest of the ranks'; 90: a client said what no server would take; 91: 100 s are over."""
+  --spoil N           the Nth value requested (by any rank) is one that no rank has put
+  --lose PIECE        fragments of that number are missing
+Exit code: that of an abort; else the greatest of the ranks'; 90: a client sent an invalid message; 91: 100 s have passed."""
 import argparse
 import os
 import re

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_hosts: a plain PMIx client for test/launch/pmix_hosts. argv[1] names what is tried; what succeeds says one line per rank, what does
- * not says what it was and ends with 1.
+ * pmix_hosts: a plain PMIx client for test/launch/pmix_hosts. argv[1] names the test; a success prints one line per rank, a failure prints
+ * the reason and exits with 1.
  */
 #include <pmix.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ static void put(size_t bytes)
     free(value.data.bo.bytes);
 }
 
-/* With `again` as long as it is not there: libpmix may say so to who asks its own server while the owner commits. */
+/* again: retries while the key is missing: libpmix may report so to a client of its own server while the owner commits. */
 static void get_from(uint32_t rank, size_t bytes, bool again)
 {
     pmix_proc_t proc = rank_of(rank);
@@ -94,7 +94,7 @@ static void fence(size_t bytes)
         fence_all();
 }
 
-/* Without the data: each is asked for. */
+/* Fence without data: each value is fetched. */
 static void lazy(size_t bytes)
 {
     put(bytes);
@@ -104,7 +104,7 @@ static void lazy(size_t bytes)
     fence_all();
 }
 
-/* Without any fence, and before anything else: who asks first waits for the owner to put it. */
+/* Without a fence: the first get waits for the owner's commit. */
 static void early(void)
 {
     if (me.rank % 2)
@@ -199,7 +199,7 @@ static void board(void)
     fence_all();
 }
 
-/* A fence that somebody does not come to in time is late for each who does; the next one is as good as new. */
+/* A fence that one rank does not enter in time times out on each that does; the next one succeeds. */
 static void late(void)
 {
     if (me.rank == 0) {
@@ -263,7 +263,7 @@ static void event_take(size_t id, pmix_status_t status, const pmix_proc_t *sourc
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
 
-/* Each rank tells all others; each hears each of them once. */
+/* Each rank notifies all others; each receives each event once. */
 static void event(void)
 {
     pmix_info_t item = {.key = "number", .value = {.type = PMIX_UINT32, .data.uint32 = 100}};
@@ -277,7 +277,7 @@ static void event(void)
         pthread_cond_wait(&news, &lock);
     pthread_mutex_unlock(&lock);
     fence_all();
-    fence_all(); /* what came twice would be here by now */
+    fence_all(); /* a duplicate would have arrived by now */
     if (events != size || event_sum != size * 100 + size * (size - 1) / 2)
         must("the events", PMIX_ERROR, PMIX_SUCCESS);
 }
@@ -318,7 +318,7 @@ static void end(const char *how)
         else
             pause(); /* it is ended from outside */
     }
-    /* A fence that fails by that end is no end of ours: mpirun could not tell which came first. */
+    /* A fence that fails by that end does not abort: mpirun could not determine which came first. */
     for (int i = 0; i < 2; i++)
         if (PMIx_Fence(NULL, 0, NULL, 0) != PMIX_SUCCESS)
             pause();

@@ -54,7 +54,7 @@ static void judge_text(tally *tally, int tag, uint64_t bytes, uint64_t capacity,
 {
     char message[80], byte[40];
     const char *text = weft_fail_text(WEFT_E_CORRUPT);
-    bool is_csum = strstr(text, "the sum itself") || is_behind(text, capacity);
+    bool is_csum = strstr(text, "the checksum itself") || is_behind(text, capacity);
     snprintf(message, sizeof message, "from rank 0 with tag %d, %llu bytes", tag, (unsigned long long)bytes);
     snprintf(byte, sizeof byte, "of its byte %llu is wrong", (unsigned long long)first);
     tally->reported_csum += bits == 0;

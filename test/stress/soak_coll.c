@@ -57,7 +57,7 @@ static void coll_fill(soak *s, coll *c, int salt)
 }
 
 #define CALL(blocking, nonblocking, persistent) \
-    OK(manner == BLOCKING ? (blocking) : manner == NONBLOCKING ? (nonblocking) : (persistent))
+    OK(form == BLOCKING ? (blocking) : form == NONBLOCKING ? (nonblocking) : (persistent))
 #define THREE(name, ...) \
     CALL(MPI_##name(__VA_ARGS__, s->comm), MPI_I##name##_(__VA_ARGS__, s->comm, &c->req), \
          MPI_##name##_init(__VA_ARGS__, s->comm, MPI_INFO_NULL, &c->req))
@@ -69,7 +69,7 @@ static void coll_fill(soak *s, coll *c, int salt)
 #define MPI_IAllgather_ MPI_Iallgather
 #define MPI_IAlltoall_ MPI_Ialltoall
 
-static void coll_start(soak *s, coll *c, int manner)
+static void coll_start(soak *s, coll *c, int form)
 {
     const void *in = c->in_place ? MPI_IN_PLACE : c->in;
     int n = c->count;
@@ -109,7 +109,8 @@ static void coll_check(soak *s, const coll *c)
                        : c->kind == SCATTER                        ? block_value(c, c->root, s->rank, i)
                        : c->kind == ALLTOALL                       ? block_value(c, b, s->rank, i)
                                                                    : value_of(c, b, i);
-            CHECK(c->out[b * c->count + i] == must, "round %u %s: %s of %d, root %d: %d of block %d is %d, must be %d", s->round, s->page->deed,
+            CHECK(c->out[b * c->count + i] == must, "round %u %s: %s of %d, root %d: %d of block %d is %d, must be %d", s->round,
+                  s->page->deed,
                   names[c->kind], c->count, c->root, i, b, c->out[b * c->count + i], must);
         }
     soak_tick(s);

@@ -105,7 +105,7 @@ static void test_gather(void)
     CU_ASSERT(is_done(0, 0, 5, PMIX_MSG_OK, "xz") && is_done(1, 0, 2, PMIX_MSG_OK, "xz") && count[2] == 0);
     come(self, 1, 6, all, "b", 0);
     CU_ASSERT(is_done(0, 1, 1, PMIX_MSG_OK, "acb") && is_done(1, 1, 6, PMIX_MSG_OK, "acb") && is_done(2, 0, 4, PMIX_MSG_OK, "acb"));
-    come(self, 1, 7, some, "", 0); /* the next of the same members knows nothing of the last */
+    come(self, 1, 7, some, "", 0); /* the next one of the same members is independent */
     come(self, 0, 8, some, "", 0);
     CU_ASSERT(is_done(0, 2, 8, PMIX_MSG_OK, "") && is_done(1, 2, 7, PMIX_MSG_OK, ""));
     forget();
@@ -120,7 +120,7 @@ static void pause_s(void)
         ;
 }
 
-/* Who gives up is told, and so is each who comes later; a second fence beside it is whole. */
+/* A node that times out gets the status, and so does each later one; another fence beside it succeeds. */
 static void test_late(void)
 {
     pmix_head *self = open_hub();
@@ -161,7 +161,7 @@ static void test_failed_members(void)
     come(self, 1, 3, all, "b", 0);
     come(self, 0, 4, all, "a", 0);
     CU_ASSERT(is_done(0, 1, 4, PMIX_MSG_OK, "ba") && count[2] == 0);
-    come(self, 2, 5, all, "", 0); /* it comes from the dead: its own to wait for, nobody else's */
+    come(self, 2, 5, all, "", 0); /* from an ended rank: only its own operation waits for it */
     come(self, 0, 6, all, "", 0);
     come(self, 1, 7, all, "", 0);
     CU_ASSERT(is_done(0, 2, 6, PMIX_MSG_OK, "") && is_done(1, 2, 7, PMIX_MSG_OK, "") && is_done(2, 0, 5, PMIX_MSG_OK, ""));
@@ -185,7 +185,7 @@ static void test_fetch(void)
     pmix_head_handle(self, 2, &answer);
     CU_ASSERT(is_done(1, 0, 71, PMIX_MSG_OK, "value") && count[0] == 0);
     answer.body = refbuf_copy("value", 5);
-    pmix_head_handle(self, 2, &answer); /* twice: nobody waits for it */
+    pmix_head_handle(self, 2, &answer); /* duplicate: no operation waits for it */
     CU_ASSERT_EQUAL(count[0] + count[1], 1);
     answer = (pmix_msg){.kind = PMIX_MSG_DMODEX_RESP, .status = PMIX_MSG_NOT_FOUND, .ticket = sent[2][0].ticket};
     pmix_head_handle(self, 2, &answer);
@@ -223,7 +223,7 @@ static int32_t publish(pmix_head *self, uint32_t rank, uint32_t range, uint32_t 
     return -1;
 }
 
-/* Whether a look-up is answered at once, by so much. */
+/* True if a look-up is answered at once, with so many values. */
 static bool finds(pmix_head *self, uint32_t rank, bool waits, const char *key, int32_t status, const char *value)
 {
     uint32_t node = node_of[rank], before = count[node], owner, bytes;
@@ -323,7 +323,7 @@ static void pair_open(ctrl_conn *head, ctrl_conn *daemon)
     conn_pair_open(head, daemon, 1, secret, secret);
 }
 
-/* Lets one end read; how many whole notes came, the last in `whole`. */
+/* Lets one end read; returns the number of complete messages, the last one in `whole`. */
 static int turn(pmix_channel *self, ctrl_conn *at, pmix_msg *whole)
 {
     ctrl_frame frame;
@@ -358,7 +358,7 @@ static void test_long_messages(void)
         refbuf *kept = refbuf_acquire(what.body);
         CU_ASSERT_EQUAL(pmix_channel_queue(&to, &what), 0);
         pmix_channel_flush(&to, &head);
-        CU_ASSERT(to.in_flight <= PMIX_CHANNEL_WINDOW + PMIX_FRAGMENT_MAX + 64); /* nobody has read, and no more goes */
+        CU_ASSERT(to.in_flight <= PMIX_CHANNEL_WINDOW + PMIX_FRAGMENT_MAX + 64); /* unread, so no more is sent */
         for (int i = 0; i < 1000 && !turn(&from, &daemon, &came); i++)
             turn(&to, &head, NULL);
         CU_ASSERT(came.kind == PMIX_MSG_DONE && came.status == -3 && came.ticket == what.ticket && came.rank == 4 && came.seconds == 5);
@@ -405,14 +405,14 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("pmix_head", NULL, NULL);
     CU_add_test(suite, "fences", test_gather);
-    CU_add_test(suite, "fences that are late", test_late);
-    CU_add_test(suite, "fences without the dead", test_failed_members);
+    CU_add_test(suite, "fences that time out", test_late);
+    CU_add_test(suite, "fences without ended ranks", test_failed_members);
     CU_add_test(suite, "what others have put", test_fetch);
     CU_add_test(suite, "names", test_names);
-    CU_add_test(suite, "what is not understood; events", test_bad);
+    CU_add_test(suite, "malformed messages; events", test_bad);
     CU_add_test(suite, "slots", test_slots);
-    CU_add_test(suite, "long notes", test_long_messages);
-    CU_add_test(suite, "notes that cannot be", test_invalid_messages);
+    CU_add_test(suite, "long messages", test_long_messages);
+    CU_add_test(suite, "invalid messages", test_invalid_messages);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();
     CU_cleanup_registry();

@@ -79,7 +79,7 @@ static int close_all(void)
     return 0;
 }
 
-static void speak(int i)
+static void send_one(int i)
 {
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = i, .bytes = 8}, .body = "8 bytes"};
     CU_ASSERT_EQUAL(weft_iface_send(to_first[i], &frame), 0);
@@ -106,11 +106,11 @@ static void idle_rings_cost_nothing(void)
 {
     shm_iface *first = (shm_iface *)ifaces[0];
     double alone, among;
-    speak(1);
+    send_one(1);
     CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 1);
     alone = poll_ns();
     for (int i = 2; i < RANKS; i++)
-        speak(i);
+        send_one(i);
     for (int i = 0; i < 10; i++)
         weft_shm_poll(ifaces[0], 32);
     for (int i = 1; i < RANKS; i++)
@@ -127,7 +127,7 @@ static void active_sender_is_polled_again(void)
 {
     for (int round = 2; round < 50; round++) {
         for (int i = 1; i < RANKS; i++)
-            speak(i);
+            send_one(i);
         for (int i = 0; i < 4; i++)
             weft_shm_poll(ifaces[0], 32);
         for (int i = 1; i < RANKS; i++)
@@ -148,7 +148,7 @@ static void iterations_keep_their_rings(void)
         uint64_t barriers;
         for (int round = 0; round < 100; round++) {
             for (int i = 1; i <= 8; i++)
-                speak(i);
+                send_one(i);
             for (uint64_t ms = 0; ms < pauses_ms[k]; ms++)
                 pass(1000000);
         }
@@ -171,7 +171,7 @@ static void barriers_are_rare(void)
     for (int round = 0; round < 2000; round++) {
         for (int i = 1; i <= 8; i++)
             if ((round * 7 + i) % 5 == 0)
-                speak(i);
+                send_one(i);
         pass(1000 * (uint64_t)(round % 3000));
     }
     lasted = now - begin;
@@ -185,24 +185,24 @@ static void fill(int i)
         ;
 }
 
-/* Senders fill their rings before each poll, so each uses up the budget: the next poll receives a newcomer's first frame, and its later
+/* Senders fill their rings before each poll, so each uses up the budget: the next poll receives a new_sender's first frame, and its later
  * frames come within one turn of all rings. */
 static void floods_delay_no_new_sender(void)
 {
     for (int flooders = 1; flooders <= 8; flooders += 7) {
-        int newcomer = 20 + flooders, polls = 0;
+        int new_sender = 20 + flooders, polls = 0;
         for (int round = 0; round < 100; round++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
             CU_ASSERT(weft_shm_poll(ifaces[0], 32) >= 32);
         }
-        speak(newcomer);
+        send_one(new_sender);
         for (int i = 1; i <= flooders; i++)
             fill(i);
         weft_shm_poll(ifaces[0], 32);
-        CU_ASSERT_EQUAL(arrived[newcomer], 1);
-        speak(newcomer);
-        for (; arrived[newcomer] < 2 && polls < 1000; polls++) {
+        CU_ASSERT_EQUAL(arrived[new_sender], 1);
+        send_one(new_sender);
+        for (; arrived[new_sender] < 2 && polls < 1000; polls++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
             weft_shm_poll(ifaces[0], 32);
@@ -219,7 +219,7 @@ static void a_failure_delays_no_other_sender(void)
     greeted = 0;
     unreachable = 5;
     for (int i = 1; i < RANKS; i++)
-        speak(i);
+        send_one(i);
     for (int i = 0; i < 1000; i++)
         weft_shm_poll(ifaces[0], 32);
     CU_ASSERT_EQUAL(greeted, RANKS - 1);
@@ -235,7 +235,7 @@ static void a_failure_delays_no_other_sender(void)
         CU_ASSERT_EQUAL(greeted, RANKS - 2 + tries);
         weft_shm_poll(ifaces[0], 32);
     }
-    speak(5);
+    send_one(5);
     unreachable = 0;
     now += until;
     for (int i = 0; i < 10; i++)
@@ -269,7 +269,7 @@ static void damage_is_a_failure(void)
         CU_ASSERT_EQUAL(weft_iface_send(to_first[rank], &frame), 0);
         cell->place = wrong[i].place;
         cell->hdr.bytes = wrong[i].bytes;
-        speak(rank == 10 ? 9 : rank - 1); /* nothing more of the others that have failed */
+        send_one(rank == 10 ? 9 : rank - 1); /* nothing more of the others that have failed */
         for (int k = 0; k < 10; k++)
             weft_shm_poll(ifaces[0], 32);
         CU_ASSERT_EQUAL(losts, (int)i + 1);
@@ -284,8 +284,8 @@ static void ep_opened_twice_continues(void)
     weft_ep *again;
     uint32_t first = 0;
     for (int i = 0; i < 10; i++) {
-        speak(1);
-        speak(1);
+        send_one(1);
+        send_one(1);
         CU_ASSERT_EQUAL(weft_shm_ops.ep_open(ifaces[1], &who, &first, sizeof first, NULL, &again), 0);
         CU_ASSERT_PTR_EQUAL(again, to_first[1]);
         weft_shm_poll(ifaces[0], 32);
@@ -300,7 +300,7 @@ static void memory_is_that_of_active_pairs(void)
     /* header and rank pages, and 8 KiB for each of the 63 active pairs */
     CU_ASSERT(before.st_blocks * 512 <= (RANKS + 2) * 4096 + (RANKS - 1) * 8192);
     for (int i = 1; i < RANKS; i++)
-        speak(i);
+        send_one(i);
     CU_ASSERT_EQUAL(fstat(segment.fd, &after), 0);
     CU_ASSERT_EQUAL(before.st_blocks, after.st_blocks);
 }
@@ -342,7 +342,7 @@ int main(void)
     CU_add_test(suite, "iterations keep rings open", iterations_keep_their_rings);
     CU_add_test(suite, "barriers are rare", barriers_are_rare);
     suite = CU_add_suite("fairness", open_all, close_all);
-    CU_add_test(suite, "floods delay no newcomer", floods_delay_no_new_sender);
+    CU_add_test(suite, "floods delay no new_sender", floods_delay_no_new_sender);
     CU_add_test(suite, "a poll copies a bounded amount", a_poll_copies_little);
     suite = CU_add_suite("failure", open_all, close_all);
     CU_add_test(suite, "a failure delays no other sender", a_failure_delays_no_other_sender);

@@ -17,7 +17,7 @@
 
 #define NODES 600
 
-static bool pleases(const weft_regnode *node) { return node->chained != (const weft_regnode *)1; }
+static bool accepts(const weft_regnode *node) { return node->chained != (const weft_regnode *)1; }
 
 static void check_tree(weft_regnode *root, weft_regnode *nodes, const bool *is_in, uint64_t start, uint64_t end, uint32_t rights)
 {
@@ -28,7 +28,7 @@ static void check_tree(weft_regnode *root, weft_regnode *nodes, const bool *is_i
         overlaps += is_in[i] && nodes[i].start < end && nodes[i].end > start;
         is_there |= is_in[i] && nodes[i].start <= start && nodes[i].end >= end && (nodes[i].rights & rights) == rights;
     }
-    weft_regnode *found = weft_regtree_find(root, start, end, rights, pleases);
+    weft_regnode *found = weft_regtree_find(root, start, end, rights, accepts);
     CU_ASSERT_EQUAL(found != NULL, is_there);
     if (found)
         CU_ASSERT(is_in[found - nodes] && found->start <= start && found->end >= end && (found->rights & rights) == rights);

@@ -42,7 +42,7 @@ static void *send_all(void *arg)
         void *to;
         for (uint32_t b = 0; b < bytes; b++)
             body[b] = (uint8_t)(i + b);
-        while (!weft_ring_free_cells(&out))
+        while (!weft_ring_cells_free(&out))
             sched_yield();
         cell = weft_ring_next(&out);
         to = cell->body;
@@ -108,7 +108,7 @@ static bool has_sent(weft_ring_out *out, const weft_ring_in *in, uint32_t i)
     uint32_t bytes = size_of(i), place = 0;
     weft_cell *cell = weft_ring_next(out);
     uint8_t *to = (uint8_t *)cell->body;
-    if (!weft_ring_free_cells(out) || (bytes > WEFT_RING_INLINE && !weft_ring_reserve(out, bytes, &place)))
+    if (!weft_ring_cells_free(out) || (bytes > WEFT_RING_INLINE && !weft_ring_reserve(out, bytes, &place)))
         return false;
     if (place) {
         cell->body[0] = in->consumed;
@@ -174,7 +174,7 @@ static void full_and_again(void)
     ring = ring_new();
     weft_ring_out_open(&out, ring);
     weft_ring_in_open(&in, ring);
-    while (weft_ring_free_cells(&out)) {
+    while (weft_ring_cells_free(&out)) {
         cell = weft_ring_next(&out);
         cell->place = 0;
         cell->hdr = (weft_hdr){.seq = n++};
@@ -189,7 +189,7 @@ static void full_and_again(void)
         if (weft_ring_should_ack(&in))
             weft_ring_ack(&in);
     }
-    CU_ASSERT(weft_ring_free_cells(&out) > 0);
+    CU_ASSERT(weft_ring_cells_free(&out) > 0);
     free(ring);
 }
 
@@ -208,7 +208,7 @@ static void data_lines_never_block(void)
         for (uint32_t i = 0; i < 2000; i++) {
             uint32_t place = 0;
             weft_cell *cell;
-            while (!weft_ring_free_cells(&out) || !weft_ring_reserve(&out, sizes[s], &place)) {
+            while (!weft_ring_cells_free(&out) || !weft_ring_reserve(&out, sizes[s], &place)) {
                 weft_cell *full = weft_ring_peek(&in);
                 CU_ASSERT_PTR_NOT_NULL_FATAL(full);
                 weft_ring_consume(&in, full);
@@ -269,7 +269,7 @@ static void run_randomly(uint32_t laps, uint32_t bodies_before, uint32_t count)
         random = random * 1664525u + 1013904223u;
         bytes = 33 + (random >> 8) % (random >> 29 ? (sent >> 12 & 1 ? 400 : 3000) : WEFT_RING_BODY_MAX - 32);
         lag = (random >> 4) % (sent >> 10 & 1 ? 3 : WEFT_RING_BODIES);
-        while (sent - in.consumed > lag || !weft_ring_free_cells(&out) || !weft_ring_reserve(&out, bytes, &place)) {
+        while (sent - in.consumed > lag || !weft_ring_cells_free(&out) || !weft_ring_reserve(&out, bytes, &place)) {
             CU_ASSERT_PTR_NOT_NULL_FATAL(cell = weft_ring_peek(&in));
             weft_ring_consume(&in, cell);
             if (weft_ring_should_ack(&in))
@@ -310,7 +310,7 @@ static void ping_pong_stays_hot(void)
     for (uint32_t i = 0; i < 1000; i++) {
         uint32_t place = 0;
         weft_cell *cell = weft_ring_next(&out);
-        CU_ASSERT_TRUE_FATAL(weft_ring_free_cells(&out) && weft_ring_reserve(&out, i % 2 ? 64 : WEFT_RING_BODY_MAX, &place));
+        CU_ASSERT_TRUE_FATAL(weft_ring_cells_free(&out) && weft_ring_reserve(&out, i % 2 ? 64 : WEFT_RING_BODY_MAX, &place));
         CU_ASSERT_EQUAL(place, 1);
         cell->place = place;
         cell->hdr = (weft_hdr){.seq = i, .bytes = i % 2 ? 64 : WEFT_RING_BODY_MAX};
@@ -350,7 +350,7 @@ static void impossible_counts_are_ignored(void)
             weft_ring_update_consumed(&out, start + 100 + (1u << i));
             CU_ASSERT_EQUAL(out.consumed, start + 40);
         }
-        CU_ASSERT_EQUAL(weft_ring_free_cells(&out), WEFT_RING_CELLS - 60);
+        CU_ASSERT_EQUAL(weft_ring_cells_free(&out), WEFT_RING_CELLS - 60);
         weft_ring_update_consumed(&out, start + 100);
         CU_ASSERT_EQUAL(out.consumed, start + 100);
         free(ring);
@@ -373,7 +373,7 @@ static void old_shares_are_forgotten(void)
     for (uint32_t i = 0; i < 2 * WEFT_RING_CELLS; i++) {
         send_one(&out, 0, 0);
         weft_ring_update_consumed(&out, weft_ring_sent(&out));
-        CU_ASSERT(weft_ring_free_cells(&out) > 0);
+        CU_ASSERT(weft_ring_cells_free(&out) > 0);
     }
     out.bodies_begin = out.bodies_end = 0; /* 2^32 long bodies later */
     CU_ASSERT_TRUE(weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
@@ -400,7 +400,7 @@ static void counts_of_cells_wrap(void)
     for (uint32_t i = 0; i < 40000; i++) {
         weft_cell *cell;
         if (!room)
-            room = weft_ring_free_cells(&out);
+            room = weft_ring_cells_free(&out);
         CU_ASSERT_TRUE_FATAL(room-- > 0);
         cell = weft_ring_next(&out);
         cell->place = 0;
@@ -413,7 +413,7 @@ static void counts_of_cells_wrap(void)
             weft_ring_ack(&in);
         weft_ring_update_consumed(&out, in.consumed); /* from the other direction: the room never runs out */
     }
-    CU_ASSERT_TRUE(weft_ring_free_cells(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+    CU_ASSERT_TRUE(weft_ring_cells_free(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
     CU_ASSERT_EQUAL(place, 1);
     free(ring);
 }

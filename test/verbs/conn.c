@@ -312,7 +312,7 @@ static void reports_lack_of_memory(crowd *c)
     begin = crowd_now(c);
     while (!c->nodes[1].losts && crowd_now(c) - begin < 10000000000ull)
         crowd_turn(c);
-    EXPECT(c, c->nodes[1].losts == 1 && strstr(c->nodes[1].why, "no memory to keep a frame"), "the path ends, in words");
+    EXPECT(c, c->nodes[1].losts == 1 && strstr(c->nodes[1].why, "no memory for a frame"), "the ep fails, with a text");
     crowd_close(c);
     weft_knob.peer_timeout_s = 20;
 #else

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 #
-# lib: the words in which test/verbs/list is written; inside runs each of its commands in a shell that sourced this and the lab's
-# lib/guest.sh. $stage is the folder with the installed Weft and the compiled programs, $devices what ranks use in turn, $transports
-# what they may use. A function's exit code is the test's: 0, 77 (skipped, the last line says why), else failed.
+# lib: the commands used in test/verbs/list; inside runs each of its commands in a shell that sourced this and the lab's
+# lib/guest.sh. $stage is the folder with the installed Weft and the compiled programs, $devices the ranks' devices in turn, $transports
+# their transports. A function's exit code is the test's: 0, 77 (skipped, the last line has the reason), else failed.
 
 PATH=$stage/weft/bin:$PATH
 export PINGPONG_MARKS=$PWD/marks
@@ -28,7 +28,7 @@ built()
     WEFT_DEVICES=$devices "$program" "$@"
 }
 
-# take COMMAND...: runs it; afterwards $code is its exit code and `said PATTERN` looks at what it said.
+# take COMMAND...: runs it; afterwards $code is its exit code and `said PATTERN` searches its output.
 take()
 {
     code=0
@@ -38,7 +38,7 @@ take()
 
 said() { grep -Eqi -e "$1" said || { echo "lib: nobody said: $1"; return 1; }; }
 
-# within SECONDS COMMAND...: as take, and it must be over by then; so many times later on a slow machine.
+# within SECONDS COMMAND...: as take, with a deadline, which is longer on a slow machine.
 within()
 {
     local most=$(($1 * ${slow:-1})) begin=$SECONDS
@@ -47,7 +47,7 @@ within()
     [ $((SECONDS - begin)) -le "$most" ] || { echo "lib: took $((SECONDS - begin)) s, not $most"; return 1; }
 }
 
-# few_locked KIB COMMAND...: without the right to lock more memory than the limit says
+# few_locked KIB COMMAND...: without the right to exceed the limit on locked memory
 few_locked()
 {
     local kib=$1
@@ -61,10 +61,10 @@ as_nobody()
     chmod 777 . && setpriv --reuid nobody --regid nogroup --clear-groups bash -c "$(declare -f over); \"\$@\"" as_nobody "$@"
 }
 
-# -- failures: each hurts the wire that the job uses --
+# -- failures: each breaks a link that the job uses --
 
-# under_way RANKS: until pingpong's ranks exchange messages. How long a job takes to start is the machine's affair: one whose wire is cut
-# meanwhile finds a port that is down, which is another test.
+# under_way RANKS: until pingpong's ranks exchange messages. A link that is cut during the start
+# is another test: the job finds a port that is down.
 under_way()
 {
     local i
@@ -141,7 +141,7 @@ no_such_device() # names the knob and what there is
 falls_back() # RANKS PROGRAM: to libfabric, though an active port is there: said once, with the reason
 {
     take env WEFT_SPLIT_NODE=2 WEFT_DEVICES=mlx9_7 mpirun -n "$1" "$stage/programs/$2"
-    [ "$code" = 0 ] && said 'verbs is not used although an active port is there, ofi carries the job instead: .*mlx9_7' || return 1
+    [ "$code" = 0 ] && said 'verbs is not used although it has an active port, ofi carries the job instead: .*mlx9_7' || return 1
     [ "$(grep -c 'verbs is not used' said)" = 1 ] || { echo "lib: that is not said once"; return 1; }
 }
 

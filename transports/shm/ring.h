@@ -146,7 +146,7 @@ static inline void weft_ring_free_consumed(weft_ring_out *out)
 
 /* Free cells, a lower bound; loads the reader's count only when there seems to be none. Frees blocks too: between two calls are at most
  * WEFT_RING_CELLS cells, so no body stays noted for as long as its count of cells takes to wrap. */
-static inline uint32_t weft_ring_free_cells(weft_ring_out *out)
+static inline uint32_t weft_ring_cells_free(weft_ring_out *out)
 {
     uint32_t sent = weft_ring_sent(out);
     if (weft_unlikely(sent - out->consumed == WEFT_RING_CELLS))
@@ -155,7 +155,7 @@ static inline uint32_t weft_ring_free_cells(weft_ring_out *out)
     return WEFT_RING_CELLS - (sent - out->consumed);
 }
 
-/* The next cell to fill. Requires weft_ring_free_cells() > 0. */
+/* The next cell to fill. Requires weft_ring_cells_free() > 0. */
 static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
 /* Bit i: so many blocks from i on are free. */
@@ -219,7 +219,7 @@ static inline uint32_t weft_ring_take(weft_ring_out *out, uint32_t bytes)
     return 1 + block * WEFT_RING_BLOCK_LINES;
 }
 
-/* Reserves lines for the body of the next cell, after weft_ring_free_cells; false: not enough are free. Sets `place`. */
+/* Reserves lines for the body of the next cell, after weft_ring_cells_free; false: not enough are free. Sets `place`. */
 static inline bool weft_ring_reserve(weft_ring_out *out, uint32_t bytes, uint32_t *place)
 {
     uint32_t lines = (bytes + WEFT_LINE - 1) / WEFT_LINE, at;

@@ -182,7 +182,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     int rc;
     if (weft_unlikely(!ep->out.ring) && (rc = open_out(shm, ep)))
         return rc;
-    ep->ep.cells_free = weft_ring_free_cells(&ep->out);
+    ep->ep.cells_free = weft_ring_cells_free(&ep->out);
     if (weft_unlikely(!ep->ep.cells_free))
         return refuse(ep);
     cell = weft_ring_next(&ep->out);

@@ -82,7 +82,7 @@ static uint64_t file_offset(const Elf64_Phdr *parts, int count, uint64_t address
 
 /* Sets the flags of `part` from the ELF image's NEEDED libraries. True if it needs libmpi_abi.so* and not libpmix.so*. The file is
  * untrusted: every offset is checked. */
-static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
+static bool image_links_weft(const unsigned char *image, uint64_t bytes, app *part)
 {
     const Elf64_Ehdr *head = (const void *)image;
     uint64_t strings = UINT64_MAX;
@@ -121,7 +121,7 @@ static bool image_is_ours(const unsigned char *image, uint64_t bytes, app *part)
     return has_ours && !has_pmix;
 }
 
-static bool file_is_ours(int wdir, const char *path, app *part)
+static bool file_links_weft(int wdir, const char *path, app *part)
 {
     struct stat stat;
     bool is_ours = false;
@@ -132,7 +132,7 @@ static bool file_is_ours(int wdir, const char *path, app *part)
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         void *image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (image != MAP_FAILED) {
-            is_ours = image_is_ours(image, (uint64_t)stat.st_size, part);
+            is_ours = image_links_weft(image, (uint64_t)stat.st_size, part);
             munmap(image, (size_t)stat.st_size);
         }
     }
@@ -178,7 +178,7 @@ int program_find(app *part)
         error = path_search(wdir, name, &part->path);
     }
     if (!error)
-        part->is_ours = file_is_ours(wdir, part->path, part);
+        part->is_ours = file_links_weft(wdir, part->path, part);
     if (wdir != AT_FDCWD)
         close(wdir);
     return error ? program_failed(name, error) : 0;

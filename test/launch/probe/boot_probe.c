@@ -38,18 +38,18 @@ static int neighbours_exchange(weft_boot *boot)
     return 1;
 }
 
-static void card_fill(uint32_t rank, unsigned char *card, size_t bytes)
+static void addr_fill(uint32_t rank, unsigned char *card, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         card[i] = (unsigned char)(rank * 31 + i * 7);
 }
 
 /* Asks for an address twice: from the launcher, and as it was kept. */
-static int card_check(weft_boot *boot, uint32_t rank)
+static int addr_check(weft_boot *boot, uint32_t rank)
 {
     unsigned char want[300], got[400];
 
-    card_fill(rank, want, sizeof(want));
+    addr_fill(rank, want, sizeof(want));
     for (int turn = 0; turn < 2; turn++) {
         size_t bytes = sizeof(got);
         int rc = boot->ops->get(boot, rank, "probe.card", got, &bytes);
@@ -76,13 +76,13 @@ static int fetched_count(weft_boot *boot)
     return count;
 }
 
-static int cards_meet(weft_boot *boot, const char *mode)
+static int addrs_exchange(weft_boot *boot, const char *mode)
 {
     unsigned char card[300];
     bool is_mute = !strcmp(mode, "mute");
     int rc = 0;
 
-    card_fill(boot->rank, card, sizeof(card));
+    addr_fill(boot->rank, card, sizeof(card));
     if (is_mute && boot->rank == boot->size - 1)
         return 0;
     if (boot->ops->put(boot, "probe.card", card, sizeof(card)) || boot->ops->commit(boot))
@@ -96,7 +96,7 @@ static int cards_meet(weft_boot *boot, const char *mode)
         return 0;
     for (uint32_t r = 0; r < boot->size && !rc; r++)
         if (!strcmp(mode, "cards") || (boot->rank == 0 && r == boot->size - 1))
-            rc = card_check(boot, r);
+            rc = addr_check(boot, r);
     for (int turn = 0; turn < 3 && !rc; turn++)
         if ((rc = boot->ops->fence(boot)) != 0)
             printf("rank %u: fence %d: %s\n", boot->rank, turn, weft_fail_text(rc));
@@ -110,7 +110,7 @@ static int first_is_gone(weft_boot *boot)
     unsigned char card[300];
     size_t bytes = sizeof(card);
 
-    card_fill(boot->rank, card, sizeof(card));
+    addr_fill(boot->rank, card, sizeof(card));
     if (boot->ops->put(boot, "probe.card", card, sizeof(card)) || boot->ops->commit(boot))
         return 8;
     if (boot->rank == 0)
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     if (boot->has_segment && neighbours_exchange(boot))
         return 4;
     if (!strcmp(mode, "cards") || !strcmp(mode, "lazy") || !strcmp(mode, "mute")) {
-        rc = cards_meet(boot, mode);
+        rc = addrs_exchange(boot, mode);
         boot->ops->finalize(boot);
         return rc ? 9 : 0;
     }

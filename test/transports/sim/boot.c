@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot: how a simulated rank learns who it is. Keys, fences and aborts go through the run's own memory. There is no segment: what
- * ranks of a node share they share through the iface.
+ * boot: the boot of a simulated rank. Keys, fences and aborts are in the run's memory. There is no segment: ranks of a node share memory
+ * through the iface.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static int boot_get(weft_boot *boot, uint32_t rank, const char *key, void *value
     while (!(one = find(run, rank, key)))
         sim_run_yield(run, "a key of another rank");
     if (*bytes < one->bytes)
-        return weft_fail(WEFT_E_ARG, "key %s of rank %u has %zu bytes, there is room for %zu", key, rank, one->bytes, *bytes);
+        return weft_fail(WEFT_E_ARG, "key %s of rank %u has %zu bytes, the buffer %zu", key, rank, one->bytes, *bytes);
     memcpy(value, one->value, one->bytes);
     *bytes = one->bytes;
     return 0;

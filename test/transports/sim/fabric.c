@@ -239,12 +239,12 @@ static sim_event *heap_pop(weft_sim *sim)
 static uint64_t delay(weft_sim *sim)
 {
     uint64_t max = sim->profile.delay_ns ? sim->profile.delay_ns : 1;
-    /* most events are quick and a few take the whole time: that overtakes more than an even spread */
+    /* most events are fast and a few take the full delay: more overtaking than with a uniform distribution */
     uint64_t span = sim_chance(sim, 250) ? max : max / 8 + 1;
     return 1 + sim_random(sim) % span;
 }
 
-/* A link is down at the end of each of its periods, and what would have crossed meanwhile crosses then. */
+/* A link stalls at the end of each of its periods; transfers of that time arrive afterwards. */
 static uint64_t after_flap(weft_sim *sim, uint32_t rail, uint64_t due)
 {
     uint64_t every = sim->profile.flap_every_ns, links = sim->profile.rails ? sim->profile.rails : 1;
@@ -264,7 +264,7 @@ static void keep_order(sim_event *event, uint64_t *last_due)
     *last_due = event->due;
 }
 
-/* When the last byte has left whoever sends it: a get's bytes come from the other side. */
+/* Time when the last byte has left its sender; for a get that is the other side. */
 static uint64_t sent_by(weft_sim *sim, const sim_event *event)
 {
     sim_flow *flow = event->flow;
@@ -304,7 +304,7 @@ uint64_t sim_next_due(const weft_sim *sim)
     return sim->heap_count ? sim->heap[0]->due : UINT64_MAX;
 }
 
-/* Some rings are missed: where the profile is sound only those that a timer makes up for. */
+/* Some wakeups are not raised; in valid profiles only those that a timer covers. */
 static void ring(sim_nic *nic)
 {
     weft_sim *sim = nic->sim;
@@ -341,10 +341,10 @@ void sim_retry_post(weft_sim *sim, sim_nic *nic)
     uint64_t activity = sim->activity;
     if (event)
         nic->retry_posted = sim_event_post(sim, event) == 0;
-    sim->activity = activity; /* being refused is no progress */
+    sim->activity = activity; /* a refused call is no progress */
 }
 
-/* The frame that was tried too often is not there, so none behind it is. */
+/* The frame that broke the connection is missing, so no later one arrives. */
 static bool breaks_here(weft_sim *sim, const sim_event *frame)
 {
     sim_flow *flow = frame->flow;
@@ -367,7 +367,7 @@ static void happen(weft_sim *sim, sim_event *event)
             sim->counts[WEFT_SIM_DROPPED]++;
             sim_event_free(event);
         } else {
-            sim_make_ready(flow->to, event); /* also before the iface is open: it waits there */
+            sim_make_ready(flow->to, event); /* also before the iface is open: it is kept until then */
         }
         break;
     case SIM_GET: case SIM_PUT: case SIM_AMO: case SIM_FLUSH:
@@ -409,7 +409,7 @@ void sim_spend(weft_sim *sim, uint64_t ns)
         sim_advance(sim, ns);
 }
 
-/* -- what a call of the contract begins with -- */
+/* -- begin of an iface op -- */
 
 weft_sim *sim_enter(sim_nic *nic)
 {
@@ -466,7 +466,7 @@ void sim_failed_post(weft_sim *sim, sim_flow *told)
         sim_event_free(event);
 }
 
-/* Of the frames under way that `is_hit` names a beginning arrives: each flow is cut at a random one. */
+/* Of the frames in flight selected by is_hit some arrive: each flow is cut at a random one. */
 static void drop_frames(weft_sim *sim, bool (*is_hit)(const sim_flow *flow, const void *arg), const void *arg)
 {
     uint32_t kept = 0;

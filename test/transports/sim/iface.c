@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: the simulator's side of the transport contract. Every call draws its faults from the fabric, then posts an event there.
- * Invariant: nothing is refused for ever: a storm of refusals has an end, a full queue empties when the peer polls.
+ * iface: the simulator's iface ops. Every call draws its faults from the fabric, then posts an event there.
+ * Invariant: refusals end: a series of AGAIN is bounded, and a full queue empties when the peer polls.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "test/transports/sim/fabric.h"
 
 typedef struct sim_iface_addr {
-    uint64_t fabric; /* an address of another fabric is of no use here */
+    uint64_t fabric; /* an address of another fabric */
     weft_proc_id proc_id;
 } sim_iface_addr;
 
@@ -58,7 +58,7 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
     return 0;
 }
 
-/* Events of this iface that are still under way find it closed and vanish; what others sent waits for an iface of the same name. */
+/* Events of this iface in flight are dropped; those of others wait for an iface with the same proc id. */
 static void sim_close(weft_iface *iface)
 {
     sim_nic *nic = sim_nic_at(iface);
@@ -82,7 +82,7 @@ static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
     sim_nic *nic = sim_nic_at(iface);
     sim_iface_addr mine = {nic->sim->seed, nic->proc_id};
     if (*bytes < sizeof mine)
-        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof mine, *bytes);
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof mine, *bytes);
     memcpy(addr, &mine, sizeof mine);
     *bytes = sizeof mine;
     return 0;
@@ -93,7 +93,7 @@ static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *a
     sim_nic *nic = sim_nic_at(iface);
     weft_sim *sim = sim_enter(nic);
     sim_iface_addr theirs;
-    /* The name is enough, as one fabric is one namespace: an address of ours is only checked, others are passed over. */
+    /* The proc id suffices, as a fabric is one namespace: the simulator's own addresses are checked, others ignored. */
     if (addr && bytes == sizeof theirs) {
         memcpy(&theirs, addr, sizeof theirs);
         if (theirs.fabric != sim->seed || theirs.proc_id.rank != who->rank)
@@ -127,14 +127,14 @@ static int sim_ep_close(weft_iface *iface, weft_ep *ep)
     return 0;
 }
 
-/* Users' bytes. A wrong address in a control frame is no question of noticing, it is a wild write. */
+/* Only users' bytes: a wrong address in a control frame would be a wild write. */
 static bool is_payload(const weft_frame *frame)
 {
     uint8_t kind = frame->hdr.kind;
     return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_EAGER_CSUM || kind == WEFT_FRAME_DATA;
 }
 
-/* A bit that no user wrote. The body has room for whatever length the header tells after that, up to frame_max. */
+/* A bit of the header or of a control frame. The buffer has frame_max bytes, whatever length the header has afterwards. */
 static void scrawl(weft_sim *sim, sim_event *event)
 {
     uint64_t bits = 8 * sizeof event->hdr + (event->hdr.kind == WEFT_FRAME_RTS || event->hdr.kind == WEFT_FRAME_CTS
@@ -146,7 +146,7 @@ static void scrawl(weft_sim *sim, sim_event *event)
     sim->counts[WEFT_SIM_HDRS_FLIPPED]++;
 }
 
-/* Puts a copy of the frame on its way. */
+/* Posts a copy of the frame. */
 static int launch(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
     uint32_t bytes = frame->hdr.bytes;
@@ -191,7 +191,7 @@ static uint64_t hash_of(const uint8_t *at, uint64_t bytes)
     return hash;
 }
 
-/* The body was copied when it was sent; what the sender has promised is held against it all the same. */
+/* The body was copied at the send; it is compared with the sender's memory, which must not have changed. */
 static void sim_end_held(weft_iface *iface, sim_event *event)
 {
     event->flow->rma_ops--;
@@ -203,7 +203,7 @@ static void sim_end_held(weft_iface *iface, sim_event *event)
     iface->callbacks->done(iface->owner, event->done, 0);
 }
 
-/* Is the body kept for a while? Whatever becomes of the frame, its end is told. */
+/* Is the body read later? Then done is called, whatever becomes of the frame. */
 static bool holds(weft_sim *sim, sim_flow *flow, const weft_frame *frame)
 {
     uint32_t min = sim->profile.zcopy_min;
@@ -237,7 +237,7 @@ static int sim_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
         return sim_again(sim, flow->from);
     if (sim_chance(sim, sim->profile.lose_permille))
         return 0;
-    if (flow->is_cut) { /* what goes out between the break and its being told */
+    if (flow->is_cut) { /* sent between the break and its report */
         sim->counts[WEFT_SIM_DROPPED]++;
         return 0;
     }
@@ -262,7 +262,7 @@ static void hand_up_frame(weft_iface *iface, sim_event *event)
     if (back && back->is_open)
         peer = back->ep.peer;
     else if (!(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id)) &&
-             !(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id))) { /* other ifaces retry later where memory was short */
+             !(peer = iface->callbacks->accept_peer(iface->owner, &from->proc_id))) { /* other ifaces retry later if memory is short */
         me->sim->counts[WEFT_SIM_DROPPED]++;
         return;
     }
@@ -294,7 +294,7 @@ static void hand_up(weft_iface *iface, sim_event *event)
         if (mine && mine->is_open && !mine->is_failed) {
             mine->is_failed = true;
             iface->callbacks->peer_failed(iface->owner, mine->ep.peer,
-                           weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the way to rank %u is broken"
+                           weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the connection to rank %u is broken"
                                                                : "rank %u died", event->flow->from->proc_id.rank));
         }
         break;
@@ -328,7 +328,7 @@ static int sim_poll(weft_iface *iface, int budget)
     return events;
 }
 
-/* Something is still being taken back: a few arms in a row are refused, after one that went well more seldom. */
+/* Memory is being reclaimed: a few arms in a row return AGAIN, fewer after a successful one. */
 static bool must_ask_again(weft_sim *sim, sim_nic *nic)
 {
     if (!nic->arms_left)
@@ -339,8 +339,8 @@ static bool must_ask_again(weft_sim *sim, sim_nic *nic)
     return true;
 }
 
-/* What comes between the caller's last poll and here rings nothing: only its poll after arm finds it. Time passes here, so that
- * just this happens often. */
+/* Arrivals between the caller's last poll and arm raise no wakeup: only its poll after arm finds them. Time passes here, so that this is
+ * frequent. */
 static int sim_arm(weft_iface *iface, weft_wakeup *wakeup)
 {
     sim_nic *nic = sim_nic_at(iface);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: regions and memory that is shared, as the simulator's ifaces know them: what mapping costs, and where it ends.
- * Invariant: map and unmap may be called by any thread: a thread that is not the fabric's draws nothing and moves no time, it
- * leaves a debt that the iface's next poll pays, so that only the moment of it is not in the seed's hands.
+ * memory: registration and shared memory of the simulator's ifaces, with cost and limits.
+ * Invariant: any thread may call mr_reg and mr_dereg. A thread other than the fabric's draws no random numbers and advances no time; its
+ * cost is charged to the iface's next poll, so only that moment does not follow from the seed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define PAGE 4096u
 
-/* Pinning is work of this very rank: the network goes on meanwhile, and so do others. */
+/* Registration costs this rank's time; the network and other ranks continue. */
 static void spend(sim_nic *nic, bool is_fabric_thread, uint64_t ns)
 {
     weft_sim *sim = nic->sim;
@@ -31,7 +31,7 @@ static uint64_t cost_of(const weft_sim_profile *profile, const void *addr, uint6
     return profile->pin_ns + (last - first) * profile->pin_page_ns;
 }
 
-/* Under the nic's lock: what is mapped cannot change between the look and the entry. */
+/* Under the nic's lock, so that the limits hold between check and entry. */
 static int enter_region(sim_nic *nic, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr)
 {
     const weft_sim_profile *profile = &nic->sim->profile;
@@ -72,7 +72,7 @@ int sim_mr_dereg(weft_iface *iface, weft_mr *mr)
     if (sim_is_own_thread(sim))
         sim_enter(nic);
     if (sim->profile.keyless)
-        mr->rkey.length = WEFT_KEYRING_KEY_BYTES; /* it was only hidden */
+        mr->rkey.length = WEFT_KEYRING_KEY_BYTES; /* it was only inaccessible */
     pthread_mutex_lock(&nic->pin_lock);
     int rc = weft_rkey_table_remove(&nic->keys, mr);
     pthread_mutex_unlock(&nic->pin_lock);

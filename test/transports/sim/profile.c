@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * profile: what kinds of network there are, and the names of what is counted. See sim.h for each field.
+ * profile: the table of network profiles, and the names of counts. Fields: sim.h.
  */
 #include <string.h>
 
@@ -34,10 +34,10 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "grudging", .delay_ns = 1500, .frag = 1000, .again_permille = 250, .storm_max = 10, .flow_rma = 1, .prompt_permille = 200,
      .keyless = true, .no_notify = true},
     {.name = "lopsided", .delay_ns = 1500, .prompt_permille = 400, .keyless = true, .no_notify = true, .one_way = true},
-    /* bodies are read where they lie, long after send has returned */
+    /* zcopy bodies are read long after send has returned */
     {.name = "holding", .delay_ns = 6000, .again_permille = 150, .storm_max = 10, .flow_frames = 12, .blind_permille = 150,
      .frame_max = 2048, .zcopy_min = 64, .zcopy_permille = 800, .mr_local = true, .amo = WEFT_AMO_NIC},
-    /* an HCA's manners, one by one, and all of them */
+    /* properties of HCAs, one by one, and all of them */
     {.name = "pinning", .delay_ns = 2000, .wants_regcache = true, .mr_local = true, .pin_ns = 2000, .pin_page_ns = 250,
      .amo = WEFT_AMO_NIC},
     {.name = "scarce", .delay_ns = 2000, .wants_regcache = true, .mr_local = true, .pin_ns = 500, .pin_page_ns = 50, .mr_bytes_max = 98304,
@@ -57,12 +57,12 @@ const weft_sim_profile weft_sim_profiles[] = {
      .mr_count_max = 64, .limits_in_caps = true, .rails = 2, .queue = 16, .torn = true, .again_permille = 50, .storm_max = 8,
      .blind_permille = 100, .reg_refuse_permille = 20, .flap_every_ns = 500000, .flap_ns = 60000, .timer_ns = 60000,
      .unrung_permille = 50, .arm_again_permille = 200, .rma_max = 65536, .amo = WEFT_AMO_NIC},
-    /* costs as a fast device has them, and no faults: 100 Gb/s, a microsecond, 8 GB/s of copying (test/sim/regcost) */
+    /* costs of a fast device, no faults: 100 Gb/s, one microsecond, 8 GB/s of copying (test/sim/regcost) */
     {.name = "priced", .delay_ns = 2000, .wants_regcache = true, .mr_local = true, .pin_ns = 2000, .pin_page_ns = 200, .frame_max = 32768,
      .link_mbyte_per_s = 12500, .copy_mbyte_per_s = 8000, .rails = 1, .amo = WEFT_AMO_NIC},
-    /* a contract may be kept and still end badly: the way to a peer breaks for good */
+    /* within the contract: connections break for good */
     {.name = "breaking", .delay_ns = 2000, .mr_local = true, .cut_permille = 4, .amo = WEFT_AMO_NIC},
-    /* what no contract allows */
+    /* violations of the contract */
     {.name = "flipped", .delay_ns = 500, .flip_permille = 20, .amo = WEFT_AMO_CPU},
     {.name = "spoiled", .delay_ns = 500, .flip_rma_permille = 100, .keyless = true, .no_notify = true},
     {.name = "tainted", .delay_ns = 2000, .flip_rma_permille = 100, .flip_permille = 10, .wants_regcache = true, .mr_local = true,

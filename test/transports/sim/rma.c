@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: gets, puts, atomics and flushes: posting, what happens to memory when, and what comes home. Called through the iface's
- * table, and by the fabric when an event is due.
- * Invariant: a move is told once, and not before its last line has landed; keys are asked again at every step, as memory may be
- * unmapped while a move is under way.
+ * rma: gets, puts, atomics and flushes: posting, memory access, completion. Called through the iface's table, and by the fabric when an
+ * event is due.
+ * Invariant: an rma op completes once, after its last line has moved; keys are checked at every step, as memory may be deregistered
+ * meanwhile.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "test/transports/sim/fabric.h"
 
-#define STEPS 4   /* a torn move crosses in so many */
+#define STEPS 4   /* steps of a torn rma op */
 
 static uint64_t amo_now(const weft_atomic *atomic)
 {
@@ -31,7 +31,7 @@ static uint64_t amo_now(const weft_atomic *atomic)
     return before;
 }
 
-/* The cache lines of the peer's memory that cross in this step, each chosen by its address and the move's number. */
+/* The cache lines of the peer's memory that move in this step, selected by address and op number. */
 static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from)
 {
     uint64_t remote = event->rma.remote, bytes = event->rma.bytes, next;
@@ -45,7 +45,7 @@ static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from
     }
 }
 
-/* Bytes of a get wait in a bounce until its end is told, unless they cross line by line. */
+/* Bytes of a get wait in a bounce buffer until its completion, unless it moves line by line. */
 static int cross(sim_event *event)
 {
     weft_rma *rma = &event->rma;
@@ -66,7 +66,7 @@ static int cross(sim_event *event)
     return 0;
 }
 
-/* All has crossed: one bit of it may be wrong now. */
+/* All bytes have moved: flips a bit, by the profile. */
 static void spoil(weft_sim *sim, sim_event *event)
 {
     uint8_t *landed = event->kind == SIM_PUT ? (uint8_t *)(uintptr_t)event->rma.remote
@@ -78,7 +78,7 @@ static void spoil(weft_sim *sim, sim_event *event)
     sim->counts[WEFT_SIM_RMA_FLIPPED]++;
 }
 
-/* Both ends ask: the peer its key, we our own region. */
+/* Checks both sides: the peer's key and the local region. */
 static int check_keys(const sim_event *event)
 {
     static const uint32_t needs[] = {[SIM_GET] = WEFT_ACCESS_READ, [SIM_PUT] = WEFT_ACCESS_WRITE, [SIM_AMO] = WEFT_ACCESS_ATOMIC};
@@ -94,14 +94,14 @@ static int check_keys(const sim_event *event)
     return rc;
 }
 
-/* One step of a move, at this moment. */
+/* Performs one step of an rma op. */
 static int perform(sim_event *event)
 {
     sim_flow *flow = event->flow;
     if (flow->to->is_dead)
         return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", flow->to->proc_id.rank);
     if (flow->is_cut)
-        return weft_fail(WEFT_E_PEER, "transport retry exceeded: the way to rank %u is broken", flow->to->proc_id.rank);
+        return weft_fail(WEFT_E_PEER, "transport retry exceeded: the connection to rank %u is broken", flow->to->proc_id.rank);
     if (event->kind == SIM_FLUSH)
         return 0;
     int rc = check_keys(event);
@@ -130,7 +130,7 @@ static bool waits_for_older(const sim_event *event)
     return oldest && weft_container(oldest, sim_event, pending)->seq < event->seq;
 }
 
-/* Does this move break the way to its peer? */
+/* Does this op break the connection? */
 static void wear(weft_sim *sim, sim_event *event)
 {
     if (event->step != SIM_WHOLE && event->step > 0)
@@ -147,7 +147,7 @@ void sim_access_memory(weft_sim *sim, sim_event *event)
 {
     sim_flow *flow = event->flow;
     if (flow->from->is_dead || !flow->from->iface) {
-        sim_event_free(event); /* nobody is left to whom its end could be told */
+        sim_event_free(event); /* the initiator is dead: no completion */
         return;
     }
     if (event->kind == SIM_FLUSH && waits_for_older(event)) {
@@ -172,7 +172,7 @@ void sim_access_memory(weft_sim *sim, sim_event *event)
     sim_event_post(sim, event);
 }
 
-/* What came back from the other side goes to where it was asked for. */
+/* Stores the result at the initiator. */
 static void bring_home(const sim_event *event)
 {
     if (event->rc)
@@ -192,7 +192,7 @@ void sim_end_rma(weft_iface *iface, sim_event *event)
         iface->callbacks->done(iface->owner, event->done, event->rc);
 }
 
-/* The device was quicker than the call. */
+/* The op completed inside the call. */
 static int end_at_once(weft_sim *sim, sim_event *event)
 {
     weft_iface *iface = event->flow->ep.iface;
@@ -211,7 +211,7 @@ static int end_at_once(weft_sim *sim, sim_event *event)
     return rc;
 }
 
-/* Posts a get, put, amo or flush; some end at once, inside the call. */
+/* Posts a get, put, amo or flush; some complete inside the call. */
 static int post(weft_sim *sim, sim_event *event)
 {
     sim_flow *flow = event->flow;
@@ -235,7 +235,7 @@ static int post(weft_sim *sim, sim_event *event)
     return rc;
 }
 
-/* Is there room for one more to this peer, and for its completion? */
+/* Is there space for one more op to this peer, and for its completion? */
 static int may_move(weft_sim *sim, sim_flow *flow)
 {
     int rc = sim_may_post(sim, flow);
@@ -255,7 +255,7 @@ bool sim_can_rma(weft_iface *iface, weft_ep *ep)
     return (iface->caps.get || iface->caps.put) && !(nic->sim->profile.one_way && nic->proc_id.rank % 2);
 }
 
-/* What no device could do is refused in the call. */
+/* Invalid operations are refused in the call. */
 static int judge(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_event_kind kind)
 {
     const weft_sim_profile *profile = &sim_nic_at(iface)->sim->profile;
@@ -330,7 +330,7 @@ int sim_flush(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
     sim_flow *flow = sim_flow_at(ep);
     weft_sim *sim = sim_enter(sim_nic_at(iface));
-    (void)remotely; /* both ends are one memory: what is read here stands there */
+    (void)remotely; /* both addresses are the same memory: the data is already there */
     int rc = sim_may_post(sim, flow);
     if (rc)
         return rc;

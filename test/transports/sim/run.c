@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * run: ranks as fibres on one thread, chosen by the seed, in virtual time. When nobody can run, time jumps to the next event;
- * when there is none either, everybody waits for ever and the run ends with a report of who waits for what.
+ * run: schedules ranks as fibres on one thread, by the seed, in virtual time. If no rank can run, time advances to the next event; without
+ * one the run ends with a report of what each rank waits for.
  */
 #include "test/transports/sim/run.h"
 
@@ -19,9 +19,9 @@
 #define STACK_BYTES (1u << 20)
 #define HASTE_AFTER 1000u   /* switches in which nothing got on ... */
 #define HASTE_NS 200u       /* ... each more makes time so much faster, for as many again */
-#define NET_ROUNDS 4000u    /* timers of another network that go off while nothing gets on: it may take seconds to give a peer up */
+#define NET_ROUNDS 4000u    /* timers of another network that fire without progress: a peer timeout may take seconds */
 
-/* The one run of this process: boots and programs are given no argument that leads there. */
+/* The one run of this process: boots and programs have no argument that leads to it. */
 static sim_run *running;
 
 sim_run *sim_run_now(void)
@@ -72,7 +72,7 @@ void sim_run_abort(sim_run *run, int code, const char *text)
         hand_over(run);
 }
 
-/* A poll found nothing: others may run here too, so that loops over MPI_Test end, and runs meet more interleavings. */
+/* A poll was empty: other ranks may run here too, so that loops over MPI_Test end and runs cover more interleavings. */
 static void on_idle(void *arg)
 {
     sim_run *run = arg;
@@ -94,7 +94,7 @@ static void on_death(void *arg, uint32_t rank)
         hand_over(run);
 }
 
-/* What the rank does takes time: pinning. Others run meanwhile. */
+/* Registration takes virtual time; other ranks run meanwhile. */
 static void on_busy(void *arg, uint64_t ns)
 {
     sim_run *run = arg;
@@ -181,7 +181,7 @@ static bool rest_sleep(weft_worker *worker, const weft_wakeup *wakeups, uint32_t
     return me->by_limit;
 }
 
-/* A rank has one thread here: nobody else of its worker can sleep. */
+/* A simulated rank has one thread: no other thread of its worker can sleep. */
 static void rest_wake(weft_worker *worker)
 {
     (void)worker;
@@ -270,7 +270,7 @@ static void note_late_wake(sim_run *run, const sim_rank *rank)
     snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
 }
 
-/* When the first rank goes on by itself: what it did is done, or an iface's timer says to look. */
+/* Time at which the first rank can run by itself: its work is done, or an iface's timer fires. */
 static uint64_t next_turn(const sim_run *run)
 {
     uint64_t next = UINT64_MAX;
@@ -291,13 +291,13 @@ static bool is_anyone_busy(const sim_run *run)
     return false;
 }
 
-/* Nobody can run. Lets time jump to what comes next; false when nothing will. */
+/* No rank can run: advances time to the next event; false: there is none. */
 static bool jump(sim_run *run)
 {
     weft_sim *sim = run->sim;
     uint64_t next = next_due(run), turn = next_turn(run);
     if (next == UINT64_MAX && turn != UINT64_MAX) {
-        /* timers go off for ever: what is still to come of them comes the first few times. Who pins memory is not idle. */
+        /* timers repeat without end: counts only the first few without progress. A rank that registers memory is not idle. */
         if (!is_anyone_busy(run) && ++run->idle_rounds > (run->config->net ? NET_ROUNDS : 4) * (run->config->ranks + 1))
             return false;
         next = turn;
@@ -371,8 +371,8 @@ static void resume(sim_run *run, sim_rank *rank)
                 weft_sim_kill(sim, rank->rank);
 }
 
-/* On another network some things take seconds (retries, giving a peer up), in which ranks that look about instead of sleeping would
- * take millions of turns: when nothing gets on, time goes faster. */
+/* On another network some waits take seconds (retries, peer timeouts), in which polling ranks would take millions of turns: without
+ * progress time advances faster. */
 static uint64_t haste(const sim_run *run)
 {
     uint64_t quiet = run->steps - run->quiet_since;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * run: the state of weft_sim_run that its boots need: who runs, and how one waits there. Private to test/transports/sim.
+ * run: state of weft_sim_run that the simulated boots need: the running rank and how to wait. Private to test/transports/sim.
  */
 #ifndef WEFT_SIM_RUN_H
 #define WEFT_SIM_RUN_H
@@ -14,7 +14,7 @@
 #include "test/transports/sim/fabric.h"
 #include "test/transports/sim/fibre.h"
 
-enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_BUSY, SIM_OVER, SIM_DEAD }; /* BUSY: stands still, whatever rings */
+enum sim_rank_state { SIM_READY, SIM_ASLEEP, SIM_BUSY, SIM_OVER, SIM_DEAD }; /* BUSY: until wake_ns, whatever raises its wakeup */
 
 typedef struct sim_run sim_run;
 
@@ -26,15 +26,15 @@ typedef struct sim_rank {
     const weft_wakeup *wakeups; /* while asleep */
     uint32_t wakeup_count;
     uint64_t wake_ns;       /* virtual; asleep and busy */
-    bool has_timer;         /* the sleep's end is some iface's own wish */
-    bool by_limit;          /* what ended the last sleep */
-    bool is_slow;           /* by seed: this rank is chosen rarely */
-    uint64_t calls;         /* of the contract, on a network of somebody else's */
-    uint64_t rings_seen;    /* of that network, when its descriptors were last silent */
-    uint32_t dull;          /* polls in a row that found nothing */
-    weft_world *world;      /* its weft_world_now while others run */
+    bool has_timer;         /* the sleep's end is the timer of an iface */
+    bool by_limit;          /* the last sleep was ended by its limit */
+    bool is_slow;           /* by seed: this rank is rarely scheduled */
+    uint64_t calls;         /* iface ops called, on another network */
+    uint64_t rings_seen;    /* value of net->rings when the descriptors were last silent */
+    uint32_t dull;          /* empty polls in a row */
+    weft_world *world;      /* its weft_world_now while other ranks run */
     _Atomic int stage;      /* its *weft_boot_stage */
-    const char *waits_for;  /* in a boot's call; NULL else */
+    const char *waits_for;  /* set inside a boot's call; else NULL */
     int code;
 } sim_rank;
 
@@ -44,24 +44,24 @@ struct sim_run {
     void *arg;
     weft_sim *sim;
     sim_rank *ranks;
-    sim_rank *now;          /* who runs; NULL: the scheduler */
+    sim_rank *now;          /* the running rank; NULL: the scheduler */
     uint32_t *node_of, *local_of;
-    weft_list_link pairs;        /* what boots have put */
+    weft_list_link pairs;        /* keys and values that boots have put */
     uint32_t fence_came, fence_generation;
     uint64_t steps, quiet_since, last_activity;
     uint32_t idle_rounds;
-    bool is_aside;          /* the rank that runs stands in for its helper: it spends no time */
+    bool is_aside;          /* the running rank acts for its helper thread: no time is charged */
     bool is_aborted;
     int abort_code;
     char text[512];
 };
 
-/* The boot of the rank that runs; NULL when none does. */
+/* The boot of the running rank; NULL: none runs. */
 weft_boot *sim_boot_new(void);
 void sim_pairs_free(sim_run *run);
 /* The run of this process, or NULL. */
 sim_run *sim_run_now(void);
-/* The rank that runs hands over; `waits_for` says why, for the report of a deadlock. */
+/* Switches to the scheduler; `waits_for` is the reason, for the report of a deadlock. */
 void sim_run_yield(sim_run *run, const char *waits_for);
 /* Ends the whole run; does not return. */
 void sim_run_abort(sim_run *run, int code, const char *text) __attribute__((noreturn));

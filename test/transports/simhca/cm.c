@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cm: rdma_cm between simulated devices, by IPv4 addresses: what the kernel's connection managers say to each other, sent again every few
- * seconds while it is not answered, and the events that come of it. As soft-RoCE's, a device that posts such a message while its port is
- * down hears no more of them: simhca_deafen tells of it and mends it.
- * Invariant: a message names ids by number, never by pointer; an id that goes takes its events along.
+ * cm: rdma_cm between simulated devices, by IPv4 addresses: messages of the kernels' connection managers, repeated every few seconds until
+ * answered, and their events. As with soft-RoCE, a device that posts such a message while its port is down receives no more of them
+ * (simhca_deafen).
+ * Invariant: a message names ids by number, never by pointer; a destroyed id drops its events.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 
 #define AGAIN_NS 4300000000ull
 #define TRIES 15
-#define DATA_BYTES 148 /* of a request through RDMA_PS_TCP 56 are the user's */
+#define DATA_BYTES 148 /* private data of a request by RDMA_PS_TCP: 56 bytes are the user's */
 #define REJECT_TIMEOUT 4
 #define REJECT_NO_LISTENER 8
 #define REJECT_BY_USER 28
@@ -27,7 +27,7 @@ enum word { RESOLVED, UNRESOLVED, ROUTED, TIMER, REQUEST, REPLY, READY, REJECT, 
 
 typedef struct message {
     enum word word;
-    uint64_t from, to; /* ids; to 0: whoever listens there */
+    uint64_t from, to; /* ids; to 0: the listener */
     hca_device *from_device, *to_device;
     uint16_t port;
     int status;
@@ -47,7 +47,7 @@ typedef struct cm_id {
     uint16_t port, far_port;
     uint32_t psn, tries;
     uint8_t reads_in, reads_out, retries, rnr_retries;
-    message said, heard; /* the last ones that matter */
+    message said, heard; /* the latest ones needed */
 } cm_id;
 
 typedef struct cm_event {
@@ -206,7 +206,7 @@ static void say(cm_id *id, enum word word)
     transmit(&words);
 }
 
-/* -- hearing -- */
+/* -- receiving -- */
 
 static cm_id *listener_at(const hca_device *device, uint16_t port)
 {
@@ -258,7 +258,7 @@ static void requested(const message *heard)
     id->far_device = heard->from_device;
     id->far = heard->from;
     id->heard = *heard;
-    id->reads_in = heard->reads_out; /* the user may take the queue pair to RTS before he answers */
+    id->reads_in = heard->reads_out; /* the user may set the queue pair to RTS before it answers */
     id->reads_out = heard->reads_in;
     id->retries = heard->retries;
     id->rnr_retries = heard->rnr_retries;
@@ -285,7 +285,7 @@ static void is_over(cm_id *id, enum rdma_cm_event_type type, const message *hear
     tell(id, type, status, NULL, heard);
 }
 
-/* Nobody has answered. */
+/* No answer came. */
 static void tire(cm_id *id, const message *timer)
 {
     if (timer->tries != id->tries || (id->state != ASKS && id->state != ANSWERS))
@@ -349,7 +349,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     return works();
 }
 
-/* What the kernel says for who ends in the middle of something. */
+/* Messages that the kernel sends for an id destroyed in the middle of a handshake. */
 static void say_goodbye(cm_id *id)
 {
     if (id->state == CONNECTED)
@@ -368,7 +368,7 @@ static void free_id(cm_id *id)
     free(id);
 }
 
-/* Requests that nobody has taken go with their listener. */
+/* Requests not read are dropped with their listener. */
 static void forget_requests(const cm_id *listener)
 {
     cm_channel *channel = (cm_channel *)listener->base.channel;

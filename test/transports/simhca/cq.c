@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cq: completion queues and the channels that tell of them. A place in a send or receive queue is free again when the completion
- * that covers it was polled, never before: who does not poll runs out of room.
+ * cq: completion queues and channels. An entry of a send or receive queue is free once the completion that covers it was polled.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -130,7 +129,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *base, int cqe, void *cq_context
     return &cq->base;
 }
 
-/* Events of it that nobody took go with it. */
+/* Drops events of it that were not read. */
 static void forget_events(hca_cq *cq)
 {
     hca_channel *channel = (hca_channel *)cq->base.channel;
@@ -206,7 +205,7 @@ void hca_cq_add(hca_cq *cq, const hca_cqe *cqe, bool is_solicited)
         tell(cq);
 }
 
-/* Its places in the queues are free again. */
+/* Its queue entries are free again. */
 static void retire(hca_cq *cq, const hca_cqe *cqe)
 {
     hca_qp *qp = hca_qp_by_id(hca_context_of(cq->base.context)->device, cqe->wc.qp_num, cqe->qp_id);

@@ -186,7 +186,7 @@ void hca_context_drop(hca_context *context)
     free(context);
 }
 
-/* The kernel frees what is left; we say how much it was. */
+/* Frees leaked objects, as the kernel does, and counts them. */
 int ibv_close_device(struct ibv_context *base)
 {
     hca_context *context = hca_context_of(base);
@@ -234,7 +234,7 @@ static uint32_t *taken_of(const struct ibv_async_event *event, uint32_t **acked)
     }
 }
 
-/* Handles count the events that were taken: nobody else needs them here. */
+/* Handles count the events that were read; nothing else needs them. */
 int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
 {
     hca_context *context = hca_context_of(base);

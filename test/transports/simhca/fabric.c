@@ -11,14 +11,14 @@
 #include "base/macros.h"
 #include "test/transports/simhca/hca.h"
 
-#define DULL_POLLS 16u        /* empty ones before time, if it is ours, goes faster */
-#define DULL_STEP_NS 1000000u /* ... so fast at most */
+#define DULL_POLLS 16u        /* empty polls before the simulator's own clock runs faster */
+#define DULL_STEP_NS 1000000u /* ... largest factor */
 
 hca_fabric hca;
 uint64_t simhca_rings, simhca_activity;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t keeper; /* the thread that opened the fabric: time passes in its calls only */
+static pthread_t keeper; /* thread that opened the fabric: only its calls advance time */
 
 const char *const simhca_count_names[SIMHCA_COUNT_LAST] = {
     "posts", "sends", "writes", "reads", "atomics", "bytes", "inline", "unsignalled", "completions", "errors", "flushed", "rnr",
@@ -71,7 +71,7 @@ bool hca_chance(uint32_t part, uint32_t of)
     return part && (hca_random() >> 11) % of < part;
 }
 
-/* Most are quick and a few take the whole time: that overtakes more than an even spread. */
+/* Most are fast and a few take the full delay: more overtaking than with a uniform distribution. */
 uint64_t hca_delay(uint32_t max, uint64_t bytes)
 {
     uint64_t span = hca_chance(250, 1000) ? max : max / 8 + 1;
@@ -214,7 +214,7 @@ static hca_event *pop(void)
     return first;
 }
 
-/* Each frees the event or hands it on. */
+/* Each handler frees the event or passes it on. */
 static void happen(hca_event *event)
 {
     switch (event->kind) {
@@ -278,7 +278,7 @@ void simhca_pass(uint64_t ns)
         simhca_advance(hca.now + ns);
 }
 
-/* Who polls in vain for long waits for something far away: time, if we keep it, goes faster, but never past the next event. */
+/* After many empty polls the simulator's own clock runs faster, never beyond the next event. */
 void hca_spend(uint64_t ns, bool was_empty)
 {
     if (!pthread_equal(pthread_self(), keeper))
@@ -316,7 +316,7 @@ void simhca_print(FILE *out)
     fprintf(out, "; %" PRIu64 " us\n", hca.now / 1000);
 }
 
-/* Nonces and the like are drawn from the seed too, so that runs replay: this stands in front of libc's. */
+/* Replaces libc's function: nonces are drawn from the seed, so that runs can be replayed. */
 __attribute__((visibility("default"))) ssize_t getrandom(void *to, size_t bytes, unsigned flags)
 {
     (void)flags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * faults: what goes wrong with queue pairs, links, devices and processes, by chance or on command.
+ * faults: breaks queue pairs, links, devices and processes, at random or on command.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ static hca_qp *far_of(hca_qp *qp)
     return far && far->base.qp_type == IBV_QPT_RC && far->attr.dest_qp_num == qp->base.qp_num ? far : NULL;
 }
 
-/* False when the message that is about to go must not. */
+/* False: do not send this message. */
 static bool break_now(hca_qp *qp, enum simhca_break_kind kind)
 {
     hca_qp *far = far_of(qp);
@@ -113,7 +113,7 @@ void hca_faults_watch(hca_device *device)
         post_flap(device, 1 + hca_random() % hca.profile.delay_ns);
 }
 
-/* Some last so long that connections break over it. */
+/* Some last so long that connections break. */
 void hca_faults_flap(hca_event *event)
 {
     hca_device *device = event->to.device;

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hca: the simulated fabric's types, private to test/transports/simhca.
- *
- *   fabric    time, the heap of events, chance, counts                      fabric.c, profile.c
- *   device    hosts' devices, contexts, ports, GIDs, asynchronous events    device.c, query.c
- *   memory    protection domains, regions, keys, what may be pinned         memory.c
- *   window    memory windows: bound, granted, taken back                    mw.c
- *   cq        completion queues and channels                                cq.c
- *   srq       receive queues, shared or not                                 recv.c
- *   qp        queue pairs: their states and attributes                      qp.c, modify.c
- *   post      ibv_post_send: what is taken and what is refused              post.c
- *   request   the sending side of a connection: order, windows, retries     requester.c
- *   respond   the receiving side: what each operation does and answers      responder.c
- *   place     bytes that become visible line by line                        visibility.c
- *   datagram  UD                                                            ud.c
- *   cm        rdma_cm                                                       cm.c
- *   harm      breaks, flaps, deaths                                         faults.c
- *
- * Invariant: an event names queue pairs by device and number, never by pointer: what it is for may be gone, or another one may
- * have the number. All state is under hca_lock's lock. Everything random comes from hca.random, in an order that depends on the
- * calls only.
+ * hca: types of the simulated fabric, private to test/transports/simhca.
+ *   fabric      time, event heap, random numbers, counts: fabric.c, profile.c
+ *   device      devices of hosts, contexts, ports, GIDs, asynchronous events: device.c, query.c
+ *   memory      protection domains, regions, keys, limits; memory windows: memory.c, mw.c
+ *   cq, srq     completion queues and channels; receive queues, shared or not: cq.c, recv.c
+ *   qp, post    queue pairs, states, attributes; ibv_post_send and its refusals: qp.c, modify.c, post.c
+ *   requester   order, windows, retries; responder: execution and responses: requester.c, responder.c
+ *   visibility  bytes that become visible line by line: visibility.c
+ *   ud, cm      datagrams; rdma_cm: ud.c, cm.c
+ *   faults      breaks, flaps, deaths: faults.c
+ * Invariant: an event names queue pairs by device and number, never by pointer: the queue pair may have been destroyed, or its number
+ * reused. All state is guarded by hca_lock. All random numbers come from hca.random, in an order that depends on the calls only.
  */
 #ifndef WEFT_SIMHCA_HCA_H
 #define WEFT_SIMHCA_HCA_H
@@ -57,14 +49,14 @@ struct hca_device {
     struct ibv_device base;
     uint32_t host, index;
     bool is_dead;
-    bool is_deaf;              /* to rdma_cm */
+    bool is_deaf;              /* receives no rdma_cm messages */
     hca_port port;             /* one per device: number 1 */
     weft_list_link contexts;
     hca_qp **qps;              /* by number - HCA_QPN_FIRST */
     uint32_t qp_capacity, qp_count;
     struct hca_mr **mrs;       /* by key >> 8 */
     uint32_t mr_capacity, mr_count, ah_count;
-    uint8_t *mr_tags;          /* the low byte of the next key in that place */
+    uint8_t *mr_tags;          /* low byte of the next key at that index */
     struct hca_mw **mws;       /* by place */
     uint32_t mw_capacity;
 };
@@ -76,12 +68,12 @@ struct hca_context {
     hca_device *device;
     uint32_t process;
     uint64_t pinned;
-    uint32_t registered;       /* so far: the first ones, a library's own, are never refused by chance */
-    weft_list_link events;          /* asynchronous, not yet taken */
+    uint32_t registered;       /* count so far: the first ones, a library's own, are never refused at random */
+    weft_list_link events;          /* asynchronous, not yet read */
     uint32_t objects[HCA_OBJECTS]; /* alive */
     weft_list_link pds, mrs, cqs, channels, srqs, qps, ahs, mws;
-    bool never_blocks;         /* its descriptor of events was seen to be O_NONBLOCK: asked once, system calls are dear on some machines */
-    struct verbs_context verbs; /* last: ends with struct ibv_context, where the library's users may look */
+    bool never_blocks;         /* its event descriptor is O_NONBLOCK; queried once, as system calls are slow on some machines */
+    struct verbs_context verbs; /* last: ends with struct ibv_context, which the library's users access */
 };
 
 typedef struct hca_async {
@@ -99,7 +91,7 @@ typedef struct hca_pd {
 typedef struct hca_mr {
     struct ibv_mr base;
     weft_list_link link;
-    uint32_t place, lkey, rkey; /* the user's copies are his to spoil */
+    uint32_t place, lkey, rkey; /* the user may change its own copies */
     unsigned access;
     uint64_t iova, bytes;
     uint32_t mws;           /* bound to it */
@@ -110,7 +102,7 @@ typedef struct hca_mw {
     weft_list_link link;
     uint32_t place, rkey;
     hca_mr *mr;                 /* bound to; NULL: free */
-    uint64_t qp_id;             /* whose peer may use it */
+    uint64_t qp_id;             /* queue pair whose peer may use it */
     uint64_t addr, bytes;
     unsigned access;
 } hca_mw;
@@ -124,8 +116,8 @@ typedef struct hca_ah {
 /* -- completion queues -- */
 typedef struct hca_cqe {
     struct ibv_wc wc;
-    uint64_t qp_id;            /* whose place in a queue the poll of it frees */
-    uint64_t place;            /* sends: index in the send queue; receives: none */
+    uint64_t qp_id;            /* queue pair whose queue entry the poll frees */
+    uint64_t place;            /* sends: index in the send queue */
     struct hca_rq *rq;
     bool is_recv;
 } hca_cqe;
@@ -133,7 +125,7 @@ typedef struct hca_cqe {
 typedef struct hca_channel {
     struct ibv_comp_channel base;
     weft_list_link link;
-    hca_cq **ready;            /* events that wait to be taken */
+    hca_cq **ready;            /* events not read yet */
     uint32_t ready_count, ready_capacity;
     uint32_t users;
     bool never_blocks;
@@ -158,8 +150,8 @@ typedef struct hca_rwqe {
 
 typedef struct hca_rq {        /* of a queue pair, or shared */
     hca_rwqe *ring;
-    uint32_t head, count, capacity; /* posted and not yet taken */
-    uint32_t used;             /* posted, and not polled yet: what room bounds */
+    uint32_t head, count, capacity; /* posted and not consumed */
+    uint32_t used;             /* posted and not polled; bounded by capacity */
     uint32_t max_sge;
 } hca_rq;
 
@@ -188,10 +180,10 @@ typedef struct hca_wqe {
     struct ibv_ah_attr av;     /* datagrams */
     uint32_t remote_qpn, remote_qkey;
     hca_bind bind;
-    bool is_sent, is_completed_early;     /* told: its completion was given before its answer came (profile.early) */
+    bool is_sent, is_completed_early;     /* is_completed_early: completed before its response came (profile.early) */
 } hca_wqe;
 
-typedef struct hca_saved {     /* an atomic's answer, for when it is asked again */
+typedef struct hca_saved {     /* response of an atomic, for a repeated request */
     uint64_t seq, value;
 } hca_saved;
 
@@ -200,36 +192,36 @@ struct hca_qp {
     weft_list_link link;
     hca_device *device;
     hca_context *context;
-    uint64_t id;               /* never given twice */
+    uint64_t id;               /* never reused */
     struct ibv_qp_attr attr;
     struct ibv_qp_cap cap;
-    hca_device *remote;           /* that the address leads to; NULL: not found yet */
+    hca_device *remote;           /* device of the remote address; NULL: not found yet */
     bool sig_all;
     hca_rq own_rq, *rq;
-    /* sending: places count up for ever; the ring is indexed modulo its room */
+    /* sending: indices count up without bound; the ring is indexed modulo its capacity */
     hca_wqe *sq;
     uint32_t sq_ring;
-    uint64_t head, sent, done, freed; /* next to post; next to send; oldest not completed; oldest whose place is not free */
+    uint64_t head, sent, done, freed; /* next to post; next to send; oldest not completed; oldest whose entry is not free */
     bool send_posted, is_waiting_rnr;
     uint32_t rnr_left, retries;
-    uint64_t deadline;         /* for an answer; 0: none is awaited */
-    bool timer_runs;           /* an event of the timer is under way; it looks at the deadline when it comes */
-    uint64_t last_due;         /* of requests, so that they stay in order */
+    uint64_t deadline;         /* for a response; 0: none is expected */
+    bool timer_runs;           /* a timer event is pending; it compares the deadline when due */
+    uint64_t last_due;         /* of requests, to keep their order */
     uint32_t reads_out;
     int pending_break;         /* enum simhca_break_kind + 1, at the next message */
-    bool is_mute;              /* nothing that it sends arrives */
-    bool ack_mute;             /* no answer reaches it */
+    bool is_mute;              /* all that it sends is lost */
+    bool ack_mute;             /* all responses to it are lost */
     bool flush_posted;
     bool was_established, was_last_early;
-    weft_list_link answers;         /* responses that wait for one that is being placed */
+    weft_list_link answers;         /* responses that wait for one whose data becomes visible */
     hca_visibility *reading;
     /* receiving */
     uint64_t expected;
     uint64_t answer_due;
-    weft_list_link requests;        /* arrived, wait for one that is being placed */
+    weft_list_link requests;        /* arrived requests that wait for one whose data becomes visible */
     hca_visibility *writing;
-    hca_event *writing_for;    /* what is being placed ... */
-    struct ibv_wc writing_wc;  /* ... and the receive that it ends, when takes_recv */
+    hca_event *writing_for;    /* request whose data becomes visible ... */
+    struct ibv_wc writing_wc;  /* ... and the completion of its receive, if takes_recv */
     bool takes_recv;
     hca_saved saved[16];
 };
@@ -238,7 +230,7 @@ struct hca_qp {
 enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_VISIBILITY, HCA_FLUSH, HCA_UD, HCA_FLAP, HCA_CM };
 enum hca_answer_kind { HCA_ACK, HCA_RNR_NAK, HCA_NAK };
 
-typedef struct hca_address {   /* of a queue pair, on the wire */
+typedef struct hca_address {   /* address of a queue pair */
     hca_device *device;
     uint32_t qpn, psn;
 } hca_address;
@@ -247,30 +239,30 @@ struct hca_event {
     weft_list_link link;            /* in a queue of a queue pair */
     uint64_t due, order;
     enum hca_event_kind kind;
-    hca_address from, to;      /* `to` is whose event it is */
-    uint64_t id;               /* of the queue pair, for events of its own */
-    uint64_t seq;              /* of the message; of a timer its generation */
+    hca_address from, to;      /* `to`: the queue pair that handles the event */
+    uint64_t id;               /* of the queue pair, for its local events */
+    uint64_t seq;              /* of the message; timer: its generation */
     enum ibv_wr_opcode opcode;
     unsigned flags;
     __be32 imm;
     uint32_t rkey, length, mtu, reads_out;
     uint64_t remote, compare, swap;
     enum hca_answer_kind answer;
-    enum ibv_wc_status status; /* of a NAK, as the requester will see it */
+    enum ibv_wc_status status; /* of a NAK: status of the requester's completion */
     uint64_t value;            /* atomics */
     uint32_t qkey;
-    bool is_reading;           /* PLACE: at the requester */
+    bool is_reading;           /* VISIBILITY: at the requester */
     uint8_t *body;
 };
 
-/* A copy into memory that is under way. */
+/* A copy into memory in progress. */
 struct hca_visibility {
     uint8_t *data;
-    struct ibv_sge *sges;      /* where to; lkeys were checked */
+    struct ibv_sge *sges;      /* destination; lkeys were checked */
     uint32_t count;
     uint32_t bytes, lines, at, step, steps;
     uint32_t head;             /* bytes of the first line */
-    uint32_t *order;           /* of lines; NULL: as they come */
+    uint32_t *order;           /* of lines; NULL: ascending */
 };
 
 typedef struct hca_fabric {
@@ -278,7 +270,7 @@ typedef struct hca_fabric {
     simhca_profile profile;
     uint64_t seed, random[2], now, next_order, next_id;
     uint32_t process, per_host;
-    bool purges;               /* destroying a queue pair takes its completions out of the queue, as some drivers do */
+    bool purges;               /* destroying a queue pair removes its completions from the CQ, as some drivers do */
     hca_event **heap;
     uint32_t heap_count, heap_capacity;
     hca_device **devices;      /* of all hosts: host * profile.devices + index */
@@ -289,7 +281,7 @@ typedef struct hca_fabric {
     void (*pass)(void *arg, uint64_t ns);
     void *pass_arg;
     uint32_t dull;             /* empty polls in a row */
-    uint32_t left[HCA_OBJECTS + 1]; /* objects that closed contexts left, and contexts, for simhca_close */
+    uint32_t left[HCA_OBJECTS + 1]; /* objects leaked by closed contexts, and contexts, for simhca_close */
 } hca_fabric;
 
 extern hca_fabric hca;
@@ -297,7 +289,7 @@ extern hca_fabric hca;
 /* -- fabric.c -- */
 void hca_lock(void);
 void hca_unlock(void);
-/* Opens the fabric by the environment if nobody has. */
+/* Opens the fabric by the environment if it is not open. */
 void hca_open_default(void);
 uint64_t hca_random(void);
 bool hca_chance(uint32_t part, uint32_t of);
@@ -306,10 +298,10 @@ hca_event *hca_event_new(enum hca_event_kind kind);
 void hca_event_free(hca_event *event);
 void hca_event_post(hca_event *event, uint64_t due);
 void hca_advance(uint64_t now);
-/* A call costs time; called without the lock. */
+/* Charges the time of a call. Called without the lock. */
 void hca_spend(uint64_t ns, bool was_empty);
 void hca_ring(int fd);
-/* What the real library would punish by a hang or by corruption: says it and ends the program. */
+/* Reports a misuse that would hang or corrupt the real library, and aborts. */
 void hca_misuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* -- device.c -- */
@@ -320,8 +312,8 @@ static inline hca_context *hca_context_of(struct ibv_context *context)
     return (hca_context *)((char *)context - offsetof(hca_context, verbs.context));
 }
 void hca_report_event(hca_context *context, enum ibv_event_type type, void *element, int port);
-void hca_context_drop(hca_context *context); /* without asking what is still open */
-/* Forgets events about an object that goes; complains about events that were taken and not acknowledged. */
+void hca_context_drop(hca_context *context); /* also with open objects */
+/* Drops events of a destroyed object; hca_misuse on events that were read and not acknowledged. */
 void hca_async_forget(hca_context *context, const void *element);
 hca_port *hca_port_of(struct ibv_context *context, uint32_t number);
 /* -- query.c -- */
@@ -329,7 +321,7 @@ void hca_verbs_fill(hca_context *context);
 uint32_t hca_limit(uint32_t of_profile, uint32_t plenty);
 
 /* -- memory.c -- */
-/* The region of a key when it covers [addr, addr + bytes), is of this domain and grants `access`; else NULL. */
+/* The region of a key if it covers [addr, addr + bytes), belongs to this domain and grants `access`; else NULL. */
 hca_mr *hca_mr_of(hca_device *device, struct ibv_pd *pd, uint32_t key, bool is_remote, uint64_t addr, uint64_t bytes,
                   unsigned access);
 bool hca_sges_ok(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sges, uint32_t count, unsigned access);
@@ -339,9 +331,9 @@ void hca_mr_free(hca_mr *mr);
 void hca_mw_fill(struct ibv_context_ops *ops);
 void hca_mw_free(hca_mw *mw);
 static inline bool hca_is_mw_work(enum ibv_wr_opcode opcode) { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
-/* Does what a request of this kind asks for; false: it is wrong. */
+/* Executes a bind or invalidation; false: it is invalid. */
 bool hca_mw_execute(hca_qp *qp, const hca_wqe *wqe);
-/* May the peer of this queue pair do that by this key? */
+/* May the peer of this queue pair make this access with this key? */
 bool hca_mw_allows(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access);
 bool hca_has_mws(const hca_qp *qp);
 
@@ -349,9 +341,9 @@ bool hca_has_mws(const hca_qp *qp);
 int hca_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int hca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void hca_cq_add(hca_cq *cq, const hca_cqe *cqe, bool is_solicited);
-/* Takes a queue pair's completions out. */
+/* Removes a queue pair's completions. */
 void hca_cq_purge(hca_cq *cq, uint64_t qp_id);
-/* A receive queue goes: completions that are still there free no place of it. */
+/* A receive queue is destroyed: its completions that remain free no entry. */
 void hca_cq_forget_rq(hca_context *context, const hca_rq *rq);
 void hca_cq_free(hca_cq *cq);
 void hca_channel_free(hca_channel *channel);
@@ -360,7 +352,7 @@ void hca_channel_free(hca_channel *channel);
 bool hca_rq_open(hca_rq *rq, uint32_t room, uint32_t max_sge);
 void hca_rq_close(hca_rq *rq);
 int hca_rq_post(hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* The next posted receive; false when there is none. It stays valid until the next call on this queue. */
+/* Dequeues the next posted receive; false: none. It is valid until the next call on this queue. */
 bool hca_rq_dequeue(hca_rq *rq, hca_rwqe *rwqe);
 int hca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int hca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -372,11 +364,11 @@ hca_qp *hca_qp_find(hca_device *device, uint32_t qpn);
 hca_qp *hca_qp_by_id(hca_device *device, uint32_t qpn, uint64_t id);
 void hca_qp_free(hca_qp *qp);
 void hca_qp_reset(hca_qp *qp);
-/* To ERR: what is posted will be flushed. `event` is told when it is not -1. */
+/* State ERR: posted work will be flushed. Reports `event` unless it is -1. */
 void hca_qp_error(hca_qp *qp, int event);
 void hca_qp_flush(hca_event *event);
 hca_device *hca_remote_device(hca_qp *qp);
-/* The device that an address leads to from this one; NULL when there is none. */
+/* The device at an address, as seen from this one; NULL: none. */
 hca_device *hca_device_by(const hca_device *from, const struct ibv_ah_attr *av);
 static inline hca_wqe *hca_wqe_at(hca_qp *qp, uint64_t place) { return &qp->sq[place % qp->sq_ring]; }
 void hca_wqe_clear(hca_wqe *wqe);
@@ -393,20 +385,20 @@ int hca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 /* -- requester.c -- */
 void hca_requester_kick(hca_qp *qp);
 void hca_requester_send(hca_event *event);
-void hca_requester_response(hca_event *event); /* takes the event over */
+void hca_requester_response(hca_event *event); /* takes ownership of the event */
 void hca_requester_timer(hca_event *event);
 void hca_requester_rnr_over(hca_event *event);
 void hca_requester_placed(hca_qp *qp);
-/* The oldest message ends in error, and with it the connection. */
+/* Fails the oldest message, and with it the connection. */
 void hca_requester_fail(hca_qp *qp, enum ibv_wc_status status);
 uint8_t *hca_gather(const hca_wqe *wqe);
 
 /* -- responder.c -- */
-void hca_responder_request(hca_event *event); /* takes the event over */
+void hca_responder_request(hca_event *event); /* takes ownership of the event */
 void hca_responder_placed(hca_qp *qp);
 
 /* -- visibility.c -- */
-/* Begins to copy. All is placed at once when nothing is torn: then NULL. */
+/* Begins a copy. NULL: all bytes are visible at once (profile not torn). */
 hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
                            bool is_reading);
 void hca_visibility_step(hca_event *event);
@@ -419,12 +411,12 @@ void hca_ud_recv(hca_event *event);
 
 /* -- cm.c -- */
 void hca_cm_arrive(hca_event *event);
-uint32_t hca_cm_close(FILE *out); /* how many ids were left */
+uint32_t hca_cm_close(FILE *out); /* returns the number of leaked ids */
 
 /* -- faults.c -- */
-/* At each message of a connected queue pair: breaks it by chance. False when it is not to be sent. */
+/* Called for each message of a connected queue pair: breaks it at random. False: do not send it. */
 bool hca_faults_at(hca_qp *qp);
 void hca_faults_flap(hca_event *event);
-void hca_faults_watch(hca_device *device); /* something is sent there: its port may flap */
+void hca_faults_watch(hca_device *device); /* called at each send to the device: its port may flap */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: protection domains and regions. A key is place << 8 | tag; the tag changes each time a place is used again, so old keys
- * stay dead. Local and remote keys differ, so that one in place of the other is noticed.
+ * memory: protection domains and regions. A key is index << 8
+ * tag; the tag changes at each reuse of the index, so old keys stay invalid. Local and remote keys differ, so that an exchange is detected.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ int ibv_dealloc_pd(struct ibv_pd *base)
     return rc;
 }
 
-/* Is all of it mapped, and writable where a device is to write? */
+/* Is all of it mapped, and writable if the device writes it? */
 static bool is_there(uint64_t addr, uint64_t bytes, bool writes)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -63,13 +63,13 @@ static bool is_there(uint64_t addr, uint64_t bytes, bool writes)
     return !maps || at >= addr + bytes;
 }
 
-/* By length alone: where a buffer lies must not change what comes later. */
+/* By length only: the address must not change later events. */
 static uint64_t pages_of(uint64_t bytes)
 {
     return (bytes + PAGE - 1) / PAGE;
 }
 
-/* A place in the device's table; -1 when its limit is reached. */
+/* A free index of the device's table; -1: limit reached. */
 static int place_for(hca_device *device, hca_mr *mr)
 {
     uint32_t max = hca_limit(hca.profile.max_mr, 65536);
@@ -94,7 +94,7 @@ static int place_for(hca_device *device, hca_mr *mr)
     return 0;
 }
 
-/* 0 or what errno is to say. */
+/* 0 or an errno value. */
 static int may_register(hca_context *context, uint64_t addr, uint64_t bytes, unsigned access)
 {
     const simhca_profile *profile = &hca.profile;

@@ -95,7 +95,7 @@ static void take_over(hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
     own->sq_psn &= 0xffffff;
 }
 
-/* Begins a new life. */
+/* Resets the state. */
 static void reset(hca_qp *qp)
 {
     if (hca.purges) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mw: memory windows of type 2B. A window is bound to a part of a region by a request of a queue pair's, opens that part to
- * whoever comes by that queue pair, and is free again when a request there takes it back. Its key is place << 8 | tag; the user
- * chooses the tag with each bind. Bind and invalidation are done when they leave the send queue; what follows finds them done.
+ * mw: memory windows of type 2B. A request of a queue pair binds a window to a part of a region, for access by that queue pair; another
+ * request there frees it. The key is index << 8
+ * tag; the user chooses the tag at each bind. Bind and invalidation take effect when they leave the send queue, before later requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ void hca_mw_fill(struct ibv_context_ops *ops)
     ops->dealloc_mw = dealloc;
 }
 
-/* -- what requests do -- */
+/* -- execution of requests -- */
 
 static bool bind(hca_qp *qp, const hca_wqe *wqe)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * post: ibv_post_send: what is refused at once, and with which errno; the rest stands in the send queue, of which a place is free
- * again only when a completion of it, or of a later one, was polled.
+ * post: ibv_post_send: immediate refusals and their errno. Other requests are queued; a queue entry is free once its completion, or a later
+ * one, was polled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,14 +111,14 @@ int hca_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_w
         take(qp, wr);
     }
     if (qp->attr.qp_state == IBV_QPS_ERR)
-        hca_qp_error(qp, -1); /* what is posted now is flushed too */
+        hca_qp_error(qp, -1); /* also flushes work posted now */
     else
         hca_requester_kick(qp);
     hca_unlock();
     return rc;
 }
 
-/* What the device reads from memory: when it sends, not when it is told to. */
+/* Bytes that the device reads from memory: at the send, not at the post. */
 uint8_t *hca_gather(const hca_wqe *wqe)
 {
     uint8_t *body = malloc(wqe->length ? wqe->length : 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * profile: the kinds of fabric that tests ask for by name.
+ * profile: the table of fabric profiles.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * qp: making and ending queue pairs; completions of their work; the flush of one in error. Changing state stands in modify.c.
+ * qp: creates and destroys queue pairs, completes their work, flushes those in error. State changes: modify.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ hca_qp *hca_qp_by_id(hca_device *device, uint32_t qpn, uint64_t id)
     return qp && qp->id == id ? qp : NULL;
 }
 
-/* Numbers are used again at once: what is meant for the one before must be told apart by its packet numbers, as on a wire. */
+/* Numbers are reused at once: messages for an earlier queue pair are recognized by packet number, as on a wire. */
 static int number_for(hca_device *device, hca_qp *qp)
 {
     if (device->qp_count >= hca_limit(hca.profile.max_qp, 4096))
@@ -40,7 +40,7 @@ static int number_for(hca_device *device, hca_qp *qp)
     return 0;
 }
 
-/* 0 or errno: what the kernel would refuse. */
+/* 0 or an errno value, for requests that the kernel would refuse. */
 static int is_refused(const hca_context *context, const struct ibv_qp_init_attr *attr)
 {
     const simhca_profile *profile = &hca.profile;
@@ -93,7 +93,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
         qp->device = context->device;
         set_up(qp, pd, attr);
         qp->cap.max_send_wr = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1;
-        qp->sq_ring = qp->cap.max_send_wr * (hca.profile.early ? 16 : 1); /* what was told early is kept until it is answered */
+        qp->sq_ring = qp->cap.max_send_wr * (hca.profile.early ? 16 : 1); /* a request completed early is kept until its response */
         qp->sq = calloc(qp->sq_ring, sizeof *qp->sq);
         bool has_room = qp->sq && (attr->srq || hca_rq_open(&qp->own_rq, attr->cap.max_recv_wr, attr->cap.max_recv_sge));
         rc = has_room ? number_for(context->device, qp) : ENOMEM;
@@ -155,7 +155,7 @@ void hca_qp_reset(hca_qp *qp)
         hca_event_free(qp->writing_for);
     qp->writing_for = NULL;
     qp->own_rq.count = qp->own_rq.used = qp->own_rq.head = 0;
-    qp->id = ++hca.next_id; /* events of the life before are void */
+    qp->id = ++hca.next_id; /* events of an earlier state are void */
 }
 
 void hca_qp_free(hca_qp *qp)
@@ -190,7 +190,7 @@ int ibv_destroy_qp(struct ibv_qp *base)
     return 0;
 }
 
-/* -- who is on the other side -- */
+/* -- the remote side -- */
 
 hca_device *hca_device_by(const hca_device *from, const struct ibv_ah_attr *av)
 {
@@ -238,7 +238,7 @@ static enum ibv_wc_opcode opcode_of(enum ibv_wr_opcode opcode)
     }
 }
 
-/* Of a completion in error only wr_id, status, qp_num and vendor_err mean anything: the rest is made to hurt. */
+/* Of a completion in error only wr_id, status, qp_num and vendor_err are valid: the other fields get wrong values. */
 static void spoil(struct ibv_wc *wc)
 {
     wc->opcode = (enum ibv_wc_opcode)(hca_random() & 0xff);
@@ -264,7 +264,7 @@ void hca_complete_send(hca_qp *qp, enum ibv_wc_status status)
         hca_cq_add((hca_cq *)qp->base.send_cq, &cqe, false);
 }
 
-/* It has left: no more will be told of it. */
+/* It was sent: completes it now (profile.early). */
 void hca_complete_early(hca_qp *qp, hca_wqe *wqe)
 {
     hca_cqe cqe = {.wc = {.wr_id = wqe->wr_id, .opcode = opcode_of(wqe->opcode), .byte_len = wqe->length, .qp_num = qp->base.qp_num},
@@ -304,7 +304,7 @@ void hca_qp_error(hca_qp *qp, int event)
     hca_event_post(flush, hca.now + hca_delay(hca.profile.delay_ns, 0));
 }
 
-/* A write that had begun to become visible is left as it is: so it is on a wire. */
+/* A write that is partly visible stays so, as on a wire. */
 void hca_qp_flush(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);

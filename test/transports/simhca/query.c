@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * query: what simulated devices say of themselves; the table of a context; words for numbers.
+ * query: attributes of simulated devices; the op table of a context; names of enum values.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -157,7 +157,7 @@ void hca_verbs_fill(hca_context *context)
     hca_mw_fill(ops);
 }
 
-/* -- what needs no device -- */
+/* -- without a device -- */
 
 int ibv_fork_init(void)
 {

@@ -71,7 +71,7 @@ int hca_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_w
     if (is_wrong)
         *bad = wr;
     if (qp->attr.qp_state == IBV_QPS_ERR)
-        hca_qp_error(qp, -1); /* what is posted now is flushed too */
+        hca_qp_error(qp, -1); /* also flushes work posted now */
     hca_unlock();
     return rc;
 }
@@ -158,6 +158,6 @@ void hca_srq_on_dequeue(hca_qp *qp)
     hca_srq *srq = (hca_srq *)qp->base.srq;
     if (!srq || !srq->limit || srq->rq.count >= srq->limit)
         return;
-    srq->limit = 0; /* told once */
+    srq->limit = 0; /* reported once */
     hca_report_event(hca_context_of(srq->base.context), IBV_EVENT_SRQ_LIMIT_REACHED, srq, 0);
 }

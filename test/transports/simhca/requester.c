@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * requester: the sending side of a queue pair. Messages go out in order; what is not answered in time is sent again, all from the
- * oldest on, until the retries are used up. Answers come in order and acknowledge all before.
+ * requester: the sending side of a queue pair. Messages are sent in order; without a response in time all are resent from the oldest on,
+ * until the retries are used up. Responses come in order and acknowledge all earlier messages.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ void hca_requester_fail(hca_qp *qp, enum ibv_wc_status status)
         hca_complete_send(qp, status);
     if (qp->sent < qp->done)
         qp->sent = qp->done;
-    hca_qp_error(qp, hca.profile.early ? IBV_EVENT_QP_FATAL : -1); /* no completion may be left that could tell */
+    hca_qp_error(qp, hca.profile.early ? IBV_EVENT_QP_FATAL : -1); /* no completion may remain that could report it */
 }
 
 /* -- the timer -- */
@@ -98,7 +98,7 @@ void hca_requester_rnr_over(hca_event *event)
 
 static void flip(hca_event *event)
 {
-    /* never in the heads of frames: what is in them is no question of noticing */
+    /* never in headers: a wrong header is not about detection */
     if (event->length < 512 || !event->body || !hca_chance(hca.profile.flip_permille, 1000))
         return;
     uint32_t at = 128 + (uint32_t)(hca_random() % (event->length - 256));
@@ -138,15 +138,15 @@ static void count(const hca_wqe *wqe)
     hca.counts[SIMHCA_BYTES] += wqe->length;
 }
 
-/* The next one is wrong: said when all before are over. */
+/* The next message is invalid: reported when all earlier ones are complete. */
 static void fail_at(hca_qp *qp, enum ibv_wc_status status)
 {
     if (qp->done == qp->sent)
         hca_requester_fail(qp, status);
 }
 
-/* Sends the next message; false when it cannot go now. What concerns our own memory only is done here; the wire carries its number,
- * and so it is over when those before it are. */
+/* Sends the next message; false: not possible now. Local work (bind, invalidation) is done here, but completes in order with the
+ * messages before it. */
 static bool send_one(hca_qp *qp)
 {
     hca_wqe *wqe = hca_wqe_at(qp, qp->sent);
@@ -199,11 +199,11 @@ void hca_requester_send(hca_event *event)
     if (qp->base.qp_type == IBV_QPT_UD)
         hca_ud_send(qp, hca_wqe_at(qp, qp->sent));
     else if (!send_one(qp))
-        return; /* an answer goes on with it */
+        return; /* a response continues it */
     hca_requester_kick(qp);
 }
 
-/* -- answers -- */
+/* -- responses -- */
 
 static void progress(hca_qp *qp)
 {
@@ -244,7 +244,7 @@ static void on_rnr(hca_qp *qp, const hca_event *event)
     hca_event_post(over, hca.now + rnr_ns(event->value));
 }
 
-/* What was read comes home; true when it is being placed. */
+/* Stores the bytes of a read; true: they become visible over time. */
 static bool bring_home(hca_qp *qp, const hca_event *event)
 {
     hca_wqe *wqe = hca_wqe_at(qp, qp->done);
@@ -263,7 +263,7 @@ static void handle(hca_qp *qp, const hca_event *event)
         return;
     bool is_news = qp->done < event->seq;
     while (qp->done < event->seq) {
-        if (brings_back(hca_wqe_at(qp, qp->done)->opcode)) { /* its answer was lost */
+        if (brings_back(hca_wqe_at(qp, qp->done)->opcode)) { /* its response was lost */
             go_back(qp);
             return;
         }

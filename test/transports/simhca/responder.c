@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * responder: the receiving side of a connected queue pair: one message at a time, in order; what comes twice is answered again and
- * not done again. A refusal ends both sides' connection, as the specification has it.
+ * responder: the receiving side of a connected queue pair: one message at a time, in order; a duplicate is answered again and not executed
+ * again. A refusal ends the connection on both sides, as specified.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static void acknowledge(hca_qp *qp, const hca_event *request)
     answer(qp, request, event);
 }
 
-/* Tells the requester what its completion will say; ours goes to error too. */
+/* Sends a NAK with the requester's completion status; this queue pair goes to ERR too. */
 static void refuse(hca_qp *qp, const hca_event *request, enum ibv_wc_status status, int own_event)
 {
     hca_event *event = hca_event_new(HCA_ANSWER);
@@ -51,7 +51,7 @@ static void not_ready(hca_qp *qp, const hca_event *request)
     answer(qp, request, event);
 }
 
-/* The message is there in full. */
+/* The message has arrived completely. */
 static void finish(hca_qp *qp, const hca_event *request)
 {
     qp->expected = request->seq + 1;
@@ -61,7 +61,7 @@ static void finish(hca_qp *qp, const hca_event *request)
     acknowledge(qp, request);
 }
 
-/* A receive for it; false when none is posted, or it does not fit (then that was answered). */
+/* Dequeues a receive for it; false: none is posted, or it does not fit (then answered). */
 static bool take_recv(hca_qp *qp, const hca_event *request, hca_rwqe *rwqe)
 {
     bool has_imm = request->opcode == IBV_WR_SEND_WITH_IMM || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -95,7 +95,7 @@ static bool may(hca_qp *qp, const hca_event *request, uint64_t bytes, unsigned a
             hca_mw_allows(qp, request->rkey, request->remote, bytes, access));
 }
 
-/* Places a send's or a write's bytes. True when that is over. */
+/* Stores the bytes of a send or write. True: all are visible. */
 static bool write_memory(hca_qp *qp, hca_event *request)
 {
     bool takes_recv = request->opcode != IBV_WR_RDMA_WRITE;
@@ -170,10 +170,10 @@ static void atomic(hca_qp *qp, const hca_event *request)
     answer(qp, request, event);
 }
 
-/* True when the event may be freed. */
+/* True: the event may be freed. */
 static bool perform(hca_qp *qp, hca_event *request)
 {
-    if (request->seq > qp->expected) { /* one before was lost: it will be sent again, and this too */
+    if (request->seq > qp->expected) { /* an earlier one was lost: both will be resent */
         hca.counts[SIMHCA_DROPPED]++;
         return true;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ud: UD: no promise but that what arrives is whole. Lost, doubled and overtaken as the profile says; dropped without a
- * word when nobody waits for it, the key is wrong, or it does not fit.
+ * ud: unreliable datagrams: lost, duplicated and reordered by the profile; dropped if no receive is posted, the Q_Key is wrong, or they do
+ * not fit.
  */
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ void hca_ud_send(hca_qp *qp, hca_wqe *wqe)
         hca_qp_error(qp, -1);
 }
 
-/* The 40 bytes in front: a GRH, or for IPv4-mapped addresses of RoCE v2 twenty bytes of nothing and an IPv4 header. */
+/* The 40 bytes in front: a GRH, or for IPv4-mapped addresses of RoCE v2 20 unused bytes and an IPv4 header. */
 static void fill_front(uint8_t *front, const hca_event *event)
 {
     const hca_port *from = &event->from.device->port, *to = &event->to.device->port;

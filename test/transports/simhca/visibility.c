@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * visibility: how bytes come into memory: at once, or cache line by cache line over some time, in the order of addresses or not.
- * Nothing is completed or acknowledged before its last line stands.
+ * visibility: bytes become visible in memory at once, or cache line by cache line over some time, in the order of addresses or not. No
+ * completion or acknowledgement precedes the last line.
  */
 #include <stdlib.h>
 
 #include "base/macros.h"
 #include "test/transports/simhca/hca.h"
 
-#define STEPS 8u /* at most so many moments make a message visible */
+#define STEPS 8u /* most steps in which a message becomes visible */
 
 /* Copies bytes [at, at + bytes) of the message. */
 static void scatter(const uint8_t *data, uint32_t at, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
@@ -38,7 +38,7 @@ static void post(hca_qp *qp, bool is_reading)
     hca_event_post(event, hca.now + 1 + hca_random() % (hca.profile.delay_ns / STEPS + 1));
 }
 
-/* One draw of the fabric's for any length. */
+/* One random number for any length. */
 static uint32_t *shuffled(uint32_t lines)
 {
     uint32_t *order = malloc(lines * sizeof *order);
@@ -57,7 +57,7 @@ hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const 
 {
     uint32_t head = count ? WEFT_LINE - sges[0].addr % WEFT_LINE : 0;
     uint32_t lines = bytes > head ? 1 + (bytes - head + WEFT_LINE - 1) / WEFT_LINE : 1;
-    if (!hca.profile.torn || bytes <= WEFT_LINE) { /* by length alone: how it lies in memory must not change what comes later */
+    if (!hca.profile.torn || bytes <= WEFT_LINE) { /* by length only: alignment must not change later events */
         if (bytes)
             scatter(data, 0, bytes, sges, count);
         return NULL;

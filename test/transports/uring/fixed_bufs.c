@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fixed_bufs: registrations as slots of an io_uring's table of fixed buffers: long-term pins, held by the kernel until the slot is
- * emptied.
- * map and unmap come from any thread; moves from the HCA's. A chunk is looked up and handed to the kernel under one lock, and
- * unmap waits for chunks under way: after it nothing of ours touches the pages, which is what hardware promises too.
+ * fixed_bufs: registrations in an io_uring's table of fixed buffers: long-term pins, held by the kernel until the slot is cleared. Any
+ * thread registers; copies are started by the HCA's thread. A chunk is looked up and given to the kernel under one lock, and dereg waits
+ * for chunks in flight: afterwards nothing accesses the pages, as with hardware.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,8 +13,8 @@
 #include "base/status.h"
 #include "test/transports/uring/uring.h"
 
-#define DYING 0x8000u    /* in users: being unmapped */
-#define RING_ENTRIES 32   /* few: a chunk leaves the queue as soon as it enters, and some kernels count the ring as locked */
+#define DYING 0x8000u    /* value of users: being deregistered */
+#define RING_ENTRIES 32   /* few: a chunk leaves the queue at once, and some kernels count the ring as locked memory */
 
 static int update(uring_fixed_bufs *bufs, uint32_t index, void *addr, uint64_t bytes)
 {
@@ -29,7 +28,7 @@ static char reason[256];
 
 static void try_once(void)
 {
-    /* a mapping of its own: older kernels refuse .bss, which may be part of a file's */
+    /* a separate mapping: older kernels refuse .bss, which may be part of a file's */
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct io_uring ring;
     uring_fixed_bufs bufs;
@@ -113,7 +112,7 @@ int uring_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, 
     pthread_mutex_unlock(&iface->lock);
     if (rc)
         return rc;
-    /* Nobody knows the key yet: the pinning itself, which may take long, needs no lock. */
+    /* The key is not published yet: pinning, which may take long, needs no lock. */
     index = weft_rkey_table_index(&mr->rkey);
     rc = bytes ? update(&iface->bufs, index, addr, bytes) : 0;
     if (rc == 0)
@@ -134,7 +133,7 @@ int uring_mr_dereg(weft_iface *base, weft_mr *mr)
     rc = weft_rkey_table_check(&iface->bufs.keys, &rkey, (uintptr_t)mr->addr, 0, 0);
     if (rc == 0) {
         index = weft_rkey_table_index(&rkey);
-        iface->bufs.users[index] |= DYING; /* refused from now on, but the slot is not given out again yet */
+        iface->bufs.users[index] |= DYING; /* refused from now on, but the slot is not reused yet */
         while (iface->bufs.users[index] != DYING)
             pthread_cond_wait(&iface->bufs.unused, &iface->lock);
         iface->bufs.users[index] = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frame_sock: frames between two ports. Each direction has a socket of its own, connected by the sender at its first frame, so that two
- * who meet at the same time need no agreement. A socket keeps packets whole and in order, and holds what was sent by a process
- * that has ended. Who parts in peace says LEAVE on every socket of the pair; one that ends without is a death, told when both its
- * frames are read to the end and nothing of it can still wait to be accepted.
+ * frame_sock: frames between two ifaces. Each direction has a socket, connected by its sender at the first frame, so simultaneous
+ * connections need no agreement. A socket keeps packets whole and in order, also after its sender has ended. A closing iface sends LEAVE on
+ * every socket of the pair; a socket that ends without LEAVE means that the peer has failed, which is reported when all its frames were
+ * received.
  */
 #include <errno.h>
 #include <poll.h>
@@ -110,7 +110,7 @@ static int connect_out(uring_iface *iface, uring_ep *ep)
     return 0;
 }
 
-/* What a socket that we send on has to say: LEAVE, its end, or room. */
+/* Handles an event of a sending socket: LEAVE, end of file, or writable. */
 static int out_event(uring_iface *iface, uring_ep *ep, uint32_t events)
 {
     packet packet;
@@ -120,7 +120,7 @@ static int out_event(uring_iface *iface, uring_ep *ep, uint32_t events)
         return 1;
     }
     bytes = recv(ep->out.fd, &packet, sizeof packet, MSG_DONTWAIT);
-    if (bytes < 0 && errno == ECONNRESET) /* told first, also when a packet waits */
+    if (bytes < 0 && errno == ECONNRESET) /* checked first, even if a packet waits */
         bytes = recv(ep->out.fd, &packet, sizeof packet, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -144,9 +144,9 @@ int uring_send(weft_iface *base, weft_ep *base_ep, const weft_frame *frame)
     if (ep->is_failed)
         return weft_fail(WEFT_E_PEER, "rank %u has ended", ep->proc_id.rank);
     if (ep->has_left)
-        return 0; /* it parted in peace and hears no more: our own word of parting, or credits, are lost on it */
+        return 0; /* the peer has left and receives nothing more: this side's LEAVE and credits are dropped */
     if (ep->is_broken)
-        return WEFT_AGAIN; /* poll will tell */
+        return WEFT_AGAIN; /* reported by poll */
     if (ep->out.fd < 0 && (rc = connect_out(iface, ep)))
         return rc;
     if (frame->pack && frame->hdr.bytes) {
@@ -160,7 +160,7 @@ int uring_send(weft_iface *base, weft_ep *base_ep, const weft_frame *frame)
     if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM)
         want(iface, ep, true);
     else if (errno == EPIPE || errno == ECONNRESET || errno == ECONNREFUSED)
-        out_event(iface, ep, EPOLLIN); /* did it part, or die? */
+        out_event(iface, ep, EPOLLIN); /* has it left, or failed? */
     else
         return weft_fail(WEFT_E_SYSTEM, "a frame of %u bytes to rank %u: sendmsg failed: %s", frame->hdr.bytes,
                          ep->proc_id.rank, strerror(errno));
@@ -257,7 +257,7 @@ int uring_frame_sock_deaths(uring_iface *iface)
         if (!ep->is_broken || ep->is_failed || !is_drained(iface, ep))
             continue;
         iface->broken--;
-        if (ep->has_left) { /* its word came after the end of another socket */
+        if (ep->has_left) { /* its LEAVE came after the end of another socket */
             ep->is_broken = false;
             continue;
         }
@@ -265,12 +265,12 @@ int uring_frame_sock_deaths(uring_iface *iface)
         told++;
         iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer,
                             weft_fail(WEFT_E_PEER, "rank %u hung up without a word: its process ended", ep->proc_id.rank));
-        break; /* who was told may leave paths: look anew next time */
+        break; /* the callback may close eps: scan again next time */
     }
     return told;
 }
 
-/* -- parting -- */
+/* -- closing -- */
 
 /* false: not yet, the socket is full. */
 static bool send_leave(uring_iface *iface, uring_source *source)
@@ -289,7 +289,7 @@ static void close_ep(uring_iface *iface, uring_ep *ep)
         link = link->next;
         if (in->ep != ep)
             continue;
-        send_leave(iface, &in->source); /* nothing else was ever written there: it is not full */
+        send_leave(iface, &in->source); /* nothing else was written there: it is not full */
         close_in(iface, in);
     }
     uring_unwatch(iface->epoll, &ep->out);
@@ -302,7 +302,7 @@ static int close_rma(uring_iface *iface, uring_ep *ep)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to part from rank %u", ep->proc_id.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory to close the ep to rank %u", ep->proc_id.rank);
     op->kind = URING_CLOSE;
     op->ep = ep;
     ep->is_closing = true;

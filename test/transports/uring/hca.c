@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hca: the thread that plays the HCA of a port. It sleeps on one epoll set: orders of its owner, sockets of peers' HCAs, the
- * kernel's completions. It serves peers whatever the owner's process is doing, which is what offload means.
+ * hca: the thread that acts as the HCA of an iface. It sleeps on one epoll set: ops of its owner, sockets of peers' HCAs, the kernel's
+ * completions. It serves peers independently of the owner's threads.
  */
 #include <errno.h>
 #include <poll.h>
@@ -48,7 +48,7 @@ void uring_hca_end(uring_iface *iface, uring_op *op)
         raise_wakeup(&iface->wakeup);
 }
 
-/* false: the owner ends us. */
+/* false: the owner stops the thread */
 static bool take_orders(uring_iface *iface)
 {
     uint64_t count;
@@ -96,7 +96,7 @@ static void meet(uring_iface *iface)
         uring_rma_close(rma);
 }
 
-/* What the kernel still moves must end before its pages' registrations and our slots go. */
+/* The kernel's copies must end before registrations and slots are freed. */
 static void drain(uring_iface *iface)
 {
     struct io_uring_cqe *next;
@@ -184,7 +184,7 @@ void uring_hca_close(uring_iface *iface)
     pthread_mutex_unlock(&iface->lock);
     raise_wakeup(&iface->hca.wake);
     pthread_join(iface->hca.thread, NULL);
-    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) /* those that were lost, or never left */
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) /* ops that were lost or never started */
         uring_rma_close(&weft_container(link, uring_ep, link)->rma);
     shut(iface);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: the table of the transport uring; opening, polling, arming; sockets. See uring.h. One epoll set holds everything that may
- * concern the owner's worker, level-triggered: it is what poll asks and what a sleeper sleeps on, so arming costs nothing and no
- * news can fall between.
+ * iface: the op table of uring; open, poll, arm, sockets. See uring.h. One level-triggered epoll set has all descriptors of the owner's
+ * worker; poll queries it and a sleeper waits on it, so arm costs nothing and no event is missed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +28,7 @@
 #define SEND_BUFFER (512 << 10) /* the kernel doubles it and counts its own overhead: some 16 of the largest frames */
 #define AGAIN_NS 1000000u
 
-/* -- sockets: names of the abstract kind, which end with their owner -- */
+/* -- sockets: abstract names, which end with their owner -- */
 
 static socklen_t address_of(const uring_iface_addr *addr, char suffix, struct sockaddr_un *address)
 {
@@ -48,7 +47,7 @@ int uring_socket_listen(const uring_iface_addr *addr, char suffix)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, bytes) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
-    weft_fail(WEFT_E_SYSTEM, "a Unix socket to listen on cannot be made: %s", strerror(errno));
+    weft_fail(WEFT_E_SYSTEM, "cannot open a listening Unix socket: %s", strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -79,7 +78,7 @@ int uring_socket_accept(int listen)
         return -1;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid())
         return fd;
-    close(fd); /* names of abstract sockets can be seen by everybody */
+    close(fd); /* names of abstract sockets are visible to all users */
     return -1;
 }
 
@@ -95,13 +94,13 @@ void uring_unwatch(int epoll, uring_source *source)
 {
     if (source->fd < 0)
         return;
-    /* a forked child may hold the description open: close alone would not do */
+    /* a forked child may hold the description open: close alone is not enough */
     epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);
     close(source->fd);
     source->fd = -1;
 }
 
-/* -- life -- */
+/* -- open and close -- */
 
 static const char *uring_unavailable(void) { return uring_fixed_bufs_unavailable(); }
 
@@ -113,7 +112,7 @@ static void uring_describe(void (*line)(void *arg, const char *text), void *arg)
     line(arg, text);
 }
 
-/* What may be pinned: the limit on locked memory, for those whom it binds. */
+/* Most bytes that may be pinned: the limit on locked memory, if it applies. */
 static uint64_t mr_bytes_max(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -150,7 +149,7 @@ static int make_addr(uring_iface_addr *addr)
     return weft_fail(WEFT_E_SYSTEM, "getrandom failed: %s", strerror(errno));
 }
 
-/* All that can be torn down again in any state. */
+/* Closes everything, from any state of open. */
 static void release(uring_iface *iface)
 {
     uring_unwatch(iface->epoll, &iface->listen);
@@ -229,26 +228,26 @@ static int uring_get_addr(weft_iface *base, void *addr, size_t *bytes)
 {
     uring_iface *iface = (uring_iface *)base;
     if (*bytes < sizeof iface->addr)
-        return weft_fail(WEFT_E_ARG, "an address needs %zu bytes, there is room for %zu", sizeof iface->addr, *bytes);
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof iface->addr, *bytes);
     memcpy(addr, &iface->addr, sizeof iface->addr);
     *bytes = sizeof iface->addr;
     return 0;
 }
 
-/* -- moves -- */
+/* -- rma -- */
 
 static bool uring_can_rma(weft_iface *base, weft_ep *ep)
 {
     (void)base;
     (void)ep;
-    return true; /* fixed buffers were tried at absent, sockets carry the frames */
+    return true; /* fixed buffers were tested by `unavailable`; sockets carry the frames */
 }
 
 static int post(uring_iface *iface, uring_ep *ep, enum uring_op_kind kind, const weft_rma *rma, void *done)
 {
     uring_op *op = calloc(1, sizeof *op);
     if (!op)
-        return weft_fail(WEFT_E_NOMEM, "no memory to note a transfer with rank %u", ep->proc_id.rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a transfer with rank %u", ep->proc_id.rank);
     op->kind = kind;
     op->ep = ep;
     op->done = done;
@@ -281,7 +280,7 @@ static int begin_rma(weft_iface *base, weft_ep *base_ep, const weft_rma *rma, en
 static int uring_get(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return begin_rma(iface, ep, what, URING_GET); }
 static int uring_put(weft_iface *iface, weft_ep *ep, const weft_rma *what) { return begin_rma(iface, ep, what, URING_PUT); }
 
-/* A put ends when the owner's HCA has written: locally and remotely complete are one. */
+/* A put completes when the owner's HCA has written: local and remote completion are the same. */
 static int uring_flush(weft_iface *base, weft_ep *ep, bool remotely, void *done)
 {
     (void)remotely;
@@ -308,7 +307,7 @@ static int uring_unshare(weft_iface *iface, weft_shared *shared) { return uring_
 
 /* -- progress -- */
 
-/* One operation that is over. The wakeup is silenced only when the list is empty, else it goes on ringing for the rest. */
+/* Reports one ended op. The wakeup is cleared only when the list is empty. */
 static int take_ended(uring_iface *iface)
 {
     weft_list_link *link;
@@ -324,7 +323,7 @@ static int take_ended(uring_iface *iface)
     op = weft_container(link, uring_op, link);
     op->ep->ops_open--;
     if (op->rc == WEFT_E_PEER)
-        uring_frame_sock_break(iface, op->ep); /* perhaps no frame ever went either way: the HCA alone knows */
+        uring_frame_sock_break(iface, op->ep); /* perhaps no frame was ever sent: only the HCA knows the peer */
     if (op->done)
         iface->iface.callbacks->done(iface->iface.owner, op->done, op->rc ? weft_fail(op->rc, "%s", op->text) : 0);
     free(op);

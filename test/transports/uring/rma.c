@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: gets and puts between two HCAs, a chunk at a time. The requester owns the wire: its socket and a staging file of a few
- * chunks.
- *     put   requester: pinned pages -> staging; ASK; owner: staging -> pinned pages; ANSWER
- *     get   ASK; owner: pinned pages -> staging; ANSWER; requester: staging -> pinned pages
- * A slot of the staging file belongs to whoever heard last, so at most one word per slot is on the socket: it never fills.
- * A peer that hangs up ends every operation with WEFT_E_PEER, but not before the kernel has let go of our memory.
+ * rma: gets and puts between two HCAs, a chunk at a time. The requester owns the connection: a socket and a staging file of a few chunks.
+ * put: requester copies pinned pages to staging, sends ASK; owner copies staging to pinned pages, sends ANSWER. get: requester sends ASK;
+ * owner copies pinned pages to staging, sends ANSWER; requester copies staging to pinned pages.
+ * The side that received the last message owns a slot of the staging file, so each slot has at most one message on the socket: it is never
+ * full. A closed socket ends every op with WEFT_E_PEER, after the kernel has released the memory.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -76,7 +75,7 @@ static int lost(const uring_rma *rma)
     return weft_fail(WEFT_E_PEER, "the peer's software HCA hung up: its process ended");
 }
 
-/* Ends what is over, and flushes that nothing precedes. */
+/* Ends completed ops, and flushes without earlier ops. */
 static void settle(uring_rma *rma)
 {
     weft_list_link *link = rma->ops.next;
@@ -98,7 +97,7 @@ static void free_slot(uring_slot *slot)
     slot->is_busy = false;
 }
 
-/* Has the kernel move what is left of the slot's chunk. */
+/* Starts the kernel's copy of the rest of the slot's chunk. */
 static int move(uring_slot *slot, const weft_rkey *rkey, uint32_t rights)
 {
     uring_rma *rma = slot->rma;
@@ -173,7 +172,7 @@ static int begin(uring_ep *ep)
     if (rma->file < 0)
         rma->file = memfd_create("weft-uring-staging", MFD_CLOEXEC);
     if (rma->file < 0 || ftruncate(rma->file, (off_t)URING_SLOTS * URING_CHUNK))
-        return weft_fail(WEFT_E_SYSTEM, "a staging file of %u bytes cannot be made: %s", URING_SLOTS * URING_CHUNK,
+        return weft_fail(WEFT_E_SYSTEM, "cannot create a staging file of %u bytes: %s", URING_SLOTS * URING_CHUNK,
                          strerror(errno));
     rma->source.fd = uring_socket_connect(&ep->remote, 'm');
     if (rma->source.fd < 0 || !say(rma, &hello, rma->file)) {
@@ -183,7 +182,7 @@ static int begin(uring_ep *ep)
     return uring_watch(rma->iface->hca.epoll, &rma->source, EPOLLIN);
 }
 
-/* The first look at an operation as a whole: nothing is moved for one that its own side may not make. */
+/* Checks an op as a whole: nothing moves for one that its own side does not allow. */
 static int look_at(uring_ep *ep, const uring_op *op)
 {
     uring_span none = {.rkey = &op->local_key, .whole = op->local, .whole_bytes = op->bytes};
@@ -212,7 +211,7 @@ static void answered(uring_rma *rma, const word *what)
     uring_slot *slot = &rma->slots[what->slot];
     int rc = what->rc;
     if (!slot->op || slot->in_kernel)
-        return; /* nobody asked */
+        return; /* not requested */
     if (rc == 0 && !slot->writes && slot->bytes) {
         rc = move(slot, &slot->op->local_key, 0);
         if (rc == 0)
@@ -234,7 +233,7 @@ static void answer(uring_slot *slot, int rc)
     if (rc)
         snprintf(what.text, sizeof what.text, "%s", weft_fail_text(rc));
     if (!slot->rma->is_dead)
-        say(slot->rma, &what, -1); /* one that cannot hear has hung up: we shall read that */
+        say(slot->rma, &what, -1); /* send failed: the peer has closed; the next read reports it */
 }
 
 static void asked(uring_rma *rma, const word *what)
@@ -342,7 +341,7 @@ void uring_rma_close(uring_rma *rma)
         close(rma->file);
 }
 
-/* Reads a word, and the staging file that comes with HELLO. Bytes read as recvmsg tells them. */
+/* Receives a message, and the staging file that comes with HELLO. Returns the bytes, as recvmsg. */
 static ssize_t hear(uring_rma *rma, word *what, int *file)
 {
     struct iovec part = {what, sizeof *what};
