@@ -25,7 +25,7 @@ typedef struct weft_eager_frags {
 /* Whether rendezvous with a peer run in both directions at once (p2p/bidir). */
 typedef struct weft_bidir {
     uint8_t score;      /* recent overlaps, 0..WEFT_BIDIR_MAX; 0: none */
-    bool remote;        /* the peer's last RTS said that its score is not 0 */
+    bool remote;        /* the peer's last RTS reported that its score is not 0 */
     uint32_t sends;     /* in flight: announced and not complete */
     uint32_t accepted;  /* receives begun; wraps */
     uint32_t received;  /* receives ended; wraps */

@@ -183,13 +183,13 @@ void weft_reg_count(weft_worker *worker)
             continue;
         counts = weft_regcache_stats(worker->ifaces[i]->regcache);
         worker->counters[WEFT_COUNT_REG_HITS] += counts.hits;
-        worker->counters[WEFT_COUNT_REG_SYNC_CALLS] += counts.asks;
+        worker->counters[WEFT_COUNT_REG_SYNC_CALLS] += counts.syncs;
         worker->counters[WEFT_COUNT_REG_MISSES] += counts.misses;
         worker->counters[WEFT_COUNT_REG_EVICTIONS] += counts.evictions;
         worker->counters[WEFT_COUNT_REG_INVALIDATIONS] += counts.invalidations;
         worker->counters[WEFT_COUNT_REG_UNCACHED] += counts.uncached;
         worker->counters[WEFT_COUNT_REG_FAILURES] += counts.refused;
-        worker->counters[WEFT_COUNT_REG_ASYNC] += counts.ahead;
+        worker->counters[WEFT_COUNT_REG_ASYNC] += counts.async;
         worker->counters[WEFT_COUNT_REG_TIME] += counts.pin_ns;
         worker->counters[WEFT_COUNT_REG_BYTES] += counts.pinned_bytes;
         worker->counters[WEFT_COUNT_REG_REGIONS] += counts.pinned_regions;

@@ -21,8 +21,8 @@ bool weft_reg_allowed(weft_iface *iface);
 
 /* Acquires an existing registration; registers only if that is free (no caps.wants_regcache). NULL: none. Caller must release it. */
 weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
-/* The same for the buffer of a receive with this post number. In a multi-threaded process a lookup asks the kernel whether memory is being
- * unmapped; one answer covers all receives posted before it. */
+/* The same for the buffer of a receive with this post number. In a multi-threaded process a lookup queries the kernel whether memory is
+ * being unmapped; one query covers all receives posted before it. */
 weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
 /* Acquires a registration, registering if there is none (blocks). WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: the caller must copy. */
 int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);

@@ -32,9 +32,10 @@
 #define VECTORS_MAX 1024     /* the kernel's UIO_MAXIOV */
 #define OPEN __attribute__((visibility("default")))
 
-static bool saw(uint64_t start, uint64_t end);
+static bool is_range_seen(uint64_t start, uint64_t end);
 
-OPEN weft_memhooks weft_memhooks_attach = {.version = WEFT_MEMHOOKS_VERSION, .bytes = sizeof(weft_memhooks), .saw = saw};
+OPEN weft_memhooks weft_memhooks_attach = {.version = WEFT_MEMHOOKS_VERSION, .bytes = sizeof(weft_memhooks),
+                                           .is_range_seen = is_range_seen};
 
 static weft_range seen_at[SEEN_CAPACITY];
 static weft_ranges seen = {.capacity = SEEN_CAPACITY, .at = seen_at};
@@ -92,7 +93,7 @@ static weft_range whole_pages(const void *addr, size_t bytes)
     return (weft_range){start, end < start ? UINT64_MAX & ~mask : end};
 }
 
-static bool saw(uint64_t start, uint64_t end)
+static bool is_range_seen(uint64_t start, uint64_t end)
 {
     if (!lock())
         return false;
@@ -102,24 +103,24 @@ static bool saw(uint64_t start, uint64_t end)
 }
 
 /* The kernel has just returned these addresses. If still in `seen`, they were unmapped past the hooks: publishes them. */
-static void come(weft_range range)
+static void on_reused_range(weft_range range)
 {
-    bool is_news = true;
+    bool is_new = true;
 
     if (range.start >= range.end)
         return;
     if (lock()) {
         uint32_t at = weft_ranges_after(&seen, range.start);
-        is_news = at < seen.count && seen.at[at].start < range.end;
-        if (is_news)
+        is_new = at < seen.count && seen.at[at].start < range.end;
+        if (is_new)
             weft_ranges_remove(&seen, range.start, range.end);
         unlock();
     }
-    if (is_news)
+    if (is_new)
         weft_inval_log_append(&weft_memhooks_attach.log, range.start, range.end);
 }
 
-static void see(weft_range range)
+static void add_range(weft_range range)
 {
     if (range.start < range.end && lock()) {
         weft_ranges_add(&seen, range.start, range.end); /* table full: not vouched for */
@@ -128,7 +129,7 @@ static void see(weft_range range)
 }
 
 /* These addresses are about to change: removes and publishes them. */
-static void lose(weft_range range)
+static void invalidate_range(weft_range range)
 {
     if (range.start >= range.end)
         return;
@@ -186,16 +187,16 @@ static long call(long number, long a, long b, long c, long d, long e, long f)
 static void before_mmap(const void *addr, size_t bytes, int flags)
 {
     if (flags & MAP_FIXED)
-        lose(whole_pages(addr, bytes));
+        invalidate_range(whole_pages(addr, bytes));
 }
 
 static void after_mmap(void *got, size_t bytes, int flags)
 {
     if (got == MAP_FAILED)
         return;
-    come(whole_pages(got, bytes));
+    on_reused_range(whole_pages(got, bytes));
     if ((flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE)
-        see(whole_pages(got, bytes));
+        add_range(whole_pages(got, bytes));
 }
 
 /* Returns whether the old range was seen; the new one then is, too. */
@@ -203,14 +204,14 @@ static bool before_mremap(const void *old, size_t old_bytes, size_t new_bytes, i
 {
     weft_range before = whole_pages(old, old_bytes), kept = whole_pages(old, new_bytes);
     bool moves = (flags & MREMAP_FIXED) || ((flags & MREMAP_MAYMOVE) && (new_bytes > old_bytes || (flags & DONTUNMAP)));
-    bool was_seen = saw(before.start, before.end);
+    bool was_seen = is_range_seen(before.start, before.end);
 
     if (flags & MREMAP_FIXED)
-        lose(whole_pages(to, new_bytes));
+        invalidate_range(whole_pages(to, new_bytes));
     if (moves)
-        lose(before);
+        invalidate_range(before);
     else if (kept.end < before.end)
-        lose((weft_range){kept.end, before.end});
+        invalidate_range((weft_range){kept.end, before.end});
     return was_seen;
 }
 
@@ -220,11 +221,11 @@ static void after_mremap(void *got, const void *old, size_t old_bytes, size_t ne
         return;
     weft_range now = whole_pages(got, new_bytes), before = whole_pages(old, old_bytes);
     if (got != old)
-        come(now);
+        on_reused_range(now);
     else if (before.end < now.end)
-        come((weft_range){before.end, now.end}); /* grew in place */
+        on_reused_range((weft_range){before.end, now.end}); /* grew in place */
     if (was_seen)
-        see(now);
+        add_range(now);
 }
 
 static void before_madvise(const void *addr, size_t bytes, int advice)
@@ -239,7 +240,7 @@ static void before_madvise(const void *addr, size_t bytes, int advice)
 
 OPEN int munmap(void *addr, size_t bytes)
 {
-    lose(whole_pages(addr, bytes));
+    invalidate_range(whole_pages(addr, bytes));
     return behind.munmap ? behind.munmap(addr, bytes) : (int)call(SYS_munmap, (long)addr, (long)bytes, 0, 0, 0, 0);
 }
 
@@ -294,7 +295,7 @@ OPEN int brk(void *end)
     char *now = call_sbrk(0);
 
     if ((char *)end < now)
-        lose(whole_pages(end, (size_t)(now - (char *)end)));
+        invalidate_range(whole_pages(end, (size_t)(now - (char *)end)));
     if (!behind.brk)
         *(void **)&behind.brk = dlsym(RTLD_NEXT, "brk");
     return behind.brk(end);
@@ -304,7 +305,7 @@ OPEN void *sbrk(intptr_t change)
 {
     if (change < 0) {
         char *now = call_sbrk(0);
-        lose(whole_pages(now + change, (size_t)-change));
+        invalidate_range(whole_pages(now + change, (size_t)-change));
     }
     return call_sbrk(change);
 }
@@ -350,7 +351,8 @@ static uint64_t before_shmat(int id, const void *addr, int flags)
 
     errno = saved;
     if (addr && (flags & SHM_REMAP)) /* of unknown size: it may end anywhere */
-        lose(is_known ? whole_pages(addr, about.shm_segsz) : (weft_range){(uint64_t)(uintptr_t)addr & ~page_mask(), UINT64_MAX});
+        invalidate_range(is_known ? whole_pages(addr, about.shm_segsz)
+                                  : (weft_range){(uint64_t)(uintptr_t)addr & ~page_mask(), UINT64_MAX});
     return is_known ? about.shm_segsz : 0;
 }
 
@@ -359,7 +361,7 @@ static void after_shmat(void *got, uint64_t bytes)
     if (got == (void *)-1 || !bytes)
         return;
     weft_range range = whole_pages(got, bytes);
-    come(range);
+    on_reused_range(range);
     attach(range.start, range.end - range.start);
 }
 
@@ -368,7 +370,7 @@ static void before_shmdt(const void *addr)
     uint64_t start = (uint64_t)(uintptr_t)addr, bytes = attached_bytes(start, true);
 
     if (bytes)
-        lose((weft_range){start, start + bytes});
+        invalidate_range((weft_range){start, start + bytes});
 }
 
 OPEN void *shmat(int id, const void *addr, int flags)
@@ -397,7 +399,7 @@ static void before_brk(uint64_t end)
     uint64_t now = (uint64_t)call(SYS_brk, 0, 0, 0, 0, 0, 0);
 
     if (end && end < now)
-        lose(whole_pages((void *)(uintptr_t)end, now - end));
+        invalidate_range(whole_pages((void *)(uintptr_t)end, now - end));
 }
 
 /* The target may be another process: extra ranges do no harm. Arguments that the kernel would refuse are ignored. */
@@ -414,7 +416,7 @@ static uint64_t before_call(long number, const long *a)
     switch (number) {
     case SYS_munmap:
     case SYS_remap_file_pages:
-        lose(whole_pages((void *)a[0], (size_t)a[1]));
+        invalidate_range(whole_pages((void *)a[0], (size_t)a[1]));
         return 0;
     case SYS_mmap:
         before_mmap((void *)a[0], (size_t)a[1], (int)a[3]);

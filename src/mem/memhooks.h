@@ -14,7 +14,7 @@
 typedef struct weft_memhooks {
     uint32_t version, bytes; /* WEFT_MEMHOOKS_VERSION, sizeof(weft_memhooks) */
     /* True if all of [start, end) was mapped through the hooks, private anonymous or SysV, and not unmapped since. Any thread. */
-    bool (*saw)(uint64_t start, uint64_t end);
+    bool (*is_range_seen)(uint64_t start, uint64_t end);
     weft_inval_log log;
 } weft_memhooks;
 

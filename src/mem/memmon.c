@@ -93,7 +93,7 @@ static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_
     end = end < mapping->end ? end : mapping->end;
     append_gaps(mon, start, end);
     read_inval_log(mon);
-    if (!mon->hooks->saw(start, end))
+    if (!mon->hooks->is_range_seen(start, end))
         return false;
     remember(mon, start, end);
     return true;

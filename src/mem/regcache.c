@@ -274,7 +274,7 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
     if (weft_likely(*is_synced || !cache->memmon || !weft_memmon_needs_sync(cache->memmon)))
         return hold_entry(cache, entry);
     /* Another thread may have unmapped this range and a third one remapped it before the event was read. */
-    cache->counts.asks++;
+    cache->counts.syncs++;
     if (!weft_memmon_sync(cache->memmon))
         return NULL;
     *is_synced = true;
@@ -424,7 +424,7 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
     weft_list_append(&cache->idle, &entry->idle);
     if (weft_reghelper_give(cache, entry)) {
-        cache->counts.ahead++;
+        cache->counts.async++;
         return;
     }
     atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);

@@ -43,9 +43,9 @@ typedef struct weft_regcache_config {
 typedef struct weft_regcache_counts {
     /* uncached: registered for one use, as no monitor tracks the memory. refused: failed calls of acquire. */
     uint64_t hits, misses, evictions, invalidations, uncached, refused;
-    uint64_t asks; /* lookups that called weft_memmon_sync(), as the process has several threads */
-    /* pinned_*: registered or being registered. max: highest so far. ahead: given to the helper. pin_ns: time in map, all threads. */
-    uint64_t pinned_bytes, pinned_regions, max_pinned_bytes, ahead, pin_ns;
+    uint64_t syncs; /* lookups that called weft_memmon_sync(), as the process has several threads */
+    /* pinned_*: registered or being registered. max: highest so far. async: given to the helper. pin_ns: time in map, all threads. */
+    uint64_t pinned_bytes, pinned_regions, max_pinned_bytes, async, pin_ns;
 } weft_regcache_counts;
 
 int weft_regcache_open(const weft_regcache_config *config, weft_regcache **cache);

@@ -107,7 +107,7 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
                                : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM
                                : WEFT_RNDV_ON_OTHER;
     if (!req) {
-        if (frame == WEFT_RNDV_ON_CTS_PUT) /* the send has failed, the receiver knows; it still waits for this segment */
+        if (frame == WEFT_RNDV_ON_CTS_PUT) /* the send has failed, which was reported to the receiver; it still waits for this segment */
             weft_rndv_send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
     }

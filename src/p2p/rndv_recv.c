@@ -251,7 +251,7 @@ static enum weft_rndv_proto choose(weft_req *req, const weft_rts *rts)
         req->reg = NULL;
         is_warm(req, WEFT_ACCESS_WRITE);
     }
-    /* registered at once if the knob says so or the message is short; else segment by segment */
+    /* registered at once by the knob or if the message is short; else segment by segment */
     if (proto != WEFT_RNDV_COPY && needs_reg && !req->reg && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || req->moved <= WEFT_RNDV_SEGMENT))
         weft_reg_acquire(req->iface, weft_frag_start_of(req), req->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &req->reg);
     return proto;

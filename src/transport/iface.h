@@ -111,8 +111,8 @@ typedef struct weft_iface_callbacks {
     /* A frame from `peer` (the cookie given to ep_open, or returned by accept_peer). hdr and body are valid during the call only; body is
      * aligned to 8 bytes. May send. */
     void (*recv_frame)(void *owner, void *peer, const weft_hdr *hdr, const void *body);
-    /* A get, put, amo or flush completed; may be called before that call returns. Or a zero-copy body (frame.zcopy_ctx) may be reused:
-     * this does not say that it arrived. */
+    /* A get, put, amo or flush completed; may be called before that call returns. Or a zero-copy body (frame.zcopy_ctx) may be reused,
+     * which does not mean that it arrived. */
     void (*done)(void *owner, void *done, int rc);
     /* A put's notification. */
     void (*notify)(void *owner, void *peer, uint32_t notify);

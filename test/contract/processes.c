@@ -32,7 +32,7 @@ typedef struct side {
     weft_proc_id other;
     uint32_t arrived, wrong, losts, lost_wakeups, sleeps;
     bool has_bye, is_echo;
-    uint64_t far_addr;
+    uint64_t remote_addr;
     struct { weft_hdr hdr; uint8_t body[512]; } owed[2 * WINDOW]; /* echoes that found the iface full */
     uint32_t owed_first, owed_count;
 } side;
@@ -43,14 +43,14 @@ static int try_send(side *me, const weft_hdr *hdr, const void *body)
     return me->iface->ops->send(me->iface, me->ep, &frame);
 }
 
-static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     me->wrong += peer != &me->other;
     if (hdr->kind == WEFT_FRAME_BYE) {
         me->has_bye = true;
     } else if (hdr->kind == WEFT_FRAME_FIN) {
-        memcpy(&me->far_addr, body, sizeof me->far_addr);
+        memcpy(&me->remote_addr, body, sizeof me->remote_addr);
     } else {
         me->wrong += hdr->seq != me->arrived++ || !rig_is_pattern(body, hdr->seq, hdr->bytes);
         if (me->is_echo && (me->owed_count || try_send(me, hdr, body))) {
@@ -74,7 +74,7 @@ static void notified(void *owner, void *peer, uint32_t notify)
     (void)notify;
 }
 
-static void lost(void *owner, void *peer, int rc)
+static void on_failed(void *owner, void *peer, int rc)
 {
     side *me = owner;
     me->losts++;
@@ -87,7 +87,7 @@ static int reach(side *me)
     return me->iface->ops->ep_open(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
 }
 
-static void *greet(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *who)
 {
     side *me = owner;
     return who->rank == me->other.rank && reach(me) == 0 ? &me->other : NULL;
@@ -95,7 +95,7 @@ static void *greet(void *owner, const weft_proc_id *who)
 
 static bool side_open(side *me, weft_segment *segment, uint32_t local)
 {
-    static const weft_iface_callbacks callbacks = {arrive, done, notified, lost, greet};
+    static const weft_iface_callbacks callbacks = {on_frame, done, notified, on_failed, on_accept};
     memset(me, 0, sizeof *me);
     me->other = (weft_proc_id){77, 1 - local, 0};
     weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};
@@ -188,7 +188,7 @@ static void move_all(side *me)
     uint8_t *mine = malloc(AREA);
     static const weft_rkey rkey;
     int told = 0;
-    weft_rma rma = {.local = mine, .remote = me->far_addr, .rkey = &rkey, .bytes = AREA, .done = &told};
+    weft_rma rma = {.local = mine, .remote = me->remote_addr, .rkey = &rkey, .bytes = AREA, .done = &told};
     if (me->iface->ops->can_rma(me->iface, me->ep)) {
         CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &rma) == 0);
         CU_ASSERT(told == 1 && rig_is_pattern(mine, 9, AREA));
@@ -203,7 +203,7 @@ static bool put_back(side *me)
 {
     uint8_t *mine = malloc(AREA);
     static const weft_rkey rkey;
-    weft_rma rma = {.local = mine, .remote = me->far_addr + 5, .rkey = &rkey, .bytes = AREA - 5};
+    weft_rma rma = {.local = mine, .remote = me->remote_addr + 5, .rkey = &rkey, .bytes = AREA - 5};
     rig_pattern(mine, 10, AREA);
     bool can = me->iface->ops->can_rma(me->iface, me->ep);
     CU_ASSERT(me->iface->ops->put(me->iface, me->ep, &rma) == (can ? 0 : WEFT_E_UNSUPPORTED));
@@ -220,7 +220,7 @@ static void two_processes(void)
     CU_ASSERT_FATAL(weft_segment_make(2, 77, 0, &segment) == 0);
     pid_t child = spawn(&segment);
     CU_ASSERT_FATAL(side_open(&me, &segment, 0));
-    while (!me.far_addr)
+    while (!me.remote_addr)
         wait_a_turn(&me);
     echo_all(&me);
     move_all(&me);
@@ -246,7 +246,7 @@ static void killed(void)
     CU_ASSERT_FATAL(weft_segment_make(2, 77, 0, &segment) == 0);
     pid_t child = spawn(&segment);
     CU_ASSERT_FATAL(side_open(&me, &segment, 0));
-    while (!me.far_addr)
+    while (!me.remote_addr)
         wait_a_turn(&me);
     weft_hdr hdr = {.kind = WEFT_FRAME_EAGER};
     for (uint32_t i = 0; i < 20; i++, hdr.seq = i)

@@ -86,7 +86,7 @@ bool rig_is_pattern(const uint8_t *at, uint32_t n, uint64_t bytes)
 
 /* -- callbacks -- */
 
-static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void up_recv_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     rig_side *side = owner;
     if (side->arrival_count == side->arrival_room) {
@@ -124,7 +124,7 @@ static void up_notified(void *owner, void *peer, uint32_t notify)
         side->on_notify(side);
 }
 
-static void up_lost(void *owner, void *peer, int rc)
+static void up_peer_failed(void *owner, void *peer, int rc)
 {
     rig_side *side = owner;
     side->losts++;
@@ -151,7 +151,7 @@ static void *greet_third(rig_side *side)
     return side->iface->ops->ep_open(side->iface, &third->proc_id, addr, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
 }
 
-static void *up_greet(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *who)
 {
     rig_side *side = owner;
     if (side->rig->third && side == side->rig->b && who->rank == side->rig->third->proc_id.rank)
@@ -162,7 +162,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return side->other;
 }
 
-static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer};
 
 /* -- opening -- */
 

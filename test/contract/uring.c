@@ -65,24 +65,24 @@ static void stale_registrations_are_detected(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, far;
+    weft_mr near, remote;
     rig_pattern(theirs, 1, AREA);
     CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
     CHECK(pages(AREA, theirs) == theirs);
     rig_pattern(theirs, 2, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0);
     CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page's bytes */
     rig_pattern(ours, 3, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, false) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, false) == 0);
     CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put change it */
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0); /* registered again: it works */
-    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0); /* registered again: it works */
+    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
     CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &far.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -93,21 +93,21 @@ static void long_rmas(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, far;
+    weft_mr near, remote;
     CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &far) == 0);
+    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0);
     for (uint32_t i = 0; i < 12; i++) {
         uint64_t from = rig_random(rig) % 5000, to = rig_random(rig) % 5000;
         uint64_t bytes = AREA - 5000 - rig_random(rig) % (i < 6 ? 100 : AREA - 5000);
         memset(ours, 0, AREA);
         rig_pattern(theirs, i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.rkey, bytes, true) == 0);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &remote.rkey, bytes, true) == 0);
         CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && ours[to + bytes] == 0);
         rig_pattern(ours, 100 + i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &far.rkey, bytes, false) == 0);
+        CHECK(transfer(rig, ours + to, &near, theirs + from, &remote.rkey, bytes, false) == 0);
         CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && theirs[from + bytes] == rig_byte(i, from + bytes));
     }
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -118,18 +118,18 @@ static void flush_waits_long(void)
 {
     weft_rig *rig = rig_open(&row, false);
     uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, far;
-    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_ACCESS_WRITE, &far) == 0);
+    weft_mr near, remote;
+    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_ACCESS_WRITE, &remote) == 0);
     for (uint32_t i = 0; i < 10; i++) {
         rig_done put = {0, 0}, flush = {0, 0};
-        weft_rma rma = {.local = ours, .mr = &near, .remote = (uintptr_t)theirs, .rkey = &far.rkey, .bytes = AREA,
+        weft_rma rma = {.local = ours, .mr = &near, .remote = (uintptr_t)theirs, .rkey = &remote.rkey, .bytes = AREA,
                           .done = &put};
         rig_pattern(ours, i, AREA);
         CHECK(rig_move(rig->a, &rma, false) == 0 && rig_flush(rig->a, i & 1, &flush) == 0);
         CHECK(rig_until(rig, &flush.times, 1));
         CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(theirs, i, AREA));
     }
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &far) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
     rig_close(rig);
     munmap(ours, AREA);
     munmap(theirs, AREA);
@@ -213,58 +213,58 @@ typedef struct offer { /* through a pipe */
     uint64_t addr;
 } offer;
 
-typedef struct far_side {
+typedef struct remote_side {
     weft_iface *iface;
     weft_ep *ep;
     weft_proc_id other;
     uint32_t arrived, wrong, losts;
     bool has_bye;
-} far_side;
+} remote_side;
 
-static void far_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void remote_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
-    far_side *me = owner;
+    remote_side *me = owner;
     me->wrong += peer != me || hdr->seq != me->arrived++ || !rig_is_pattern(body, hdr->seq, hdr->bytes);
     me->has_bye |= hdr->kind == WEFT_FRAME_BYE;
 }
 
-static void far_done(void *owner, void *done, int rc)
+static void remote_done(void *owner, void *done, int rc)
 {
     (void)owner;
     *(int *)done = rc ? rc : 1;
 }
 
-static void far_notified(void *owner, void *peer, uint32_t notify)
+static void remote_notified(void *owner, void *peer, uint32_t notify)
 {
     (void)owner;
     (void)peer;
     (void)notify;
 }
 
-static void far_lost(void *owner, void *peer, int rc)
+static void remote_lost(void *owner, void *peer, int rc)
 {
-    far_side *me = owner;
+    remote_side *me = owner;
     me->losts++;
     me->wrong += peer != me || rc >= 0;
 }
 
-static void *far_greet(void *owner, const weft_proc_id *who)
+static void *remote_greet(void *owner, const weft_proc_id *who)
 {
     (void)owner;
     (void)who;
-    return NULL; /* both reach before they send */
+    return NULL; /* both open their eps before they send */
 }
 
-static bool far_open(far_side *me, uint32_t rank)
+static bool remote_open(remote_side *me, uint32_t rank)
 {
-    static const weft_iface_callbacks callbacks = {far_arrive, far_done, far_notified, far_lost, far_greet};
+    static const weft_iface_callbacks callbacks = {remote_arrive, remote_done, remote_notified, remote_lost, remote_greet};
     const weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {78, rank, 0}, .local_rank = -1};
-    *me = (far_side){.other = {78, 1 - rank, 0}};
+    *me = (remote_side){.other = {78, 1 - rank, 0}};
     return weft_uring_ops.open(&params, &me->iface) == 0;
 }
 
 /* Polls, and sleeps on the wakeup when there is nothing. */
-static void far_wait(far_side *me)
+static void remote_wait(remote_side *me)
 {
     weft_wakeup wakeup = {.fd = -1};
     if (weft_uring_ops.poll(me->iface, 16))
@@ -278,14 +278,14 @@ static void far_wait(far_side *me)
     weft_uring_ops.disarm(me->iface);
 }
 
-static int far_send(far_side *me, uint32_t seq, enum weft_frame_kind kind)
+static int remote_send(remote_side *me, uint32_t seq, enum weft_frame_kind kind)
 {
     uint8_t body[512];
     weft_frame frame = {.hdr = {.seq = seq, .kind = kind, .bytes = seq % 500}, .body = body};
     int rc;
     rig_pattern(body, seq, frame.hdr.bytes);
     while ((rc = weft_uring_ops.send(me->iface, me->ep, &frame)) == WEFT_AGAIN)
-        far_wait(me);
+        remote_wait(me);
     return rc;
 }
 
@@ -293,16 +293,16 @@ enum { SERVES_WELL, SENDS_AND_DIES, KEEPS_SILENT };
 #define LAST_FRAMES 40
 
 /* The child exposes an area, does not poll, sends, and waits for the end; or a part of this. */
-static int far_serve(int in, int out, int manner)
+static int remote_serve(int in, int out, int manner)
 {
-    static far_side me;
+    static remote_side me;
     offer mine = {.addr = 0}, theirs;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
     size_t bytes = sizeof mine.iface_addr;
     alarm(HANG_S);
     rig_pattern(area, 5, AREA);
-    if (!far_open(&me, 1) || me.iface->ops->get_addr(me.iface, &mine.iface_addr, &bytes) ||
+    if (!remote_open(&me, 1) || me.iface->ops->get_addr(me.iface, &mine.iface_addr, &bytes) ||
         me.iface->ops->mr_reg(me.iface, area, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, WEFT_MEMORY_HOST, &mr))
         return 2;
     mine.rkey = mr.rkey;
@@ -312,21 +312,21 @@ static int far_serve(int in, int out, int manner)
     if (me.iface->ops->ep_open(me.iface, &me.other, &theirs.iface_addr, sizeof theirs.iface_addr, &me, &me.ep))
         return 4;
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
-        if (far_send(&me, i, WEFT_FRAME_EAGER))
+        if (remote_send(&me, i, WEFT_FRAME_EAGER))
             return 5;
     if (manner == SENDS_AND_DIES)
         return 0;
     sleep(1); /* in the meantime the HCA works */
     while (!me.has_bye)
-        far_wait(&me);
+        remote_wait(&me);
     while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
-        far_wait(&me);
+        remote_wait(&me);
     me.iface->ops->mr_dereg(me.iface, &mr);
     me.iface->ops->close(me.iface);
     return me.wrong ? 6 : me.losts ? 7 : !rig_is_pattern(area, 6, AREA);
 }
 
-static pid_t far_meet(far_side *me, offer *theirs, int manner)
+static pid_t remote_meet(remote_side *me, offer *theirs, int manner)
 {
     int there[2], back[2];
     offer mine = {.addr = 0};
@@ -335,8 +335,8 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        _exit(far_serve(there[0], back[1], manner));
-    CU_ASSERT_FATAL(far_open(me, 0) && me->iface->ops->get_addr(me->iface, &mine.iface_addr, &bytes) == 0);
+        _exit(remote_serve(there[0], back[1], manner));
+    CU_ASSERT_FATAL(remote_open(me, 0) && me->iface->ops->get_addr(me->iface, &mine.iface_addr, &bytes) == 0);
     CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
     CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
     CU_ASSERT_FATAL(me->iface->ops->ep_open(me->iface, &me->other, &theirs->iface_addr, sizeof theirs->iface_addr, me, &me->ep) == 0);
@@ -347,32 +347,32 @@ static pid_t far_meet(far_side *me, offer *theirs, int manner)
     return child;
 }
 
-static int far_move(far_side *me, uint8_t *local, const weft_mr *mr, const offer *theirs, bool is_get)
+static int remote_move(remote_side *me, uint8_t *local, const weft_mr *mr, const offer *theirs, bool is_get)
 {
     int told = 0;
     weft_rma rma = {.local = local, .mr = mr, .remote = theirs->addr, .rkey = &theirs->rkey, .bytes = AREA,
                       .done = &told};
     int rc = is_get ? me->iface->ops->get(me->iface, me->ep, &rma) : me->iface->ops->put(me->iface, me->ep, &rma);
     while (rc == 0 && !told)
-        far_wait(me);
+        remote_wait(me);
     return rc ? rc : told == 1 ? 0 : told;
 }
 
 static void two_processes(void)
 {
-    static far_side me;
+    static remote_side me;
     offer theirs;
     int status;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
-    pid_t child = far_meet(&me, &theirs, SERVES_WELL);
+    pid_t child = remote_meet(&me, &theirs, SERVES_WELL);
     CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
     while (me.arrived < 3000)
-        far_wait(&me);
-    CU_ASSERT(far_move(&me, area, &mr, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
+        remote_wait(&me);
+    CU_ASSERT(remote_move(&me, area, &mr, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
     rig_pattern(area, 6, AREA);
-    CU_ASSERT(far_move(&me, area, &mr, &theirs, false) == 0);
-    CU_ASSERT(far_send(&me, 0, WEFT_FRAME_BYE) == 0);
+    CU_ASSERT(remote_move(&me, area, &mr, &theirs, false) == 0);
+    CU_ASSERT(remote_send(&me, 0, WEFT_FRAME_BYE) == 0);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (WIFEXITED(status) && WEXITSTATUS(status))
@@ -380,7 +380,7 @@ static void two_processes(void)
     CU_ASSERT(me.wrong == 0 && me.losts == 0);
     CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
     while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
-        far_wait(&me);
+        remote_wait(&me);
     CU_ASSERT(me.losts == 0);
     me.iface->ops->close(me.iface);
     munmap(area, AREA);
@@ -389,12 +389,12 @@ static void two_processes(void)
 /* Killed at random times: rma ops end with or without an error, frames arrive in order without a gap, peer_failed is called once. */
 static void killed_at(unsigned moment_us, int manner)
 {
-    static far_side me;
+    static remote_side me;
     offer theirs;
     int rc = 0;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
-    pid_t child = far_meet(&me, &theirs, manner);
+    pid_t child = remote_meet(&me, &theirs, manner);
     time_t end = time(NULL) + 200;
     CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
     pid_t killer = fork();
@@ -404,10 +404,10 @@ static void killed_at(unsigned moment_us, int manner)
         _exit(0);
     }
     while (rc == 0 && time(NULL) < end)
-        rc = far_move(&me, area, &mr, &theirs, true);
+        rc = remote_move(&me, area, &mr, &theirs, true);
     CU_ASSERT(rc == WEFT_E_PEER);
     while (!me.losts && time(NULL) < end)
-        far_wait(&me);
+        remote_wait(&me);
     waitpid(child, NULL, 0);
     waitpid(killer, NULL, 0);
     for (int i = 0; i < 100; i++)
@@ -416,7 +416,7 @@ static void killed_at(unsigned moment_us, int manner)
     weft_frame frame = {.hdr = {.bytes = 0}};
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_E_PEER);
     CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
-    me.iface->ops->close(me.iface); /* the dead are not left */
+    me.iface->ops->close(me.iface); /* a failed ep is not closed */
     munmap(area, AREA);
 }
 
@@ -427,14 +427,14 @@ static void killed(void)
     killed_at(20000, KEEPS_SILENT); /* no frame was ever sent: only rma can detect it */
 }
 
-/* A socket of ours to the peer ends at once with it; what it had sent is still to be read, even to be accepted. */
+/* A socket to a killed peer ends at once; frames that the peer had sent can still be accepted and received. */
 static void last_frames_come_first(void)
 {
-    static far_side me;
+    static remote_side me;
     offer theirs;
     int status;
     weft_frame frame = {.hdr = {.bytes = 0}};
-    pid_t child = far_meet(&me, &theirs, SENDS_AND_DIES);
+    pid_t child = remote_meet(&me, &theirs, SENDS_AND_DIES);
     time_t end = time(NULL) + 200;
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == 0);
     waitpid(child, &status, 0);

@@ -17,7 +17,7 @@
 
 static const rig_row row = {.name = "verbs", .ops = &weft_verbs_ops, .seed = 31};
 
-/* Where the kernel plays the device it needs our CPU: a poll that found nothing gives it away. */
+/* A kernel's software device needs this CPU: yields it after an empty poll. */
 static int poll_kindly(weft_iface *iface, int budget)
 {
     int events = weft_verbs_ops.poll(iface, budget);
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         return 77;
     }
     rig_patch = make_kind;
-    rig_patience = 300; /* what rdma_cm says again it says after 4 s */
+    rig_patience = 300; /* rdma_cm repeats its messages after 4 s */
     rig_loose_windows = has_rxe();
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;

@@ -83,12 +83,12 @@ static void dies(const rig_row *what)
     CHECK(rig->a->losts == 1 && rig->a->arrival_count == count);
     weft_frame frame = {.hdr = {.seq = 0}};
     CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_E_PEER);
-    rig->b->ep = NULL; /* the dead do not leave, nor close */
+    rig->b->ep = NULL; /* killed sides are not closed */
     rig->b->iface = NULL;
     rig_close(rig);
 }
 
-/* What the dead owned is lost, and not for the leak checker, where one is linked. */
+/* Memory of killed sides leaks: the leak checker must not report it. */
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

@@ -302,7 +302,7 @@ static void spawn(void)
     fence_all();
 }
 
-/* The last rank ends as `how` says while all others are in a fence. */
+/* The last rank ends in the given way while all others are in a fence. */
 static void end(const char *how)
 {
     fence_all();

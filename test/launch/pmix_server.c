@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_server: a PMIx launcher of the tests, with orders that Weft's own mpirun never makes. One process per node, all on this machine; each
+ * pmix_server: a PMIx launcher for tests, with rank orders that Weft's mpirun does not make. One process per node, all on one machine; each
  * is the server of every job's ranks on that node. Used by test/launch/pmix_order and test/launch/server_lost.
  *   pmix_server [OPTION...] JOB... -- COMMAND...
  * JOB: the ranks of each node as its LOCAL_PEERS lists them, nodes separated by '/': "1,9,5/0,2,4,3,8,7,6". All jobs run COMMAND.
@@ -35,7 +35,7 @@ enum { FENCE, ASK, ANSWER };
 typedef struct message {
     int kind, job, status, node;
     uint32_t rank, sequence;
-    void *ticket; /* of the node that asks */
+    void *ticket; /* of the requesting node */
     size_t bytes;
     char data[DATA_MAX];
 } message;
@@ -81,7 +81,7 @@ static void message_send(int node, message *what)
         perror("pmix_server: send");
 }
 
-/* Ends the fence if all nodes have come. Requires lock. */
+/* Ends the fence if all nodes have entered. Requires lock. */
 static void fence_try(job *one)
 {
     size_t bytes = 0, at = 0;
@@ -366,7 +366,7 @@ static int node_run(void)
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         worst = code > worst ? code : worst;
     }
-    return worst; /* without PMIx_server_finalize: another node's rank may still ask */
+    return worst; /* without PMIx_server_finalize: another node's rank may still send requests */
 }
 
 static void job_read(const char *text, job *one)
@@ -416,7 +416,7 @@ int main(int argc, char **argv)
         if (pipe2(gate[here], O_CLOEXEC))
             die("pipe", 0);
         nodes[here] = fork();
-        if (nodes[here] == 0) { /* stays until all nodes' ranks have ended: it may be asked */
+        if (nodes[here] == 0) { /* stays until all nodes' ranks have ended: it may get requests */
             char go = (char)node_run();
             if (write(gate[here][1], &go, 1) == 1)
                 pause();

@@ -69,8 +69,8 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Look-up and release over that many buffers, in order or at random. was_asked: as for a receive posted before the last sync. */
-static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart, bool is_random, bool was_asked)
+/* Look-up and release over that many buffers, in order or at random. was_synced: as for a receive posted before the last sync. */
+static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart, bool is_random, bool was_synced)
 {
     double best = 1e30;
     const unsigned times = 50000;
@@ -80,7 +80,7 @@ static double hits(weft_regcache *cache, char *p, unsigned buffers, size_t apart
         uint64_t start = cpu_ns();
         for (unsigned i = 0; i < times; i++) {
             at = is_random ? at * 1664525u + 1013904223u : i;
-            bool is_asked = was_asked;
+            bool is_asked = was_synced;
             weft_reg *pin = weft_regcache_lookup_synced(cache, p + (is_random ? at >> 8 : at) % buffers * apart, 64, 0, &is_asked);
             if (!pin) {
                 printf("a look-up missed\n");
@@ -134,7 +134,7 @@ static void show_tidies(void)
     pin_all(cache, p, 1, PAGE);
     show("no helper", tidies(cache));
     weft_regcache_acquire_async(cache, p + 2 * PAGE, PAGE, 0);
-    show("a helper that pins ahead", tidies(cache));
+    show("a helper that registers asynchronously", tidies(cache));
     weft_regcache_close(cache);
     munmap(p, 4 * PAGE);
 }

@@ -228,7 +228,7 @@ static const struct {
 enum { HOWS = sizeof hows / sizeof *hows };
 
 /* No rank waits forever, and no wrong result is returned without an error. Only a rank whose own count does not match is certain to
- * detect it: a rank with data of a truncated message is not told. */
+ * detect it: a rank with data of a truncated message gets no error. */
 static bool is_well(int how, int rc, const damage *damage, const weft_sim_report *report)
 {
     if (hows[how].may_abort && report->aborted)

@@ -32,7 +32,7 @@ static net now;
 static _Alignas(4096) uint8_t here[AREA], there[AREA];
 #define ALL (WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)
 
-static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void up_recv_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     (void)peer;
@@ -58,7 +58,7 @@ static void up_notified(void *owner, void *peer, uint32_t notify)
     (void)notify;
 }
 
-static void up_lost(void *owner, void *peer, int rc)
+static void up_peer_failed(void *owner, void *peer, int rc)
 {
     side *me = owner;
     (void)peer;
@@ -75,7 +75,7 @@ static void *on_accept(void *owner, const weft_proc_id *who)
 
 static void net_open(const weft_sim_profile *profile, uint64_t seed)
 {
-    static const weft_iface_callbacks callbacks = {up_arrive, up_done, up_notified, up_lost, on_accept};
+    static const weft_iface_callbacks callbacks = {up_recv_frame, up_done, up_notified, up_peer_failed, on_accept};
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {

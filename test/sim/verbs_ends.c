@@ -62,12 +62,12 @@ int end_to_init(end *end, const end_wish *wish)
     return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int end_to_rtr(end *end, const struct end *far, const end_wish *wish)
+int end_to_rtr(end *end, const struct end *remote, const end_wish *wish)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = far->qp->qp_num,
-                               .rq_psn = far->psn + (uint32_t)wish->wrong_psn, .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
-                               .ah_attr = {.port_num = 1, .dlid = far->lid, .is_global = !far->lid,
-                                           .grh = {.dgid = far->gid, .sgid_index = (uint8_t)end->gid_index, .hop_limit = 64}}};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = remote->qp->qp_num,
+                               .rq_psn = remote->psn + (uint32_t)wish->wrong_psn, .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+                               .ah_attr = {.port_num = 1, .dlid = remote->lid, .is_global = !remote->lid,
+                                           .grh = {.dgid = remote->gid, .sgid_index = (uint8_t)end->gid_index, .hop_limit = 64}}};
     return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
@@ -137,19 +137,19 @@ int end_recv(end *end, uint64_t wr_id, uint32_t at, uint32_t bytes)
 }
 
 int end_post(end *end, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t at, uint32_t bytes, unsigned flags,
-             const struct end *far, uint32_t far_at)
+             const struct end *remote, uint32_t remote_at)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)end->memory + at, .length = bytes, .lkey = end->mr->lkey};
     struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = flags,
                              .imm_data = 0x01020304}, *bad;
     if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-        wr.wr.atomic.remote_addr = (uintptr_t)far->memory + far_at;
-        wr.wr.atomic.rkey = far->mr->rkey;
+        wr.wr.atomic.remote_addr = (uintptr_t)remote->memory + remote_at;
+        wr.wr.atomic.rkey = remote->mr->rkey;
         wr.wr.atomic.compare_add = 5;
         wr.wr.atomic.swap = 7;
-    } else if (far) {
-        wr.wr.rdma.remote_addr = (uintptr_t)far->memory + far_at;
-        wr.wr.rdma.rkey = far->mr->rkey;
+    } else if (remote) {
+        wr.wr.rdma.remote_addr = (uintptr_t)remote->memory + remote_at;
+        wr.wr.rdma.rkey = remote->mr->rkey;
     }
     return ibv_post_send(end->qp, &wr, &bad);
 }

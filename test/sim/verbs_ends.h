@@ -46,12 +46,12 @@ uint32_t ends_close(end *ends);
 /* Opens one process without a connection. */
 bool end_open(end *end, uint32_t process, const end_wish *wish);
 int end_to_init(end *end, const end_wish *wish);
-int end_to_rtr(end *end, const struct end *far, const end_wish *wish);
+int end_to_rtr(end *end, const struct end *remote, const end_wish *wish);
 int end_to_rts(end *end, const end_wish *wish);
 /* Posts one work request; returns the call's rc. */
 int end_recv(end *end, uint64_t wr_id, uint32_t at, uint32_t bytes);
 int end_post(end *end, uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t at, uint32_t bytes, unsigned flags,
-             const struct end *far, uint32_t far_at);
+             const struct end *remote, uint32_t remote_at);
 /* Polls for one completion of this end, at most a virtual minute. False if none came. */
 bool end_wait(end *end, struct ibv_wc *wc);
 /* True if no completion comes for a virtual second. */

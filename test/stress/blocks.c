@@ -32,7 +32,7 @@ enum act {
     ACT_RAW_PUNCH, ACT_MOVE, ACT_RAW_MOVE, ACT_DONTUNMAP, ACT_SHRINK_GROW, ACT_FILE_HOLE, ACT_SAME_AGAIN, ACT_RACE, ACT_LAST
 };
 block_act block_acts[ACT_LAST + 1] = {
-    {"taken", 0}, {"given back", 0}, {"realloc", 0}, {"malloc_trim", 0}, {"madvise dontneed", 0}, {"raw dontneed", 0},
+    {"allocated", 0}, {"freed", 0}, {"realloc", 0}, {"malloc_trim", 0}, {"madvise dontneed", 0}, {"raw dontneed", 0},
     {"madvise free", 0},
     {"mmap over", 0}, {"raw mmap over", 0}, {"hole and refill", 0}, {"raw hole and refill", 0}, {"mremap away", 0},
     {"raw mremap away", 0},
@@ -102,7 +102,7 @@ static void take_place(block_yard *yard, block *block)
     block->addr = map(NULL, block->bytes, RW, ANON, false);
 }
 
-static void take_memfd(block *block)
+static void alloc_memfd(block *block)
 {
     block->file = memfd_create("churn", MFD_CLOEXEC);
     if (block->file < 0 || ftruncate(block->file, (off_t)block->bytes))
@@ -112,7 +112,7 @@ static void take_memfd(block *block)
         die("mmap of a memfd");
 }
 
-static bool take_sysv(block *block)
+static bool alloc_sysv(block *block)
 {
     int id = shmget(IPC_PRIVATE, block->bytes, IPC_CREAT | 0600);
     void *addr = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
@@ -122,7 +122,7 @@ static bool take_sysv(block *block)
     return block->addr != NULL;
 }
 
-static bool take_brk(block *block)
+static bool alloc_brk(block *block)
 {
     uint8_t *top = sbrk(0);
     size_t pad = (BLOCK_PAGE - (uintptr_t)top % BLOCK_PAGE) % BLOCK_PAGE;
@@ -132,14 +132,14 @@ static bool take_brk(block *block)
     return true;
 }
 
-void block_take(block_yard *yard, block *block, size_t bytes)
+void block_alloc(block_yard *yard, block *block, size_t bytes)
 {
     static const enum block_kind kinds[] = {BLOCK_MALLOC, BLOCK_MALLOC, BLOCK_MALLOC, BLOCK_ALIGNED, BLOCK_MAP, BLOCK_MAP,
                                             BLOCK_MAP, BLOCK_RAW,
                                             BLOCK_PLACE, BLOCK_PLACE, BLOCK_SHARED, BLOCK_MEMFD, BLOCK_SYSV, BLOCK_BRK};
     size_t pages = (bytes + BLOCK_PAGE - 1) / BLOCK_PAGE * BLOCK_PAGE;
     *block = (struct block){.kind = kinds[block_random(yard, COUNT(kinds))], .bytes = pages, .file = -1};
-    if ((block->kind == BLOCK_BRK && (!yard->may_brk || !take_brk(block))) || (block->kind == BLOCK_SYSV && !take_sysv(block)) ||
+    if ((block->kind == BLOCK_BRK && (!yard->may_brk || !alloc_brk(block))) || (block->kind == BLOCK_SYSV && !alloc_sysv(block)) ||
         (block->kind == BLOCK_RAW && !yard->may_raw))
         block->kind = BLOCK_MALLOC;
     if (block->kind == BLOCK_MALLOC)
@@ -153,7 +153,7 @@ void block_take(block_yard *yard, block *block, size_t bytes)
     else if (block->kind == BLOCK_PLACE)
         take_place(yard, block);
     else if (block->kind == BLOCK_MEMFD)
-        take_memfd(block);
+        alloc_memfd(block);
     if (!block->addr)
         die("out of memory");
     if (block->kind == BLOCK_MAP && pages >= (4 << 20) && block_random(yard, 4) == 0)
@@ -161,7 +161,7 @@ void block_take(block_yard *yard, block *block, size_t bytes)
     count(block, ACT_TAKE);
 }
 
-void block_give(block_yard *yard, block *block)
+void block_free(block_yard *yard, block *block)
 {
     bool raw = yard->may_raw && block_random(yard, 3) == 0;
     if (block->kind == BLOCK_NONE)
@@ -286,7 +286,7 @@ static void shrink_and_grow(block *block)
     count(block, ACT_SHRINK_GROW);
 }
 
-static void stir_mapping(block_yard *yard, block *block)
+static void change_mapping(block_yard *yard, block *block)
 {
     bool raw = yard->may_raw && block_random(yard, 2);
     uint8_t *from = block->addr;
@@ -319,7 +319,7 @@ static void stir_mapping(block_yard *yard, block *block)
     }
 }
 
-static void stir_malloc(block_yard *yard, block *block, size_t bytes)
+static void change_malloc(block_yard *yard, block *block, size_t bytes)
 {
     uint8_t *before = block->addr;
     if (block->kind == BLOCK_MALLOC && block_random(yard, 2)) {
@@ -345,15 +345,15 @@ static void stir_malloc(block_yard *yard, block *block, size_t bytes)
         count(block, ACT_SAME_AGAIN);
 }
 
-void block_stir(block_yard *yard, block *block, size_t bytes)
+void block_change(block_yard *yard, block *block, size_t bytes)
 {
     if (block->kind == BLOCK_MALLOC || block->kind == BLOCK_ALIGNED) {
-        stir_malloc(yard, block, bytes);
+        change_malloc(yard, block, bytes);
         return;
     }
     if (block->bytes < bytes) {
-        block_give(yard, block);
-        block_take(yard, block, bytes);
+        block_free(yard, block);
+        block_alloc(yard, block, bytes);
     } else if (block->kind == BLOCK_MEMFD) {
         fallocate(block->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)block->bytes);
         count(block, ACT_FILE_HOLE);
@@ -361,6 +361,6 @@ void block_stir(block_yard *yard, block *block, size_t bytes)
         madvise(block->addr, block->bytes, MADV_DONTNEED);
         count(block, ACT_DONTNEED);
     } else {
-        stir_mapping(yard, block);
+        change_mapping(yard, block);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * blocks: memory of every origin, and all changes that a program may make to it. For churn.c. A block's address often stays, or is reused
- * at once, while its pages change. After take and stir the contents are undefined.
+ * at once, while its pages change. After block_alloc and block_change the contents are undefined.
  */
 #ifndef TEST_STRESS_BLOCKS_H
 #define TEST_STRESS_BLOCKS_H
@@ -51,10 +51,10 @@ const char *block_kind_name(enum block_kind kind);
 void block_yard_open(block_yard *yard, uint64_t seed, bool may_raw, bool may_brk);
 uint32_t block_random(block_yard *yard, uint32_t below);
 /* At least `bytes`, of a random origin. */
-void block_take(block_yard *yard, block *block, size_t bytes);
-void block_give(block_yard *yard, block *block);
+void block_alloc(block_yard *yard, block *block, size_t bytes);
+void block_free(block_yard *yard, block *block);
 /* Changes the pages below, or reallocates; at least `bytes` afterwards. The address may change. */
-void block_stir(block_yard *yard, block *block, size_t bytes);
+void block_change(block_yard *yard, block *block, size_t bytes);
 /* Blocks moved away by mremap must not change any more. Returns the number of changed ones (late writes through an old registration). */
 uint32_t block_moved_damage(void);
 

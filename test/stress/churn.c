@@ -130,16 +130,16 @@ static void prepare(worker *me, block *block, size_t bytes)
         return;
     }
     if (block->kind == BLOCK_NONE) {
-        block_take(&me->yard, block, bytes);
+        block_alloc(&me->yard, block, bytes);
     } else if (choice < 8) {
-        block_stir(&me->yard, block, bytes);
+        block_change(&me->yard, block, bytes);
     } else {
-        block_give(&me->yard, block);
-        block_take(&me->yard, block, bytes);
+        block_free(&me->yard, block);
+        block_alloc(&me->yard, block, bytes);
     }
     if (block->bytes < bytes) {
-        block_give(&me->yard, block);
-        block_take(&me->yard, block, bytes);
+        block_free(&me->yard, block);
+        block_alloc(&me->yard, block, bytes);
     }
     atomic_fetch_add_explicit(&stirs, 1, memory_order_relaxed);
 }
@@ -200,8 +200,8 @@ static void *work(void *argument)
         MPI_Bcast(&goes_on, 1, MPI_INT, 0, me->comm);
     }
     for (int i = 0; i < KEPT; i++) {
-        block_give(&me->yard, &me->out[i]);
-        block_give(&me->yard, &me->in[i]);
+        block_free(&me->yard, &me->out[i]);
+        block_free(&me->yard, &me->in[i]);
     }
     return NULL;
 }

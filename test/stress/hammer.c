@@ -101,11 +101,11 @@ static void *pounder(void *argument)
         block *one = &blocks[block_random(&yard, 6)];
         size_t bytes = 1 + block_random(&yard, block_random(&yard, 2) ? 300000 : 3000000);
         if (one->kind == BLOCK_NONE)
-            block_take(&yard, one, bytes);
+            block_alloc(&yard, one, bytes);
         else if (block_random(&yard, 2))
-            block_stir(&yard, one, bytes);
+            block_change(&yard, one, bytes);
         else
-            block_give(&yard, one);
+            block_free(&yard, one);
         if (one->kind != BLOCK_NONE)
             for (size_t i = 0; i < one->bytes; i += 16 * BLOCK_PAGE)
                 one->addr[i] = (uint8_t)i;
@@ -113,7 +113,7 @@ static void *pounder(void *argument)
         usleep(block_random(&yard, 400));
     }
     for (int i = 0; i < 6; i++)
-        block_give(&yard, &blocks[i]);
+        block_free(&yard, &blocks[i]);
     return NULL;
 }
 

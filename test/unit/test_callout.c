@@ -29,7 +29,7 @@ static int in[PLANS], got[PLANS], out[PLANS];
 static atomic_int entered[PLANS], first, ended;
 
 /* In the first schedule, on whichever thread, returns after those of all others. */
-static void patient_sum(void *from, void *to, int *length, MPI_Datatype *type)
+static void slow_sum(void *from, void *to, int *length, MPI_Datatype *type)
 {
     int which = (int)((int *)to - out);
     (void)length;
@@ -43,7 +43,7 @@ static void patient_sum(void *from, void *to, int *length, MPI_Datatype *type)
 }
 
 /* A message to this rank, then its reduction. */
-static void speak(weft_sched *sched, const weft_coll *args)
+static void send_one(weft_sched *sched, const weft_coll *args)
 {
     int which = (int)((int *)args->recvbuf - out);
     weft_sched_recv(sched, 0, &got[which], 1, args->recvtype);
@@ -80,7 +80,7 @@ static void one_round(const weft_op *op)
         in[i] = i + 1;
         out[i] = 10 * i;
         atomic_store(&entered[i], 0);
-        CU_ASSERT_FATAL(weft_sched_record(team, speak, &args, i, &reqs[i]) == 0);
+        CU_ASSERT_FATAL(weft_sched_record(team, send_one, &args, i, &reqs[i]) == 0);
         CU_ASSERT_FATAL(weft_sched_restart(reqs[i]) == 0);
         CU_ASSERT(!reqs[i]->is_done);
     }
@@ -98,7 +98,7 @@ static void one_round(const weft_op *op)
 static void test_ready_scheds(void)
 {
     weft_op *op;
-    CU_ASSERT_FATAL(weft_op_make((void *)patient_sum, true, false, &op) == 0);
+    CU_ASSERT_FATAL(weft_op_make((void *)slow_sum, true, false, &op) == 0);
     for (int i = 0; i < ROUNDS; i++)
         one_round(op);
     CU_ASSERT(weft_list_is_empty(&worker->scheds) && worker->scheds_ready == 0);
@@ -132,7 +132,7 @@ static void copy_long(weft_sched *sched, const weft_coll *args)
     weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, args->sendbuf, args->recvcount, args->recvtype);
 }
 
-static void play_long(weft_sched_algorithm *algorithm, const weft_coll *args, bool is_live)
+static void run_long(weft_sched_algorithm *algorithm, const weft_coll *args, bool is_live)
 {
     weft_team *team = &weft_mpi_now()->comm_self->team;
     weft_req *req;
@@ -164,7 +164,7 @@ static void one_long(weft_sched_algorithm *algorithm, bool is_live)
     mprotect(trap, PAGE, PROT_NONE);
     sigaction(SIGSEGV, &action, &before);
     weft_worker_lock(worker);
-    play_long(algorithm, &args, is_live);
+    run_long(algorithm, &args, is_live);
     weft_worker_unlock(worker);
     sigaction(SIGSEGV, &before, NULL);
     CU_ASSERT_EQUAL(atomic_load(&faults), 1);

@@ -25,7 +25,7 @@ static void *writer(void *arg)
     uint64_t me = (uint64_t)(uintptr_t)arg;
 
     for (uint64_t i = 1; i <= TELLS; i++) {
-        weft_inval_log_append(&entries, (me << 32 | i) << 1, ~(me << 32 | i)); /* the end is derived from the start: a torn pair is detected */
+        weft_inval_log_append(&entries, (me << 32 | i) << 1, ~(me << 32 | i)); /* end derived from start, to detect a torn pair */
         /* In every second phase no writer runs ahead of the reader by more than the log's capacity; in the others all do. */
         while (i / 4096 % 2 == 0 && atomic_load(&entries.next) - atomic_load(&read_so_far) > WEFT_INVAL_LOG_CAPACITY / 2)
             sched_yield();
@@ -99,7 +99,7 @@ static void test_aborted_writer(void)
         weft_inval_log_append(&cut, 4096, 8192);
         CU_ASSERT(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     }
-    weft_inval_log_append(&cut, 4096, 8192); /* needs that slot: all readers are told that entries were lost */
+    weft_inval_log_append(&cut, 4096, 8192); /* needs that slot: all readers find that entries were lost */
     CU_ASSERT(weft_inval_log_is_new(&cut, cursor));
     CU_ASSERT_FALSE(weft_inval_log_read(&cut, &cursor, ignore, NULL));
     CU_ASSERT_FALSE(weft_inval_log_is_new(&cut, cursor));

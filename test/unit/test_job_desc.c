@@ -21,19 +21,19 @@ static char *argv_made[] = {"program", NULL};
 static char *environment_made[] = {"A=b", NULL};
 
 /* A daemon keeps it until it ends; here the leak checker looks. */
-static void told_free(job_desc *told)
+static void unpacked_free(job_desc *unpacked)
 {
-    for (uint32_t a = 0; told->opts.apps && a < told->opts.app_count; a++) {
-        free(told->opts.apps[a].edits);
-        free(told->opts.apps[a].argv);
+    for (uint32_t a = 0; unpacked->opts.apps && a < unpacked->opts.app_count; a++) {
+        free(unpacked->opts.apps[a].edits);
+        free(unpacked->opts.apps[a].argv);
     }
-    free(told->opts.apps);
-    free(told->opts.edits);
-    free(told->environment);
-    free(told->map.nodes);
-    free(told->map.node_of);
-    free(told->map.local_of);
-    free(told->bytes);
+    free(unpacked->opts.apps);
+    free(unpacked->opts.edits);
+    free(unpacked->environment);
+    free(unpacked->map.nodes);
+    free(unpacked->map.node_of);
+    free(unpacked->map.local_of);
+    free(unpacked->bytes);
 }
 
 /* Describes `ranks` ranks on `nodes` nodes by `place`; how many bytes it took. */
@@ -53,16 +53,17 @@ static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t ran
         map.node_of[r] = place(r, ranks, nodes);
     job_desc_pack(&opts, &map, "name", "host", body);
     ctrl_frame frame = {.kind = CTRL_START, .body = body->bytes.bytes + body->bytes.start, .bytes = body->bytes.used};
-    job_desc told;
-    CU_ASSERT_EQUAL_FATAL(job_desc_unpack(&frame, nodes - 1, &told), 0);
-    CU_ASSERT_TRUE_FATAL(told.map.ranks == ranks && told.map.node_count == nodes && told.head == 1 && told.opts.fanout == 3);
+    job_desc unpacked;
+    CU_ASSERT_EQUAL_FATAL(job_desc_unpack(&frame, nodes - 1, &unpacked), 0);
+    CU_ASSERT_TRUE_FATAL(unpacked.map.ranks == ranks && unpacked.map.node_count == nodes && unpacked.head == 1 &&
+                         unpacked.opts.fanout == 3);
     uint32_t *next = calloc(nodes, sizeof(*next));
     for (uint32_t r = 0; r < ranks; r++)
-        wrong += told.map.node_of[r] != map.node_of[r] || told.map.local_of[r] != next[map.node_of[r]]++;
+        wrong += unpacked.map.node_of[r] != map.node_of[r] || unpacked.map.local_of[r] != next[map.node_of[r]]++;
     for (uint32_t i = 0; i < nodes; i++)
-        wrong += told.map.nodes[i].count != next[i];
+        wrong += unpacked.map.nodes[i].count != next[i];
     CU_ASSERT_EQUAL(wrong, 0);
-    told_free(&told);
+    unpacked_free(&unpacked);
     free(next);
     free(map.nodes);
     free(map.node_of);
@@ -109,16 +110,16 @@ static void cut(void)
 
     for (size_t i = 0; i < bytes; i++) {
         ctrl_frame frame = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
-        job_desc told;
-        taken += job_desc_unpack(&frame, 3, &told) == 0;
-        told_free(&told);
+        job_desc unpacked;
+        taken += job_desc_unpack(&frame, 3, &unpacked) == 0;
+        unpacked_free(&unpacked);
     }
     CU_ASSERT_EQUAL(taken, 0);
     ctrl_frame whole = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
-    job_desc told;
-    for (uint32_t node = 1; node < 5; node += 3) { /* the head is nobody's daemon, and there is no node 4 */
-        CU_ASSERT_NOT_EQUAL(job_desc_unpack(&whole, node, &told), 0);
-        told_free(&told);
+    job_desc unpacked;
+    for (uint32_t node = 1; node < 5; node += 3) { /* the head's node has no daemon, and there is no node 4 */
+        CU_ASSERT_NOT_EQUAL(job_desc_unpack(&whole, node, &unpacked), 0);
+        unpacked_free(&unpacked);
     }
     buffer_free(&body.bytes);
 }

@@ -113,7 +113,7 @@ static void test_interposed_behind(void)
             again = mremap(p, MIB, 2 * MIB, 0); /* grows in place, into the hole */
         CU_ASSERT(again == (kind == 2 ? p : p + MIB));
         CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
-        CU_ASSERT_EQUAL(weft_memmon_get()->hooks->saw((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
+        CU_ASSERT_EQUAL(weft_memmon_get()->hooks->is_range_seen((uint64_t)(uintptr_t)p, (uint64_t)(uintptr_t)p + 4 * MIB), kind != 1);
         munmap(p, 4 * MIB);
     }
     close(fd);
@@ -172,7 +172,7 @@ static void *mapper(void *arg)
         size_t bytes = (1 + (size_t)i % 7) * 4096;
         char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         uint64_t start = (uint64_t)(uintptr_t)p;
-        wrong += !weft_memmon_get()->hooks->saw(start, start + bytes);
+        wrong += !weft_memmon_get()->hooks->is_range_seen(start, start + bytes);
         if (i % 3 == 0)
             madvise(p, 4096, MADV_DONTNEED);
         munmap(p, bytes);

@@ -278,7 +278,7 @@ static void test_fork(void)
     CU_ASSERT(is_reported(&cursor, p, MIB, false));
 }
 
-/* More mappings than the table's capacity: it forgets, and finds them again. */
+/* More mappings than the table's capacity: entries are dropped and found again. */
 static void test_full_table(void)
 {
     static char *pages[300];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_nt_copy: the choice between cached and non-temporal stores: trials of the other kind begin, end after a fixed number of bodies, become
+ * test_nt_copy: the choice between cached and non-temporal stores: trials of the other kind begin, end after some bodies, become
  * rare, and are decided by the report of the reader that has timed them; also if no report comes, if the reader changes, and if bodies
  * that are packed in place come between. First src/base/nt_copy.c alone, then three ranks of shm in one process.
  */
@@ -102,7 +102,7 @@ static weft_segment segment;
 static weft_iface *ifaces[RANKS];
 static weft_ep *to[RANKS]; /* of rank 0 */
 
-static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     uint8_t sum = 0;
     (void)owner, (void)peer;
@@ -111,7 +111,7 @@ static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *bod
     CU_ASSERT_EQUAL(sum, 0);
 }
 
-static void *greet(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *who)
 {
     static char cookies[RANKS];
     weft_iface *iface = ifaces[(intptr_t)owner];
@@ -121,12 +121,13 @@ static void *greet(void *owner, const weft_proc_id *who)
 
 static int open_all(void)
 {
-    static const weft_iface_callbacks callbacks = {.recv_frame = arrive, .accept_peer = greet};
+    static const weft_iface_callbacks callbacks = {.recv_frame = on_frame, .accept_peer = on_accept};
     if (weft_segment_make(RANKS, 1, 0, &segment))
         return 1;
     for (uint32_t i = 0; i < RANKS; i++) {
         weft_proc_id self = {.job = 1, .rank = i};
-        weft_iface_params params = {.owner = (void *)(intptr_t)i, .callbacks = &callbacks, .self = self, .segment = &segment, .local_rank = (int)i};
+        weft_iface_params params = {.owner = (void *)(intptr_t)i, .callbacks = &callbacks, .self = self, .segment = &segment,
+                                    .local_rank = (int)i};
         if (weft_shm_ops.open(&params, &ifaces[i]) || (i && weft_shm_ops.ep_open(ifaces[0], &self, &i, sizeof i, NULL, &to[i])))
             return 1;
     }
@@ -147,7 +148,8 @@ static void pack(const weft_frame *frame, void *place) { memset(place, 0, frame-
 static void send_body(uint32_t who, uint32_t bytes, bool is_packed)
 {
     static char body[BYTES];
-    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .bytes = bytes}, .body = is_packed ? NULL : body, .pack = is_packed ? pack : NULL};
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .bytes = bytes}, .body = is_packed ? NULL : body,
+                        .pack = is_packed ? pack : NULL};
     CU_ASSERT_EQUAL_FATAL(weft_iface_send(to[who], &frame), 0);
     CU_ASSERT_EQUAL_FATAL(weft_shm_poll(ifaces[who], 32), 1 + WEFT_POLL_EXTRA(bytes));
 }

@@ -25,13 +25,13 @@ static int losts;
 
 static uint64_t now_ns(void) { return now; }
 
-static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     (void)owner, (void)peer, (void)body;
     arrived[hdr->src]++;
 }
 
-static void *greet(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *who)
 {
     static char cookies[RANKS];
     weft_ep *ep;
@@ -42,14 +42,14 @@ static void *greet(void *owner, const weft_proc_id *who)
     return iface->ops->ep_open(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
 }
 
-static void lost(void *owner, void *peer, int rc)
+static void on_failed(void *owner, void *peer, int rc)
 {
     (void)owner, (void)peer;
     CU_ASSERT(rc < 0);
     losts++;
 }
 
-static const weft_iface_callbacks callbacks = {.recv_frame = arrive, .accept_peer = greet, .peer_failed = lost};
+static const weft_iface_callbacks callbacks = {.recv_frame = on_frame, .accept_peer = on_accept, .peer_failed = on_failed};
 
 static int open_all(void)
 {

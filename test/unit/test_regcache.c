@@ -195,7 +195,7 @@ static void test_uncached(void)
         CU_ASSERT_EQUAL(d.regions, 0);
     }
     CU_ASSERT_EQUAL(weft_regcache_stats(cache).uncached, 10);
-    CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 0);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).async, 0);
     close_cache(cache, &d);
 }
 

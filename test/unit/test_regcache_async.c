@@ -47,14 +47,14 @@ static void test_async(void)
         sched_yield();
     weft_regcache_release(cache, pin);
     weft_regcache_acquire_async(cache, at(1), PAGE, 1); /* already registered */
-    CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 1);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).async, 1);
     /* The helper works on one; the second is queued; the worker needs the second now and registers it itself, ... */
     atomic_store(&d.hold_up, 1);
     weft_regcache_acquire_async(cache, at(10), PAGE, 0);
     wait_for(&d.inside, 1);
     weft_regcache_acquire_async(cache, at(20), PAGE, 0);
     weft_regcache_acquire_async(cache, at(20), PAGE, 0);
-    CU_ASSERT_EQUAL(weft_regcache_stats(cache).ahead, 3);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).async, 3);
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), PAGE, 0));
     tell(10, 1); /* ... and the first is unmapped meanwhile: the helper deregisters it */
     CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(10), PAGE, 0));
@@ -118,7 +118,7 @@ static void test_async_under_load(void)
     for (int i = 0; i < 8; i++)
         if (held[i])
             weft_regcache_release(cache, held[i]);
-    CU_ASSERT(weft_regcache_stats(cache).ahead > 100);
+    CU_ASSERT(weft_regcache_stats(cache).async > 100);
     close_cache(cache, &d);
 }
 

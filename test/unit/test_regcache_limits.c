@@ -92,7 +92,7 @@ static void test_default_limits(void)
         touch(cache, i * 10, 1, 0);
     CU_ASSERT_EQUAL(d.regions, 2);
     weft_regcache_close(cache);
-    weft_knob.regcache_max_size = 2 * PAGE; /* as a user may */
+    weft_knob.regcache_max_size = 2 * PAGE; /* allowed to the user */
     weft_knob.regcache_max_count = 1;
     CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
     d.max_bytes = 0;

@@ -105,7 +105,7 @@ static bool is_clean(const uint8_t *at, uint32_t bytes)
 
 /* -- callbacks -- */
 
-static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void up_recv_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     CHECK(peer == me->other);
@@ -148,7 +148,7 @@ static void up_notified(void *owner, void *peer, uint32_t value)
     what->is_wiped = true;
 }
 
-static void up_lost(void *owner, void *peer, int rc)
+static void up_peer_failed(void *owner, void *peer, int rc)
 {
     side *me = owner;
     (void)peer;
@@ -156,7 +156,7 @@ static void up_lost(void *owner, void *peer, int rc)
     me->lost++;
 }
 
-static void *up_greet(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *who)
 {
     side *me = owner;
     (void)who;
@@ -164,7 +164,7 @@ static void *up_greet(void *owner, const weft_proc_id *who)
     return NULL;
 }
 
-static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer};
 
 /* -- operations -- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * conn_parts: tests of conn that stand in files of their own, for its table.
+ * conn_parts: tests of conn.c that are defined in other files.
  */
 #ifndef TEST_VERBS_CONN_PARTS_H
 #define TEST_VERBS_CONN_PARTS_H

@@ -40,7 +40,7 @@ static uint32_t failures;
 
 /* -- callbacks -- */
 
-static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void up_recv_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     side *me = owner;
     (void)peer, (void)body;
@@ -65,20 +65,20 @@ static void up_notified(void *owner, void *peer, uint32_t value)
     me->came_before = me->came;
 }
 
-static void up_lost(void *owner, void *peer, int rc)
+static void up_peer_failed(void *owner, void *peer, int rc)
 {
     (void)owner, (void)peer;
     printf("a peer was lost: %s\n", weft_fail_text(rc));
     exit(1);
 }
 
-static void *up_greet(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *who)
 {
     (void)owner, (void)who;
     return NULL;
 }
 
-static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer};
 
 /* -- operations -- */
 
@@ -221,7 +221,7 @@ static void large_moves(uint32_t messages, bool is_get)
     CHECK(is_few(VERBS_COUNT_POSTS, messages, 12) && count_of(0, VERBS_COUNT_REQUESTS) == 24 * messages);
 }
 
-/* Frames that had waited for room, as the library pushes them. */
+/* Frames that had waited for space, as the library pushes them. */
 static void bursts(uint32_t messages, uint32_t together)
 {
     begin();

@@ -50,7 +50,7 @@ static int send_one(crowd_node *node, uint32_t to, uint32_t number)
     return node->iface->ops->send(node->iface, node->eps[to], &frame);
 }
 
-static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *body)
+static void up_recv_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
 {
     crowd_node *node = owner, *from = peer;
     const uint8_t *bytes = body;
@@ -66,7 +66,7 @@ static void up_arrive(void *owner, void *peer, const weft_hdr *hdr, const void *
 static void up_done(void *owner, void *done, int rc) { (void)owner, (void)done, (void)rc; }
 static void up_notified(void *owner, void *peer, uint32_t notify) { (void)owner, (void)peer, (void)notify; }
 
-static void up_lost(void *owner, void *peer, int rc)
+static void up_peer_failed(void *owner, void *peer, int rc)
 {
     crowd_node *node = owner;
     (void)peer;
@@ -89,14 +89,14 @@ void crowd_reach(crowd *c, uint32_t from, uint32_t to)
     EXPECT(c, rc == 0, "a peer can be reached");
 }
 
-static void *up_greet(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *who)
 {
     crowd_node *node = owner;
     crowd_reach(node->crowd, node->proc_id.rank, who->rank);
     return node->eps[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
 }
 
-static const weft_iface_callbacks ups = {up_arrive, up_done, up_notified, up_lost, up_greet};
+static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer};
 
 void crowd_open(crowd *c, uint32_t count)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * boot_probe: asks weft_boot_start who it is and prints the answer; the tests of test/launch run it under every launcher there
- * is. Each rank writes its number into every neighbour's page and reads its own: the segment is one, or the probe fails.
- *   boot_probe [MODE]    die: end without finish; abort: by the boot's abort; sleep: wait to be killed; late: come 5 s late on
- * rank 1; child: run ourselves once more, as a rank's child; addresses: all put an address and get all others; lazy: only rank 0 gets,
- * for the last one's; mute: rank 0 asks for that of the last, which ends without telling
+ * boot_probe: prints the result of weft_boot_start; the tests of test/launch run it under every launcher. Each rank writes its number into
+ * the page of every rank of its node and reads its own, so it fails unless they share one segment.
+ *   boot_probe [MODE]    die: ends without finalize; abort: by the boot's abort; sleep: until killed; late: rank 1 starts 5 s late; child:
+ * runs itself as a rank's child; addresses: all put an address and get all others; lazy: only rank 0 gets, the last one's; mute: rank 0
+ * gets that of the last rank, which ends without a commit
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int addr_check(weft_boot *boot, uint32_t rank)
     return 0;
 }
 
-/* How many addresses of other nodes stand in our node's segment, and are as asked. */
+/* Number of addresses of other nodes that the node's segment holds as expected. */
 static int fetched_count(weft_boot *boot)
 {
     const weft_segment_hdr *hdr = boot->segment.hdr;
@@ -104,7 +104,7 @@ static int addrs_exchange(weft_boot *boot, const char *mode)
     return rc;
 }
 
-/* Rank 0 leaves at once; the others ask for its address, and must get an answer or an error in time. */
+/* Rank 0 leaves at once; the others request its address, and must get an answer or an error in time. */
 static int first_is_gone(weft_boot *boot)
 {
     unsigned char card[300];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_mock: a libpmix that tells of a job what Slurm 22.05's plugin tells: of each rank its host, numbers only of those on this node.
- * test/launch/pmix_places builds it and puts it in the place of the real one; hosts stand in MOCK_HOSTS, "n0 n0 n1", one for each rank.
- * MOCK_KNOWS_ALL: numbers of all. MOCK_RESOLVES: PMIx_Resolve_nodes and _peers answer. MOCK_PEERS, MOCK_LOCAL_SIZE, MOCK_LOCAL_RANK: told
- * instead of what is so. MOCK_COUNTS: says at the end how many questions there were. What is put goes nowhere.
+ * pmix_mock: a libpmix with the job data of Slurm 22.05's plugin: the host of each rank, node numbers only of ranks on this node.
+ * test/launch/pmix_places builds it and uses it in place of the real one; MOCK_HOSTS has the hosts, "n0 n0 n1", one for each rank.
+ * MOCK_KNOWS_ALL: node numbers of all ranks. MOCK_RESOLVES: PMIx_Resolve_nodes and _peers are supported. MOCK_PEERS, MOCK_LOCAL_SIZE,
+ * MOCK_LOCAL_RANK: values that replace the right ones. MOCK_COUNTS: prints the number of requests at the end. Values that are put are
+ * dropped.
  */
 #include <pmix.h>
 #include <stdio.h>

@@ -99,7 +99,7 @@ void weft_sim_print(const weft_sim *sim, FILE *out);
 /* Another network under a run's ranks, in place of the simulator's own. The run owns time and schedules the ranks. */
 typedef struct weft_sim_net {
     const weft_iface_ops *ops;
-    const void *fabric;                /* env.segment of the ranks' ifaces */
+    const void *fabric;                /* params.segment of the ranks' ifaces */
     void (*advance)(uint64_t now_ns);  /* processes the events due by then */
     uint64_t (*next_due)(void);        /* UINT64_MAX: no event is pending */
     void (*ended)(uint32_t rank);      /* killed, or its program returned: what it left open ends as by SIGKILL */
