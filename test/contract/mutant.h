@@ -11,14 +11,14 @@
 
 typedef struct mutant {
     const char *name;
-    void (*plant)(weft_iface_ops *ops, weft_iface_callbacks *callbacks); /* changes the tables of ports opened from now on */
+    void (*plant)(weft_iface_ops *ops, weft_iface_callbacks *callbacks); /* changes the tables of ifaces opened from now on */
     bool self_only, not_self;
     const char *row; /* only there: a fault in what not all transports promise; NULL: on the first two rows */
 } mutant;
 
 extern const mutant mutants[]; /* ends with name NULL */
 
-/* All ports that rigs open from now on have this fault; NULL: none. */
+/* Fault of all ifaces that rigs open from now on; NULL: none. */
 void mutant_choose(const mutant *what);
 /* Before each test: the faults count anew. */
 void mutant_reset(void);

@@ -21,7 +21,7 @@ typedef struct rig_row {
     const weft_iface_ops *ops;
     const char *profile; /* sim's */
     uint64_t seed;
-    bool is_self;        /* both sides are one port */
+    bool is_self;        /* both sides are one iface */
     bool wants_fd;       /* the owner sleeps on descriptors: no futex */
 } rig_row;
 
@@ -38,11 +38,11 @@ struct rig_side {
     weft_rig *rig;
     weft_proc_id proc_id;
     weft_iface *iface;
-    weft_ep *ep;      /* to the other side; NULL until met */
+    weft_ep *ep;      /* to the other side; NULL: not open */
     rig_side *other;
     rig_arrival *arrivals;
     uint32_t arrival_count, arrival_room;
-    uint32_t depth, deepest; /* of arrive within arrive */
+    uint32_t depth, deepest; /* of recv_frame inside recv_frame */
     bool is_in_poll;
     uint32_t arrived_outside_poll;
     uint32_t greets, losts, lost_rc_bad, notifies;
@@ -63,7 +63,7 @@ struct rig {
     uint64_t random;
     rig_side *third;   /* rig_third's; NULL: none */
     weft_ep *to_third; /* b's */
-    bool skip_b_reach; /* b has not reached a: it will be greeted */
+    bool skip_b_reach; /* b has no ep to a: accept_peer will be called */
     bool gave_up;      /* a loop reached its limit */
 };
 
@@ -73,12 +73,12 @@ typedef struct rig_done {
     int rc;
 } rig_done;
 
-/* Opens both ports; a reaches b, and b reaches a unless `skip_b_reach`. NULL (and a failed check) when that fails. */
+/* Opens both ifaces and an ep from each to the other; skip_b_reach: none from b. NULL (and a failed check) on error. */
 weft_rig *rig_open(const rig_row *row, bool skip_b_reach);
 void rig_close(weft_rig *rig);
 /* Opens a third side with an ep to b, which b accepts. rig_close closes it. NULL (and a failed check) on error. */
 rig_side *rig_third(weft_rig *rig);
-/* Set by mutants: changes a port that was just opened. */
+/* Set by mutants: changes an iface that was just opened. */
 extern void (*rig_patch)(weft_iface *iface);
 /* Above 1 if another thread or the kernel must make progress, which may get no CPU for seconds. */
 extern uint32_t rig_patience;
@@ -101,7 +101,7 @@ int rig_flush(rig_side *side, bool remotely, rig_done *done);
 /* Posts and waits for its end: the call's rc or done's. */
 int rig_move_wait(rig_side *side, weft_rma rma, bool is_get);
 int rig_map(rig_side *side, void *addr, uint64_t bytes, uint32_t rights, weft_mr *mr);
-/* Leaves every path in peace. */
+/* Closes every ep without failure. */
 bool rig_leave(rig_side *side);
 void rig_forget(rig_side *side); /* the arrivals so far */
 
@@ -120,7 +120,7 @@ extern bool rig_counts_only;
 void rig_check(bool ok, const char *text, const char *file, unsigned line);
 #define CHECK(x) rig_check((x), #x, __FILE__, __LINE__)
 
-/* -- the tests, by room; each runs on any row -- */
+/* -- the tests, by file; each runs on any row -- */
 typedef struct rig_test {
     const char *name;
     void (*run)(const rig_row *row);

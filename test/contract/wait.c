@@ -127,7 +127,7 @@ static void poll_does_not_disarm(const rig_row *row)
     rig_close(rig);
 }
 
-/* Refused, armed, looked once more, asleep: when the peer makes room the wakeup must ring, or the sender sleeps on a full queue. */
+/* Send refused, armed, polled once more, asleep: free space must raise the wakeup, or the sender sleeps on a full queue. */
 static void free_space_wakes(const rig_row *row)
 {
     weft_rig *rig = row->is_self ? NULL : rig_open(row, false);

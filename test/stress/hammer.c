@@ -128,7 +128,7 @@ static void wait_for(pid_t child)
         atomic_fetch_add(&hammer_child_errors, 1);
 }
 
-/* A child that lives a while: its parent's pages are shared with it until either writes. */
+/* A child that runs for a while: its parent's pages are shared with it until either writes. */
 static void fork_one(uint32_t n)
 {
     pid_t child = fork();

@@ -144,7 +144,7 @@ static void *exchange(void *arg)
             if (weft_ring_should_ack(&in) && (sent == FRAMES || got % 512 == 0))
                 weft_ring_ack(&in);
         } else if (!has_progressed) {
-            weft_ring_ack(&in); /* or both could wait for room */
+            weft_ring_ack(&in); /* or both could wait for space */
             sched_yield();
         }
     }
@@ -385,8 +385,8 @@ static void old_shares_are_forgotten(void)
     free(ring);
 }
 
-/* One body, and then more frames without one than its count of cells (16 bits) can tell apart: its block is free. As the iface does, the
- * sender reads its room when it has used up what it knew. */
+/* One body, and then more frames without one than its count of cells (16 bits) can distinguish: its block is free. As in the iface, the
+ * sender reads the free cells when it has used those that it knew of. */
 static void counts_of_cells_wrap(void)
 {
     weft_ring_body bodies[WEFT_RING_BODIES];
@@ -411,7 +411,7 @@ static void counts_of_cells_wrap(void)
         weft_ring_consume(&in, weft_ring_peek(&in));
         if (weft_ring_should_ack(&in))
             weft_ring_ack(&in);
-        weft_ring_update_consumed(&out, in.consumed); /* from the other direction: the room never runs out */
+        weft_ring_update_consumed(&out, in.consumed); /* from the other direction: free cells never run out */
     }
     CU_ASSERT_TRUE(weft_ring_cells_free(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
     CU_ASSERT_EQUAL(place, 1);

@@ -320,7 +320,7 @@ static void reports_lack_of_memory(crowd *c)
 #endif
 }
 
-/* -- strangers -- */
+/* -- foreign messages -- */
 
 static void drops_foreign_messages(crowd *c)
 {

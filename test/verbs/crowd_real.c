@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * crowd_real: the crowd's devices are what libibverbs shows; WEFT_DEVICES says whose is which. Links are cut with ip(8), as root:
+ * crowd_real: the crowd over real devices of libibverbs, which WEFT_DEVICES assigns to the nodes. Links are cut with ip(8), as root:
  * WEFT_TEST_LINKS names the network interfaces of node 0's rails ("v1 v3").
  */
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * Protocol: a cell is full when its lap equals the reader's. The sender stores lap last (release), the reader loads it first (acquire).
  * The reader acknowledges cells in steps, and at once a cell with WEFT_PLACE_ASK; frames of the other direction with a placed body carry
  * the count too. The sender allocates the blocks and frees them when it learns that the cell is consumed. It takes the first free ones:
- * bodies that are read soon stay in few lines, which both caches hold. A sender without room for the largest body has asked with the last
+ * bodies that are read soon stay in few lines, which both caches hold. A sender without space for the largest body has asked with the last
  * one, so a reader that has consumed all frees all. All-zero is an empty ring. One sender, one reader, no locks. Checked by
  * test/unit/test_ring (two threads under TSan, and random runs of one).
  */
@@ -169,7 +169,7 @@ static inline uint64_t weft_ring_runs(uint64_t busy, uint32_t blocks)
     return runs;
 }
 
-/* The first free blocks in a row, within one half, for a body; WEFT_RING_BLOCKS: no room is known. */
+/* The first free blocks in a row, within one half, for a body; WEFT_RING_BLOCKS: no space is known. */
 static inline uint32_t weft_ring_find(const weft_ring_out *out, uint32_t blocks)
 {
     for (uint32_t half = 0; half < 2; half++) {
@@ -193,7 +193,7 @@ static inline uint32_t weft_ring_share(weft_ring_out *out, uint32_t lines)
     return 1 + out->shared_line;
 }
 
-/* May the largest body find no room? The last blocks are used last. */
+/* May the largest body find no space? The last blocks are used last. */
 static inline bool weft_ring_is_tight(const weft_ring_out *out)
 {
     return weft_unlikely(out->busy[1] >> (WEFT_RING_HALF - WEFT_RING_BLOCKS_MAX)) && !weft_ring_runs(out->busy[1], WEFT_RING_BLOCKS_MAX) &&

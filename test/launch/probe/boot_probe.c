@@ -44,7 +44,7 @@ static void addr_fill(uint32_t rank, unsigned char *card, size_t bytes)
         card[i] = (unsigned char)(rank * 31 + i * 7);
 }
 
-/* Asks for an address twice: from the launcher, and as it was kept. */
+/* Gets an address twice: from the launcher, and from the modex cache. */
 static int addr_check(weft_boot *boot, uint32_t rank)
 {
     unsigned char want[300], got[400];
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "die") && boot->rank == 0)
         return 0;
     if (!strcmp(mode, "abort")) {
-        boot->ops->fence(boot); /* a rank that still boots would end for want of rank 0's word, and maybe first */
+        boot->ops->fence(boot); /* a rank still in boot would fail without rank 0's commit, perhaps first */
         if (boot->rank == 0)
             boot->ops->abort(boot, 42, "the probe was told to");
     }

@@ -57,7 +57,7 @@ struct hca_device {
     struct hca_mr **mrs;       /* by key >> 8 */
     uint32_t mr_capacity, mr_count, ah_count;
     uint8_t *mr_tags;          /* low byte of the next key at that index */
-    struct hca_mw **mws;       /* by place */
+    struct hca_mw **mws;       /* by index */
     uint32_t mw_capacity;
 };
 
