@@ -14,8 +14,8 @@ struct weft_world;
 
 extern const weft_count_row weft_count_rows[WEFT_COUNT_LAST];
 
-/* All counters of the world, summed over its workers (HIGHWATERMARK rows too). Tries the workers' locks for a bounded time, then reads
- * without them. */
+/* All counters of the world, summed over its workers (HIGHWATERMARK rows too). Tries the workers' locks for 50 ms, then reads
+ * without them: each value is right by itself, those of registrations may be old. */
 void weft_counters_read(struct weft_world *world, uint64_t values[WEFT_COUNT_LAST]);
 /* Prints the counters that are not 0 on stderr, in one write. Called with WEFT_COUNTERS=1, before workers close. */
 void weft_counters_print(struct weft_world *world);
