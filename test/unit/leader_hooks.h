@@ -39,24 +39,7 @@ extern int hooked_holder; /* the thread that holds the lock; -1: none */
 #define SPINS_MIN 1u
 #define LOOK_EVERY 1u
 
-#undef atomic_load_explicit
-#undef atomic_store_explicit
-#undef atomic_exchange_explicit
-#undef atomic_fetch_add_explicit
-#undef atomic_fetch_sub_explicit
-#undef atomic_fetch_or_explicit
-#undef atomic_compare_exchange_strong_explicit
-/* One thread runs at a time: plain accesses suffice. */
-#define UPDATE(p, how) ({ __auto_type p_ = (p); __auto_type old_ = *p_; POINT(); old_ = *p_; how; old_; })
-#define atomic_load_explicit(p, order) (LOAD_POINT(p), *(p))
-#define atomic_store_explicit(p, value, order) (STORE_POINT(p), (void)(*(p) = (value)))
-#define atomic_exchange_explicit(p, value, order) UPDATE(p, *p_ = (value))
-#define atomic_fetch_add_explicit(p, value, order) UPDATE(p, *p_ = old_ + (value))
-#define atomic_fetch_sub_explicit(p, value, order) UPDATE(p, *p_ = old_ - (value))
-#define atomic_fetch_or_explicit(p, value, order) UPDATE(p, *p_ = old_ | (value))
-#define atomic_compare_exchange_strong_explicit(p, expected, value, yes, no) \
-    ({ __auto_type e_ = (expected); bool is_same_; UPDATE(p, (is_same_ = old_ == *e_) ? (void)(*p_ = (value)) : (void)(*e_ = old_)); is_same_; })
-
+#include "atomic_hooks.h"
 #include "core/lock.h"
 #define weft_lock_acquire(lock) (interleave_point_at(__FILE__, __LINE__), (weft_lock_acquire)(lock), (void)(hooked_holder = interleave_self))
 #define weft_lock_release(lock) (hooked_holder = -1, (weft_lock_release)(lock))

@@ -18,8 +18,12 @@ test_unit_test_arming_CFLAGS = $(AM_CFLAGS)
 interleave = test/unit/interleave.c test/unit/interleave.h
 test_unit_test_lock_SOURCES = test/unit/test_lock.c $(interleave)
 unit_programs += test/unit/test_leader
-test_unit_test_leader_SOURCES = test/unit/test_leader.c test/unit/leader_hooks.h $(interleave) src/core/leader.c src/core/wait.c src/core/lock.c src/mem/rank_page.c
+test_unit_test_leader_SOURCES = test/unit/test_leader.c test/unit/leader_hooks.h test/unit/atomic_hooks.h $(interleave) src/core/leader.c src/core/wait.c src/core/lock.c src/mem/rank_page.c
 test_unit_test_leader_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/leader_hooks.h
+unit_programs += test/unit/test_shm_wait
+test_unit_test_shm_wait_SOURCES = test/unit/test_shm_wait.c test/unit/shm_hooks.h test/unit/atomic_hooks.h $(interleave) src/mem/rank_page.c transports/shm/shm.c \
+	transports/shm/iface.c transports/shm/bulk.c
+test_unit_test_shm_wait_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/shm_hooks.h
 unit_programs += test/unit/test_crc
 test_unit_test_crc_SOURCES = test/unit/test_crc.c
 unit_programs += test/unit/test_sha256

@@ -72,6 +72,24 @@ static void missing_reports_end_no_trials(void)
     CU_ASSERT_EQUAL(store.used, WEFT_STORE_PAST);
 }
 
+/* The reader lags: its time of the trial comes some samples later. */
+static void late_reports_count(void)
+{
+    static char from[BYTES], to[BYTES];
+    for (int lag = 0; lag < 6; lag++) {
+        weft_nt_copy store = {.worth = 20};
+        for (int asked = 0; asked <= lag;) {
+            uint32_t how = weft_nt_copy_body(&store, to, from, BYTES);
+            store.write_ps[WEFT_STORE_CACHED] = store.write_ps[WEFT_STORE_PAST] = 100;
+            if (weft_nt_copy_wants_report(&store, how))
+                weft_nt_copy_report(&store, 2000, asked++ < lag ? 0 : 100);
+            CU_ASSERT_FATAL(store.count < 40 * WEFT_STORE_SAMPLE);
+        }
+        CU_ASSERT_EQUAL(store.used, WEFT_STORE_PAST);
+        CU_ASSERT(lag > 4 || store.count == (uint32_t)(lag + 2) * WEFT_STORE_SAMPLE + 1);
+    }
+}
+
 static void without_reports_the_sender_decides(void)
 {
     weft_nt_copy store = {.worth = 0};
@@ -185,6 +203,7 @@ int main(void)
     CU_pSuite suite = CU_add_suite("nt_copy", NULL, NULL);
     CU_add_test(suite, "trials become rare", trials_become_rare);
     CU_add_test(suite, "missing reports do not end trials", missing_reports_end_no_trials);
+    CU_add_test(suite, "late reports count", late_reports_count);
     CU_add_test(suite, "without reports the sender decides", without_reports_the_sender_decides);
     CU_add_test(suite, "long times do not wrap", long_times_do_not_wrap);
     suite = CU_add_suite("readers", open_all, close_all);

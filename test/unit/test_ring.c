@@ -2,7 +2,7 @@
  *
  * test_ring: the shared-memory ring by two threads on one mapping (for TSan, valid without it too): every frame arrives once, in order,
  * complete, for all sizes, through laps, full rings and reused blocks, one way and both ways. Then random runs of one thread, also where
- * counts of cells and bodies wrap, and counts that no reader could have sent.
+ * the counts of cells and bodies wrap, and counts that no reader could have sent.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>
@@ -96,8 +96,8 @@ static void two_threads(void)
     free(ring);
 }
 
-/* One of two ranks that send to each other: each frame has the count of cells its sender has consumed. Acknowledges rarely, so blocks are
- * freed by these counts. */
+/* One of two ranks that send to each other: each frame carries how many cells its sender has consumed. Acknowledges rarely, so that
+ * blocks are freed by these counts. */
 typedef struct side {
     weft_ring *out, *in;
     bool is_good;
@@ -321,6 +321,33 @@ static void ping_pong_stays_hot(void)
     free(ring);
 }
 
+/* A reader that follows: the sender looks at its count before it would leave the hot blocks. */
+static void stream_stays_hot(void)
+{
+    for (uint32_t bytes = WEFT_RING_LOOK; bytes <= WEFT_RING_BODY_MAX / 2; bytes *= 2) {
+        weft_ring_body bodies[WEFT_RING_BODIES];
+        weft_ring_out out;
+        weft_ring_in in;
+        ring = ring_new();
+        weft_ring_out_open(&out, ring);
+        weft_ring_in_open(&in, ring);
+        out.bodies = bodies;
+        for (uint32_t i = 0; i < 1000; i++) {
+            uint32_t place = 0;
+            weft_cell *cell = weft_ring_next(&out);
+            CU_ASSERT_TRUE_FATAL(weft_ring_cells_free(&out) && weft_ring_reserve(&out, bytes, &place));
+            CU_ASSERT_EQUAL(weft_ring_warmth(place), WEFT_HOT);
+            cell->place = place;
+            cell->hdr = (weft_hdr){.seq = i, .bytes = bytes};
+            weft_ring_publish(&out, cell);
+            weft_ring_consume(&in, weft_ring_peek(&in));
+            if (weft_ring_should_ack(&in))
+                weft_ring_ack(&in);
+        }
+        free(ring);
+    }
+}
+
 static void send_one(weft_ring_out *out, uint32_t place, uint32_t bytes)
 {
     weft_cell *cell = weft_ring_next(out);
@@ -418,6 +445,84 @@ static void counts_of_cells_wrap(void)
     free(ring);
 }
 
+/* Without a reader bodies of each size fill the blocks to the end of each half, and short ones share them; all are free once it is known
+ * that they are consumed. */
+static void blocks_are_filled(void)
+{
+    for (uint32_t blocks = 0; blocks <= WEFT_RING_BLOCKS_MAX; blocks++) {
+        uint32_t bytes = blocks ? blocks * WEFT_RING_BLOCK : WEFT_LINE, n = 0, place;
+        weft_ring_body bodies[WEFT_RING_BODIES];
+        weft_ring_out out;
+        weft_ring_in in;
+        ring = ring_new();
+        open_after(&out, &in, 0, 0);
+        out.bodies = bodies;
+        for (; weft_ring_cells_free(&out) && weft_ring_reserve(&out, bytes, &place); n++)
+            send_one(&out, place, bytes);
+        CU_ASSERT_EQUAL(n, blocks ? WEFT_RING_HALF / blocks * 2 : WEFT_RING_CELLS);
+        weft_ring_update_consumed(&out, n);
+        CU_ASSERT_TRUE(weft_ring_cells_free(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+        CU_ASSERT_EQUAL(place, 1);
+        CU_ASSERT_EQUAL(out.bodies_end - out.bodies_begin, 1);
+        free(ring);
+    }
+}
+
+/* Places a body of so many blocks there. */
+static void send_at(weft_ring_out *out, uint32_t block, uint32_t blocks)
+{
+    uint64_t busy[2] = {out->busy[0], out->busy[1]};
+    uint32_t half = block / WEFT_RING_HALF, place;
+    out->busy[!half] = (1ull << WEFT_RING_HALF) - 1;
+    out->busy[half] |= (1ull << block % WEFT_RING_HALF) - 1;
+    CU_ASSERT_TRUE_FATAL(weft_ring_cells_free(out) && weft_ring_reserve(out, blocks * WEFT_RING_BLOCK, &place));
+    CU_ASSERT_EQUAL_FATAL((place & WEFT_PLACE_INDEX) - 1, block * WEFT_RING_BLOCK_LINES);
+    busy[half] |= ((1ull << blocks) - 1) << block % WEFT_RING_HALF;
+    memcpy(out->busy, busy, sizeof busy);
+    send_one(out, place, blocks * WEFT_RING_BLOCK);
+}
+
+static void read_one(weft_ring_in *in)
+{
+    weft_cell *cell = weft_ring_peek(in);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(cell);
+    weft_ring_consume(in, cell);
+    if (weft_ring_should_ack(in))
+        weft_ring_ack(in);
+}
+
+/* Few short bodies can lie so that the longest one has no room: each in the first block that was free then. They are too few and too short
+ * for an acknowledgement of their own, so the sender must have asked for it: once all are consumed, there is room. */
+static void who_has_read_all_has_said_so(void)
+{
+    static const uint32_t holes[][2] = {{99, 13}, {83, 16}, {67, 16}, {56, 11}, {48, 8}, {32, 16}, {16, 16}, {0, 16}};
+    weft_ring_body bodies[WEFT_RING_BODIES];
+    weft_ring_out out;
+    weft_ring_in in;
+    uint32_t place;
+    ring = ring_new();
+    open_after(&out, &in, 0, 0);
+    out.bodies = bodies;
+    for (size_t i = 0; i < weft_count(holes); i++)
+        send_at(&out, holes[i][0], holes[i][1]);
+    for (size_t i = 0; i < weft_count(holes); i++) {
+        read_one(&in);
+        weft_ring_update_consumed(&out, in.consumed); /* by a frame of the other direction */
+        CU_ASSERT_EQUAL(in.acked, in.consumed);
+        for (int k = 0; k < 2; k++) {
+            CU_ASSERT_TRUE_FATAL(weft_ring_cells_free(&out) && weft_ring_reserve(&out, 255, &place));
+            CU_ASSERT_EQUAL(((place & WEFT_PLACE_INDEX) - 1) / WEFT_RING_BLOCK_LINES, holes[i][0]);
+            send_one(&out, place, 255);
+        }
+    }
+    CU_ASSERT(weft_ring_cells_free(&out) > 0);
+    CU_ASSERT_FALSE(weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+    while (weft_ring_peek(&in))
+        read_one(&in);
+    CU_ASSERT_TRUE(weft_ring_cells_free(&out) && weft_ring_reserve(&out, WEFT_RING_BODY_MAX, &place));
+    free(ring);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -428,9 +533,12 @@ int main(void)
     CU_add_test(suite, "data lines never block", data_lines_never_block);
     CU_add_test(suite, "bodies stay apart", bodies_stay_apart);
     CU_add_test(suite, "a ping-pong stays in the hot blocks", ping_pong_stays_hot);
+    CU_add_test(suite, "a stream stays in the hot blocks", stream_stays_hot);
     CU_add_test(suite, "impossible counts are ignored", impossible_counts_are_ignored);
     CU_add_test(suite, "old shares are forgotten", old_shares_are_forgotten);
     CU_add_test(suite, "counts of cells wrap", counts_of_cells_wrap);
+    CU_add_test(suite, "blocks are filled to the end", blocks_are_filled);
+    CU_add_test(suite, "a reader that has consumed all has acknowledged all", who_has_read_all_has_said_so);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -7,7 +7,7 @@
  * the count too. The sender allocates the blocks and frees them when it learns that the cell is consumed. It takes the first free ones:
  * bodies that are read soon stay in few lines, which both caches hold. A sender without space for the largest body has asked with the last
  * one, so a reader that has consumed all frees all. All-zero is an empty ring. One sender, one reader, no locks. Checked by
- * test/unit/test_ring (two threads under TSan, and random runs of one).
+ * test/unit/test_ring (two threads under TSan, and random runs of one) and test_shm_wait (all schedules of two ranks).
  */
 #ifndef WEFT_TRANSPORTS_SHM_RING_H
 #define WEFT_TRANSPORTS_SHM_RING_H
