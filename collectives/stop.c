@@ -101,7 +101,7 @@ static bool is_same_number(uint32_t a, uint32_t b) { return !((a ^ b) & (WEFT_TA
 
 void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
 {
-    uint32_t i = tag % WEFT_CALLS;
+    uint32_t i = weft_call_slot(tag);
 
     if (team->log.ahead[i].tag != tag)
         weft_calls_differ(team, team->log.ahead[i].from, team->log.ahead[i].tag, call);
@@ -112,7 +112,7 @@ void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
 /* Unexpected message: reports it if this member's call under its number differs; logs it if that call is not made yet. */
 static void compare_unexpected(weft_team *team, uint32_t from, uint32_t tag)
 {
-    uint32_t own_tag, i = tag % WEFT_CALLS;
+    uint32_t own_tag, i = weft_call_slot(tag);
     const weft_call *call = find_call(team, tag, &own_tag);
 
     if (call && own_tag != tag) {

@@ -14,11 +14,13 @@
 /* The message with `tag` of member `from` belongs to another call than `call`, this member's under that number: sends it `call`, so that it
  * stops the team and names both. */
 void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call) __attribute__((cold));
+/* Where messages of a call are logged. Persistent ones have numbers of their own. */
+static inline uint32_t weft_call_slot(uint32_t tag) { return tag % WEFT_CALLS + (tag & WEFT_TAG_PREPARED ? WEFT_CALLS : 0); }
 void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call);
 /* Checks messages that preceded this member's call: weft_calls_differ if they belong to another one. */
 static inline void weft_calls_check_ahead(weft_team *team, uint32_t tag, weft_call call)
 {
-    uint32_t i = tag % WEFT_CALLS;
+    uint32_t i = weft_call_slot(tag);
 
     if (weft_unlikely(team->log.ahead[i].is_set && !((team->log.ahead[i].tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED))))
         weft_calls_compare_ahead(team, tag, call);

@@ -22,15 +22,15 @@ typedef struct weft_call {
 } weft_call;
 
 #define WEFT_CALLS 16
-/* The last calls of this member on a team, and unexpected messages of calls that it has not made yet. Indexed by tag % WEFT_CALLS. */
+/* The last calls of this member on a team, and unexpected messages of calls that it has not made yet. */
 typedef struct weft_call_log {
     struct {
         uint32_t tag, is_set;
         weft_call call;
-    } made[WEFT_CALLS]; /* this member's calls */
+    } made[WEFT_CALLS]; /* this member's calls, by tag % WEFT_CALLS */
     struct {
         uint32_t tag, is_set, from;
-    } ahead[WEFT_CALLS], other[WEFT_CALLS]; /* messages from `from`; other: same number as ahead's, but a different call */
+    } ahead[2 * WEFT_CALLS], other[2 * WEFT_CALLS]; /* messages from `from`, by weft_call_slot; other: same number, but a different call */
     uint32_t newest;         /* tag of the latest entry of ahead that is not persistent; UINT32_MAX: none */
     bool has_reported;          /* this member sent its call to a member with a different one (weft_calls_differ) */
     uint32_t reported_to, reported_tag; /* that member, and the tag of its message; valid if has_reported */

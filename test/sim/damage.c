@@ -191,6 +191,33 @@ static int program(int rank, void *arg)
     return rc ? rc : rig_close(&rig);
 }
 
+/* Rank 0 sends for an ordinary reduction and then for a persistent one of the same number; both messages wait at rank 1, which then calls
+ * the first one with another count: it must detect that. */
+static int two_ahead(int rank, void *arg)
+{
+    damage *damage = arg;
+    rig rig;
+    call first = {.of = {.kind = WEFT_COLL_REDUCE, .root = 1}, .count = 4, .mine = rank ? 7 : 4},
+         second = {.of = first.of, .count = 2, .mine = 2};
+    int rc = rig_open(&rig, damage->seed);
+    if (rc)
+        return rc;
+    call_open(&rig, &first);
+    call_open(&rig, &second);
+    for (int i = 0; i < 10000 && rank; i++) {
+        weft_worker_poll(rig.world->workers[0]);
+        weft_sim_yield();
+    }
+    perform_damaged(&rig, damage, &first, BLOCKING);
+    if (!rank)
+        perform_damaged(&rig, damage, &second, PERSISTENT);
+    meet(&rig, damage);
+    call_close(&first);
+    call_close(&second);
+    rc = greet_all(&rig);
+    return rc ? rc : rig_close(&rig);
+}
+
 /* ---- runs ---- */
 
 static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_permille = 60, .flip_rma_permille = 100,
@@ -300,6 +327,16 @@ static void stopping(void)
         fprintf(stderr, "    %d, %s; output: %s\n", rc, report.text, text);
 }
 
+static void hiding(void)
+{
+    weft_sim_report report;
+    damage one;
+    int rc = run(two_ahead, true, "calm", 2, 1, &one, &report);
+    CU_ASSERT(rc == 0 && one.calls == 3 && one.reported == 1);
+    if (rc)
+        fprintf(stderr, "    %d, %s, %u calls, %u reported\n", rc, report.text, one.calls, one.reported);
+}
+
 /* For too large requests the sanitizers abort by default; malloc returns NULL. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__tsan_default_options(void) __attribute__((visibility("default")));
@@ -333,6 +370,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "MPI calls report it once and continue", calls);
     CU_add_test(suite, "corrupted library messages end the job", making);
     CU_add_test(suite, "a failed member reports that others wait", stopping);
+    CU_add_test(suite, "a persistent call's message hides no other", hiding);
     seeds_share(HOWS);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
