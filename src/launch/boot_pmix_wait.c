@@ -30,11 +30,15 @@ typedef struct answer {
 static answer *answer_new(void)
 {
     answer *self = calloc(1, sizeof(*self));
+    pthread_condattr_t attributes;
 
     if (!self)
         return NULL;
     pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->ended, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* the time of day may be set while a node boots */
+    pthread_cond_init(&self->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
     snprintf(self->info[0].key, sizeof(self->info[0].key), "%s", PMIX_TIMEOUT);
     self->info[0].value.type = PMIX_INT;
     self->info[0].value.data.integer = weft_knob.start_timeout_s;
@@ -72,7 +76,7 @@ static pmix_status_t answer_wait(answer *self, pmix_status_t status, pmix_value_
         answer_free(self);
         return status == PMIX_OPERATION_SUCCEEDED && !value ? PMIX_SUCCESS : status;
     }
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += weft_knob.start_timeout_s + GRACE_S;
     pthread_mutex_lock(&self->lock);
     while (!self->is_done && rc == 0)

@@ -5,16 +5,35 @@
  * MOCK_KNOWS_ALL: node numbers of all ranks. MOCK_RESOLVES: PMIx_Resolve_nodes and _peers are supported. MOCK_PEERS, MOCK_LOCAL_SIZE,
  * MOCK_LOCAL_RANK: values that replace the right ones. MOCK_COUNTS: prints the number of requests at the end. Values that are put are
  * dropped.
+ * MOCK_MUTE=get, fence, abort: a get of what ranks put or a fence is not answered, PMIx_Abort does not return; late: the first get of a
+ * rank's mark is answered by PMIx_Finalize. MOCK_CLOCK, if the library is also preloaded: the time of day is an hour ahead where it is read.
  */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define RANKS_MAX 512
 
 static unsigned me, size, questions;
 static char hosts[RANKS_MAX][32];
+static pmix_value_cbfunc_t late_done;
+static void *late_data;
+
+static bool is_mute(const char *what) { return getenv("MOCK_MUTE") && !strcmp(getenv("MOCK_MUTE"), what); }
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, now);
+
+    if (clock == CLOCK_REALTIME && getenv("MOCK_CLOCK"))
+        now->tv_sec += 3600;
+    return rc;
+}
+
 
 pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
 {
@@ -36,6 +55,10 @@ pmix_status_t PMIx_Init(pmix_proc_t *proc, pmix_info_t info[], size_t count)
 pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t count)
 {
     (void)info, (void)count;
+    if (late_done) {
+        late_done(PMIX_ERR_NOT_FOUND, NULL, late_data);
+        printf("mock: answered late\n");
+    }
     if (getenv("MOCK_COUNTS"))
         printf("mock: %s questions\n", questions < size ? "few" : "many");
     return PMIX_SUCCESS;
@@ -56,13 +79,16 @@ pmix_status_t PMIx_Commit(void) { return PMIX_SUCCESS; }
 pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos, pmix_op_cbfunc_t done, void *data)
 {
     (void)procs, (void)count, (void)info, (void)infos;
-    done(PMIX_SUCCESS, data);
+    if (!is_mute("fence"))
+        done(PMIX_SUCCESS, data);
     return PMIX_SUCCESS;
 }
 const char *PMIx_Error_string(pmix_status_t status) { return status == PMIX_ERR_NOT_FOUND ? "NOT-FOUND" : "mock"; }
 pmix_status_t PMIx_Abort(int code, const char text[], pmix_proc_t procs[], size_t count)
 {
     (void)text, (void)procs, (void)count;
+    while (is_mute("abort"))
+        pause();
     exit(code);
 }
 
@@ -136,8 +162,13 @@ pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_
     } else if (!strcmp(key, PMIX_LOCAL_RANK) && is_near) {
         value->type = PMIX_UINT16;
         value->data.uint16 = (uint16_t)(getenv("MOCK_LOCAL_RANK") ? atoi(getenv("MOCK_LOCAL_RANK")) : (int)beside(proc->rank, proc->rank));
+    } else if (is_mute("late") && !late_done && strstr(key, "told")) {
+        late_done = done;
+        late_data = data;
+        return PMIX_SUCCESS;
     } else {
-        done(PMIX_ERR_NOT_FOUND, NULL, data);
+        if (!is_mute("get"))
+            done(PMIX_ERR_NOT_FOUND, NULL, data);
         return PMIX_SUCCESS;
     }
     done(PMIX_SUCCESS, value, data);
