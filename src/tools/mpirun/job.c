@@ -149,6 +149,9 @@ static void name_make(job *self)
     snprintf(self->mark, sizeof(self->mark), ":%s", self->name);
 }
 
+static const remote_nodes_callbacks on_remote = {.ended = job_rank_ended, .refused = job_rank_refused, .aborted = job_aborted,
+                                                 .daemon_signaled = job_daemon_signaled, .failed = job_end};
+
 int job_open(job *self, options *opts)
 {
     uint32_t here = 0;
@@ -174,7 +177,7 @@ int job_open(job *self, options *opts)
     if (opts->timeout_s > 0)
         self->timeout_ns = weft_clock_ns() + (uint64_t)(opts->timeout_s * 1e9);
     self->phase = is_alone ? JOB_RUNS : JOB_LAUNCHES;
-    return is_alone ? 0 : remote_nodes_open(self, &self->remote_nodes);
+    return is_alone ? 0 : remote_nodes_open(self, &on_remote, &self->remote_nodes);
 }
 
 void job_start(job *self)

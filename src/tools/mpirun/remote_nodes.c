@@ -15,7 +15,6 @@
 #include "tools/mpirun/children.h"
 #include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/io.h"
-#include "tools/mpirun/job.h"
 #include "tools/mpirun/job_desc.h"
 #include "tools/mpirun/modex_head.h"
 #include "tools/mpirun/pmix_head.h"
@@ -38,6 +37,7 @@ typedef struct remote_node {
 
 struct remote_nodes {
     job *job;
+    remote_nodes_callbacks callbacks;
     children children;
     tree tree;
     remote_node *items; /* in the order of the row of tree.h */
@@ -97,7 +97,7 @@ static void remote_node_lost(remote_nodes *self, remote_node *one, const char *w
         report(1, "host %s is lost: %s; %u %s of this job ran there%s%s", name_of(self, one), why, ranks,
                  ranks == 1 ? "rank" : "ranks", with, job->phase == JOB_RUNS && job->live ? "; the others are ended" : "");
     self->has_lost = true;
-    job_end(job, 1);
+    self->callbacks.failed(job, 1);
 }
 
 /* A daemon that never became ready. */
@@ -108,7 +108,7 @@ static void remote_node_failed(remote_nodes *self, remote_node *one, const char 
     if (self->job->phase == JOB_LAUNCHES && !self->job->code)
         report(1, "cannot start ranks on host %s: %s%s%s", name_of(self, one), why, *output ? ": " : "", output);
     remote_node_over(self, one);
-    job_end(self->job, 1);
+    self->callbacks.failed(self->job, 1);
 }
 
 /* Callbacks of children. */
@@ -193,7 +193,7 @@ static void on_ended(remote_nodes *self, remote_node *one, unpack *from)
     if (from->has_failed || end.rank >= self->job->map.ranks || self->job->map.node_of[end.rank] != one->node || !one->live)
         return;
     one->live--;
-    job_rank_ended(self->job, &end);
+    self->callbacks.ended(self->job, &end);
 }
 
 static void on_noexec(remote_nodes *self, remote_node *one, unpack *from)
@@ -201,7 +201,7 @@ static void on_noexec(remote_nodes *self, remote_node *one, unpack *from)
     uint32_t rank = unpack_u32(from), what = unpack_u32(from), error = unpack_u32(from);
 
     if (!from->has_failed && rank < self->job->map.ranks && self->job->map.node_of[rank] == one->node)
-        job_rank_refused(self->job, rank, (char)what, (int)error);
+        self->callbacks.refused(self->job, rank, (char)what, (int)error);
 }
 
 static void on_message(const remote_nodes *self, const remote_node *one, const char *text)
@@ -223,7 +223,7 @@ static void on_aborted(remote_nodes *self, unpack *from)
     const char *text = unpack_text(from);
 
     if (!from->has_failed && rank < self->job->map.ranks)
-        job_aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
+        self->callbacks.aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
 }
 
 static void on_started(remote_nodes *self, remote_node *one, unpack *from)
@@ -287,7 +287,7 @@ static void on_frame(remote_nodes *self, remote_node *one, const ctrl_frame *fra
         one->is_ready = true;
         break;
     case CTRL_FAILED:
-        job_end(self->job, (int)unpack_u32(&from) & 0xff);
+        self->callbacks.failed(self->job, (int)unpack_u32(&from) & 0xff);
         break;
     case CTRL_STARTED:
         on_started(self, one, &from);
@@ -320,7 +320,7 @@ static void on_frame(remote_nodes *self, remote_node *one, const ctrl_frame *fra
         break;
     case CTRL_SIGNALED:
         one->has_reported_signal = true;
-        job_daemon_signaled(self->job, name_of(self, one), (int)unpack_u32(&from));
+        self->callbacks.daemon_signaled(self->job, name_of(self, one), (int)unpack_u32(&from));
         break;
     case CTRL_LOST:
     case CTRL_NO_CONNECT:
@@ -376,7 +376,7 @@ static void remote_nodes_make(remote_nodes *self)
     }
 }
 
-int remote_nodes_open(job *job, remote_nodes **result)
+int remote_nodes_open(job *job, const remote_nodes_callbacks *callbacks, remote_nodes **result)
 {
     remote_nodes *self = *result = calloc(1, sizeof(*self));
     modex_head_callbacks up = {.request = modex_request_send, .data = modex_data_send, .fenced = fence_release_send, .owner = self};
@@ -389,6 +389,7 @@ int remote_nodes_open(job *job, remote_nodes **result)
     if (!self)
         return report(1, "out of memory");
     self->job = job;
+    self->callbacks = *callbacks;
     self->srun_launch.agent.out = -1;
     job->opts->fanout = fanout_read();
     if (job->opts->is_by_srun) /* srun has its own launch tree */
@@ -400,7 +401,8 @@ int remote_nodes_open(job *job, remote_nodes **result)
         return report(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
     remote_nodes_make(self);
     self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
-    return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, self->children.acceptor.listener, self->children.secret)
+    return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, callbacks->failed, self->children.acceptor.listener,
+                                                     self->children.secret)
                                  : children_start(&self->children, job->opts->agent);
 }
 

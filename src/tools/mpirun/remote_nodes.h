@@ -11,13 +11,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/mpirun/job_type.h"
+#include "tools/mpirun/node.h"
 #include "tools/mpirun/pmix_channel.h"
 
-struct job;
 typedef struct remote_nodes remote_nodes;
 
+/* Callbacks to the owner, the job: how ranks and daemons of other hosts end. */
+typedef struct remote_nodes_callbacks {
+    void (*ended)(job *job, const rank_end *end);
+    /* A rank could not exec ('x') or enter its working directory ('d'). */
+    void (*refused)(job *job, uint32_t rank, char what, int error);
+    void (*aborted)(job *job, uint32_t rank, int code, const char *call, const char *text);
+    void (*daemon_signaled)(job *job, const char *host, int sig);
+    /* A daemon is lost or has not started, after a message: the job must end with this exit code. */
+    void (*failed)(job *job, int code);
+} remote_nodes_callbacks;
+
 /* Creates the secret, opens the listener and starts all agents. 0, or an exit code after a message. */
-int remote_nodes_open(struct job *job, remote_nodes **self);
+int remote_nodes_open(job *job, const remote_nodes_callbacks *callbacks, remote_nodes **self);
 /* Fills set, which has remote_nodes_max entries. Returns the number of entries. */
 uint32_t remote_nodes_max(const remote_nodes *self);
 uint32_t remote_nodes_pollfds(remote_nodes *self, struct pollfd *set);

@@ -26,7 +26,7 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/hosts.c src/tools/mpirun/hosts.h \
 	src/tools/mpirun/pmix_head.c src/tools/mpirun/pmix_head.h \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
-	src/tools/mpirun/job.c src/tools/mpirun/job.h \
+	src/tools/mpirun/job.c src/tools/mpirun/job.h src/tools/mpirun/job_type.h \
 	src/tools/mpirun/children.c src/tools/mpirun/children.h \
 	src/tools/mpirun/remote_nodes.c src/tools/mpirun/remote_nodes.h \
 	src/tools/mpirun/contact.c src/tools/mpirun/contact.h \

@@ -18,7 +18,6 @@
 #include "base/macros.h"
 #include "tools/mpirun/buffer.h"
 #include "tools/mpirun/contact.h"
-#include "tools/mpirun/job.h"
 #include "tools/mpirun/report.h"
 
 #define SRUN_END_LIMIT_NS 5000000000u /* for srun to end its step */
@@ -108,12 +107,12 @@ undo:
     return rc;
 }
 
-int srun_launch_start(srun_launch *self, job *job, int listener, const unsigned char *secret)
+int srun_launch_start(srun_launch *self, job *job, void (*failed)(struct job *, int), int listener, const unsigned char *secret)
 {
     char line[4096], program[2048];
     int rc = 0;
 
-    *self = (srun_launch){.job = job, .agent.out = -1, .is_used = true};
+    *self = (srun_launch){.job = job, .failed = failed, .agent.out = -1, .is_used = true};
     if (daemon_program(program, sizeof(program)))
         return report(1, "cannot determine the path of mpirun: %s", strerror(errno));
     if (contact_write(listener, secret, SRUN_NODE, line, sizeof(line)))
@@ -141,7 +140,7 @@ void srun_launch_fail(srun_launch *self, const char *why)
 {
     if (self->job->phase == JOB_LAUNCHES && !self->job->code)
         report(1, "cannot start ranks by srun in %s: %s%s", self->job->opts->allocation, why, srun_output(self));
-    job_end(self->job, 1);
+    self->failed(self->job, 1);
 }
 
 /* Matches "srun: error: b: task 1: Exited with exit code 2" and "srun: error: Task launch for StepId=2.0 failed on node c: Communication

@@ -11,22 +11,23 @@
 #include <stdint.h>
 
 #include "tools/mpirun/agent.h"
-
-struct job;
+#include "tools/mpirun/job_type.h"
 
 #define SRUN_NODE UINT32_MAX
 
 /* All-zero: unused. */
 typedef struct srun_launch {
-    struct job *job;
+    job *job;
+    void (*failed)(job *job, int code); /* see srun_launch_start */
     agent agent;      /* srun */
     bool is_used;
     uint64_t over_ns; /* time at which srun is killed; 0: not set */
 } srun_launch;
 
-/* Starts daemons on all nodes of the job but this machine. 0, or an exit code after a message. */
-int srun_launch_start(srun_launch *self, struct job *job, int listener, const unsigned char *secret);
-/* Daemons are missing and will not connect: ends the job, with a message of `why` and srun's output. */
+/* Starts daemons on all nodes of the job but this machine. `failed` is called if daemons are missing and will not connect: the job must
+ * end. 0, or an exit code after a message. */
+int srun_launch_start(srun_launch *self, job *job, void (*failed)(struct job *, int), int listener, const unsigned char *secret);
+/* Daemons are missing and will not connect: prints `why` and srun's output, and calls `failed`. */
 void srun_launch_fail(srun_launch *self, const char *why);
 /* Reads srun's output. While launching, an error of a task in it ends the job. */
 void srun_launch_read(srun_launch *self);
