@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sendq: see sendq.h. A queue is a FIFO of records in blocks: tag, length and payload of a short message, or a pointer to a request.
- * A bag counts the tags, so that an ASK is answered in O(1).
+ * sendq: see sendq.h. A queue is a FIFO of records (sendq_records.h). A bag counts their tags, so that an ASK is answered in O(1).
  * Invariants: a queue with records is in its peer's sendqs and the peer in the worker's backlog. peer->credit is then
  * WEFT_CREDIT_STALLED lower than the credits left; only weft_sendq_flush adds that back while it runs.
  */
@@ -13,28 +12,14 @@
 #include "base/bag.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "mem/pool.h"
 #include "p2p/eager.h"
+#include "p2p/sendq_records.h"
 #include "p2p/stall.h"
 #include "type/pack.h"
 
-#define BLOCK_FIRST 4096
-#define BLOCK_NEXT WEFT_POOL_MAX
 #define BATCH_MAX 1024 /* messages that share a request */
 #define CHAN_BURST 32        /* messages of one channel before the next channel is served */
 #define POLL_EVERY 32  /* queued messages between two polls for credit */
-
-#define BY_REQUEST UINT32_MAX
-typedef struct record {
-    int32_t tag;
-    uint32_t bytes; /* of the payload; BY_REQUEST: the payload is a weft_req *, NULL if it was removed */
-    uint64_t payload[];
-} record;
-
-typedef struct block {
-    struct block *next;
-    uint32_t capacity, used; /* allocated bytes; used bytes including this header */
-} block;
 
 typedef struct weft_sendq {
     weft_list_link link;    /* in peer->sendqs while it has records */
@@ -43,8 +28,7 @@ typedef struct weft_sendq {
     weft_stalled stall_id;     /* identifies the queue in frames of the receiver */
     uint32_t chan_out;      /* the receiver's id of the channel */
     uint32_t src;           /* own rank in the channel */
-    block *first, *last;    /* NULL: no records */
-    uint32_t at;            /* offset of the oldest record in the first block, bytes */
+    weft_records records;
     uint64_t put, left;     /* records ever written; records sent or dropped */
     uint32_t seq;           /* of the last frame with a message of this channel; invalid while is_seq_late */
     bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
@@ -57,14 +41,7 @@ typedef struct weft_sendq {
     weft_list_link batches; /* shared requests not ended, oldest first; req->order: index of the first record, counted like put */
 } weft_sendq;
 
-static uint32_t record_bytes(uint32_t bytes)
-{
-    return (uint32_t)(sizeof(record) + (bytes == BY_REQUEST ? sizeof(weft_req *) : weft_round_up(bytes, sizeof(uint64_t))));
-}
-
-static record *front(const weft_sendq *queue) { return (record *)((char *)queue->first + queue->at); }
-
-static weft_req **req_of(record *one) { return (weft_req **)one->payload; }
+static bool has_records(const weft_sendq *queue) { return queue->records.first; }
 
 static bool overdraws(const weft_sendq *queue) { return queue->sends_all || queue->wanted.keys; }
 
@@ -81,43 +58,10 @@ static void send_stall_frame(weft_sendq *queue, enum weft_frame_kind kind, int32
         weft_peer_abort_job(peer, rc);
 }
 
-/* -- records -- */
-
-/* Appends space for a record; NULL: out of memory. */
-static record *append(weft_sendq *queue, uint32_t bytes)
-{
-    weft_pool *pool = queue->peer->worker->pool;
-    uint32_t need = record_bytes(bytes);
-    record *one;
-    if (!queue->last || queue->last->used + need > queue->last->capacity) {
-        uint32_t capacity = queue->first ? BLOCK_NEXT : BLOCK_FIRST;
-        block *more = weft_pool_alloc(pool, capacity);
-        if (!more)
-            return NULL;
-        *more = (block){.capacity = capacity, .used = sizeof *more};
-        if (queue->last)
-            queue->last->next = more;
-        else
-            queue->first = more, queue->at = sizeof *more;
-        queue->last = more;
-    }
-    one = (record *)((char *)queue->last + queue->last->used);
-    queue->last->used += need;
-    return one;
-}
-
 static void drop_front(weft_sendq *queue)
 {
-    block *first = queue->first;
-    queue->at += record_bytes(front(queue)->bytes);
     queue->left++;
-    if (queue->at < first->used)
-        return;
-    queue->first = first->next;
-    queue->at = sizeof *first;
-    if (!queue->first)
-        queue->last = NULL;
-    weft_pool_free(queue->peer->worker->pool, first, first->capacity);
+    weft_records_drop_front(&queue->records, queue->peer->worker->pool);
 }
 
 /* -- open and close of a queue -- */
@@ -195,10 +139,10 @@ static void end_stall(weft_sendq *queue)
 
 /* -- what comes in -- */
 
-static int write_record(weft_sendq *queue, int32_t tag, uint32_t bytes, record **out)
+static int write_record(weft_sendq *queue, int32_t tag, uint32_t bytes, weft_record **out)
 {
-    record *one = NULL;
-    if (!weft_bag_add(&queue->tags, tag) || !(one = append(queue, bytes))) {
+    weft_record *one = NULL;
+    if (!weft_bag_add(&queue->tags, tag) || !(one = weft_records_append(&queue->records, queue->peer->worker->pool, bytes))) {
         weft_bag_remove(&queue->tags, tag);
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a message for rank %u", queue->peer->proc_id.rank);
     }
@@ -239,17 +183,17 @@ static bool is_eager(const weft_peer *peer, const weft_req *req) { return !req->
 int weft_sendq_add(weft_peer *peer, weft_req *req)
 {
     weft_sendq *queue;
-    record *one;
+    weft_record *one;
     int rc;
     if (is_over(peer)) {
         weft_req_end(req, end_of(peer, is_eager(peer, req), 0));
         return 0;
     }
     queue = open_queue(req->chan, req->rank, peer);
-    rc = queue ? write_record(queue, req->tag, BY_REQUEST, &one) : WEFT_E_NOMEM;
+    rc = queue ? write_record(queue, req->tag, WEFT_RECORD_REQ, &one) : WEFT_E_NOMEM;
     if (rc)
         return rc;
-    *req_of(one) = req;
+    *weft_record_req(one) = req;
     req->queued = one;
     is_written(queue, req->tag);
     return 0;
@@ -283,7 +227,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
     uint32_t bytes = (uint32_t)(count * (uint64_t)type->size);
     weft_sendq *queue = is_over(peer) ? NULL : open_queue(chan, dst, peer);
     weft_req *batch = queue ? batch_of(queue, dst) : NULL;
-    record *one;
+    weft_record *one;
     int rc = batch ? write_record(queue, tag, bytes, &one) : WEFT_E_NOMEM;
     if (is_over(peer)) {
         *out = &peer->worker->done_req;
@@ -320,7 +264,7 @@ static void answer(weft_sendq *queue, int32_t tag)
     if (!weft_bag_remove(&queue->wanted, tag))
         return;
     queue->peer->overdrafts -= !overdraws(queue);
-    if (queue->first)
+    if (has_records(queue))
         send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
@@ -328,7 +272,7 @@ static void answer(weft_sendq *queue, int32_t tag)
 static void leave(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    int32_t tag = front(queue)->tag;
+    int32_t tag = weft_records_front(&queue->records)->tag;
     queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
     queue->seq = peer->seq_out;
     weft_bag_remove(&queue->tags, tag);
@@ -341,14 +285,14 @@ static void leave(weft_sendq *queue)
 static int send_front(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    record *one = front(queue);
-    weft_req *req = one->bytes == BY_REQUEST ? *req_of(one) : NULL;
+    weft_record *one = weft_records_front(&queue->records);
+    weft_req *req = one->bytes == WEFT_RECORD_REQ ? *weft_record_req(one) : NULL;
     int32_t credit = peer->credit;
     int rc;
     if (req) {
         req->queued = NULL; /* now: req may be freed below */
         rc = weft_eager_start(peer, req, credit > 0 ? credit : 0);
-    } else if (one->bytes == BY_REQUEST) {
+    } else if (one->bytes == WEFT_RECORD_REQ) {
         drop_front(queue);
         return 0;
     } else {
@@ -399,11 +343,12 @@ static int flush(weft_peer *peer)
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
         int sent = 0, rc = 0;
-        while (sent < CHAN_BURST && queue->first && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) && !rc)
+        while (sent < CHAN_BURST && has_records(queue) && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) &&
+               !rc)
             sent += (rc = send_front(queue)) == 0;
         end_batches(queue);
         n += sent;
-        if (!queue->first) {
+        if (!has_records(queue)) {
             end_stall(queue);
             idle = NULL;
             continue;
@@ -516,7 +461,7 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_sendq *queue = find(peer, hdr);
     const weft_ask *ask = body;
-    if (!queue || !queue->first) /* drained meanwhile; the receiver gets DRAINED */
+    if (!queue || !has_records(queue)) /* drained meanwhile; the receiver gets DRAINED */
         return;
     if (hdr->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
         postpone(queue, hdr->tag);
@@ -532,9 +477,9 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 static void end_if_empty(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    if (queue->tags.keys || !queue->first)
+    if (queue->tags.keys || !has_records(queue))
         return;
-    while (queue->first)
+    while (has_records(queue))
         drop_front(queue);
     end_batches(queue);
     if (peer->sendqs.next == &queue->link && peer->sendqs.prev == &queue->link)
@@ -544,7 +489,7 @@ static void end_if_empty(weft_sendq *queue)
 
 static void take_out(weft_sendq *queue, weft_req *req)
 {
-    *req_of(req->queued) = NULL;
+    *weft_record_req(req->queued) = NULL;
     req->queued = NULL;
     weft_bag_remove(&queue->tags, req->tag);
 }
@@ -562,15 +507,15 @@ void weft_sendq_remove(weft_req *req)
 static void drop(weft_sendq *queue, int rc, bool all)
 {
     weft_peer *peer = queue->peer;
-    uint32_t at = queue->at;
-    for (block *part = queue->first; part; part = part->next, at = sizeof *part)
-        for (; at < part->used; at += record_bytes(((record *)((char *)part + at))->bytes)) {
-            record *one = (record *)((char *)part + at);
-            weft_req *req = one->bytes == BY_REQUEST ? *req_of(one) : NULL;
+    uint32_t at = queue->records.at;
+    for (weft_record_block *block = queue->records.first; block; block = block->next, at = sizeof *block)
+        for (; at < block->used; at += weft_record_bytes(weft_record_at(block, at)->bytes)) {
+            weft_record *one = weft_record_at(block, at);
+            weft_req *req = one->bytes == WEFT_RECORD_REQ ? *weft_record_req(one) : NULL;
             if (req) {
                 take_out(queue, req);
                 weft_req_end(req, end_of(peer, is_eager(peer, req), rc));
-            } else if (all && one->bytes != BY_REQUEST) {
+            } else if (all && one->bytes != WEFT_RECORD_REQ) {
                 weft_bag_remove(&queue->tags, one->tag);
             }
         }
@@ -587,7 +532,7 @@ void weft_sendq_close(weft_chan *chan)
             continue;
         drop(queue, WEFT_E_COMM, false);
         queue->chan = NULL;
-        if (!queue->first)
+        if (!has_records(queue))
             free_queue(queue);
     }
     free(chan->sendqs);

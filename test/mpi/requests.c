@@ -58,6 +58,49 @@ static void nothing(void)
     CHECK(reqs[1] == MPI_REQUEST_NULL);
 }
 
+/* Calls one family of completion functions; returns the number of requests that it has completed. seen: counts them by index. */
+static int complete_some(int family, MPI_Request *reqs, int *seen)
+{
+    MPI_Status statuses[N], status;
+    int index, flag, count, indices[N];
+    switch (family) {
+    case 0:
+        OK(MPI_Waitany(N, reqs, &index, &status));
+        CHECK(status.MPI_TAG == 100 + index && !seen[index]++ && reqs[index] == MPI_REQUEST_NULL);
+        return 1;
+    case 1:
+        OK(MPI_Testany(N, reqs, &index, &flag, &status));
+        if (flag)
+            CHECK(index != MPI_UNDEFINED && status.MPI_TAG == 100 + index && !seen[index]++);
+        return flag;
+    case 2:
+    case 3:
+        if (family == 2)
+            OK(MPI_Waitsome(N, reqs, &count, indices, statuses));
+        else
+            OK(MPI_Testsome(N, reqs, &count, indices, statuses));
+        CHECK(count >= (family == 2));
+        for (int i = 0; i < count; i++)
+            CHECK(statuses[i].MPI_TAG == 100 + indices[i] && !seen[indices[i]]++);
+        return count;
+    case 4:
+        OK(MPI_Testall(N, reqs, &flag, statuses));
+        if (!flag)
+            CHECK(reqs[0] != MPI_REQUEST_NULL && reqs[N - 1] != MPI_REQUEST_NULL, "testall took some");
+        return flag ? N : 0;
+    default:
+        for (int i = 0; i < N; i++) {
+            flag = 0;
+            while (!flag)
+                OK(MPI_Request_get_status(reqs[i], &flag, &status));
+            CHECK(status.MPI_TAG == 100 + i && reqs[i] != MPI_REQUEST_NULL);
+            OK(MPI_Test(&reqs[i], &flag, &statuses[i]));
+            CHECK(flag && reqs[i] == MPI_REQUEST_NULL);
+        }
+        return N;
+    }
+}
+
 /* Rank 1 sends N messages with tags backwards; rank 0 completes them by every family. */
 static void families(void)
 {
@@ -86,49 +129,8 @@ static void families(void)
         OK(MPI_Testall(N, reqs, &flag, statuses));
         CHECK(!flag);
         OK(MPI_Send(&go, 1, MPI_INT, 1, 0, MPI_COMM_WORLD));
-        while (done < N) {
-            switch (family) {
-            case 0:
-                OK(MPI_Waitany(N, reqs, &index, &status));
-                CHECK(status.MPI_TAG == 100 + index && !seen[index]++ && reqs[index] == MPI_REQUEST_NULL);
-                done++;
-                break;
-            case 1:
-                OK(MPI_Testany(N, reqs, &index, &flag, &status));
-                if (flag) {
-                    CHECK(index != MPI_UNDEFINED && status.MPI_TAG == 100 + index && !seen[index]++);
-                    done++;
-                }
-                break;
-            case 2:
-            case 3:
-                if (family == 2)
-                    OK(MPI_Waitsome(N, reqs, &count, indices, statuses));
-                else
-                    OK(MPI_Testsome(N, reqs, &count, indices, statuses));
-                CHECK(count >= (family == 2));
-                for (int i = 0; i < count; i++)
-                    CHECK(statuses[i].MPI_TAG == 100 + indices[i] && !seen[indices[i]]++);
-                done += count;
-                break;
-            case 4:
-                OK(MPI_Testall(N, reqs, &flag, statuses));
-                if (!flag)
-                    CHECK(reqs[0] != MPI_REQUEST_NULL && reqs[N - 1] != MPI_REQUEST_NULL, "testall took some");
-                done = flag ? N : 0;
-                break;
-            default:
-                for (int i = 0; i < N; i++) {
-                    flag = 0;
-                    while (!flag)
-                        OK(MPI_Request_get_status(reqs[i], &flag, &status));
-                    CHECK(status.MPI_TAG == 100 + i && reqs[i] != MPI_REQUEST_NULL);
-                    OK(MPI_Test(&reqs[i], &flag, &statuses[i]));
-                    CHECK(flag && reqs[i] == MPI_REQUEST_NULL);
-                }
-                done = N;
-            }
-        }
+        while (done < N)
+            done += complete_some(family, reqs, seen);
         for (int i = 0; i < N; i++)
             CHECK(values[i] == family * 1000 + i && reqs[i] == MPI_REQUEST_NULL, "family %d: value %d is %d", family, i,
                   values[i]);

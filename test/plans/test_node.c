@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_node: the node area's protocol, with threads as members on one mapping (visible to TSan): operations in random order without a
- * barrier between them, short and long, dedicated and oversubscribed. Waits sleep on the member's futex, by the same steps as core/wait; a
- * lost wake-up fails the test at a deadline. `test_node SEED` repeats one seed.
+ * barrier between them, short and long, dedicated and oversubscribed. See node_rig.h. `test_node SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
-#include <errno.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,213 +18,50 @@
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_area.h"
-#include "core/callout.h"
-#include "core/wait.h"
 #include "core/worker.h"
-#include "core/world.h"
+#include "node_rig.h"
 
-#define RANKS_MAX 9
 #define OPERATIONS 400
-#define DEADLINE_S 100 /* of one sleep: far beyond any scheduling delay */
-
-typedef struct member {
-    weft_worker worker;
-    weft_world world;
-    weft_rank_page *page;
-    uint32_t rank;
-    uint64_t sleeps;
-    uint64_t offers; /* of the lock to other threads */
-    pthread_t thread;
-    weft_shmcoll *area;
-    int rc;
-    bool is_right;
-    char text[600]; /* of rc */
-} member;
-
-static struct {
-    uint32_t ranks;
-    bool is_oversubscribed, needs_fence, has_csum;
-    bool is_lagging; /* bcasts with changing roots, while the last member is late: writers must not overrun it */
-    uint64_t seed, bytes;
-    void *memory;
-    weft_rank_page *pages[RANKS_MAX];
-    member members[RANKS_MAX];
-    _Atomic int failures;
-    /* one flipped bit: the writer's slots are damaged before the reader reads them */
-    bool is_flipping;
-    uint32_t writer;
-    uint64_t flip_bytes, flip_at; /* bytes that the writer writes in its first operation; offset of the damaged byte */
-    _Atomic bool is_flipped;
-    cases_call call;
-    /* one member makes another call than the others, once */
-    uint32_t odd, common; /* that member; number of equal calls before */
-    enum { ODD_CALLS, ODD_PASSES, ODD_LEAVES } how;
-    cases_call odd_call;
-    _Atomic uint32_t reported; /* members with an error */
-    uint32_t flip_parts; /* allreduce by its halves, blocks of the vector; 0: whole */
-} rig;
 
 static uint64_t first_seed = 1;
 static _Atomic uint64_t halves;
 
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t x = (*state += 0x9e3779b97f4a7c15u);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static void complain(const char *what, uint32_t rank, uint64_t number)
-{
-    if (atomic_fetch_add(&rig.failures, 1) == 0)
-        fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks,
-                rig.is_oversubscribed ? "oversubscribed" : "dedicated",
-                (unsigned long long)rig.seed, (unsigned long long)number, what);
-}
-
-/* ---- in place of core/wait: spin, arm (asleep is set, then the sleeper's barrier), poll again, sleep ---- */
-
-static void order_for_sleeper(void)
-{
-    if (rig.needs_fence)
-        atomic_thread_fence(memory_order_seq_cst);
-    else
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-}
-
-static void flip(member *self)
-{
-    if (!rig.is_flipping || self->rank != rig.writer || rig.is_flipped)
-        return;
-    weft_shmcoll_place(self->area, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
-    rig.is_flipped = true;
-}
-
-void weft_wait_progress(weft_wait *wait)
-{
-    member *self = weft_container(wait->worker, member, worker);
-    struct timespec limit = {DEADLINE_S, 0};
-
-    flip(self);
-    if (!wait->is_armed) {
-        if (wait->idle++ < self->world.wait_policy.spins)
-            return;
-        wait->is_armed = true;
-        atomic_store_explicit(&self->page->asleep, 1, memory_order_relaxed);
-        order_for_sleeper();
-        return;
-    }
-    self->sleeps++;
-    while (atomic_load_explicit(&self->page->asleep, memory_order_acquire) == 1)
-        if (syscall(SYS_futex, &self->page->asleep, FUTEX_WAIT, 1, &limit, NULL, 0) && errno == ETIMEDOUT) {
-            fprintf(stderr, "rank %u of %u sleeps forever: a wake-up was lost (seed %llu)\n", self->rank, rig.ranks,
-                    (unsigned long long)rig.seed);
-            _exit(1);
-        }
-    wait->is_armed = false;
-    wait->idle = 0;
-}
-
-void weft_wait_close(weft_wait *wait)
-{
-    member *self = weft_container(wait->worker, member, worker);
-    atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
-}
-
-/* The workers are never locked: counts the offers. */
-bool weft_lock_offer(weft_lock *lock)
-{
-    weft_container(lock, member, worker.lock)->offers++;
-    return false;
-}
-
-/* Unlocked work counts as an offer. */
-void weft_worker_callout_begin(weft_worker *worker) { weft_container(worker, member, worker)->offers++; }
-void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
-
 /* ---- members ---- */
-
-/* Operation i of the sequence, equal on all members. Runs of one rooted kind let writers run ahead. */
-static cases_call call_number(uint32_t i)
-{
-    uint64_t run = rig.seed * 131 + i / 18, random = rig.seed * 7919 + i, kind = draw(&run);
-    cases_call call = {.ranks = rig.ranks, .round = i, .kind = kind % WEFT_COLL_LAST, .type = draw(&random) % CASES_TYPES};
-
-    if (rig.is_lagging)
-        return (cases_call){.ranks = rig.ranks, .round = i, .kind = WEFT_COLL_BCAST, .count = 1 + i % 9, .root = i / 5 % 2};
-    call.root = (int)(draw(&run) % rig.ranks);
-    switch (draw(&random) % 8) {
-    case 0:
-        call.count = draw(&random) % 6000;
-        break;
-    case 1:
-        call.count = draw(&random) % 400;
-        break;
-    case 2:
-        call.count = 0;
-        break;
-    default:
-        call.count = 1 + draw(&random) % 8;
-    }
-    call.in_place = call.kind != WEFT_COLL_BCAST && call.kind != WEFT_COLL_BARRIER && draw(&random) % 2;
-    return call;
-}
-
-/* An allreduce by its halves; the second's data is tainted if the first was damaged. */
-static int run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
-{
-    int rc = weft_shmcoll_publish(area, WEFT_COLL_ALLREDUCE, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
-
-    if (rc)
-        return rc;
-    rc = weft_shmcoll_reduce_scatter(area, args, parts);
-    weft_shmcoll_set_tainted(area, rc != 0);
-    rc_spread = weft_shmcoll_allgather(area, args, parts);
-    weft_shmcoll_set_tainted(area, false);
-    return rc ? rc : rc_spread;
-}
 
 /* Half of the allreduces that support it run by halves. */
 static int run_call(weft_shmcoll *area, uint32_t i, const cases_call *call, const weft_coll *args)
 {
     uint64_t random = rig.seed * 977 + i;
-    uint32_t parts = 1 + (uint32_t)(draw(&random) % rig.ranks);
+    uint32_t parts = 1 + (uint32_t)(rig_draw(&random) % rig.ranks);
 
-    if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || draw(&random) % 2)
+    if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || rig_draw(&random) % 2)
         return weft_shmcoll_run(area, call->kind, args);
     if (!weft_shmcoll_can_rsag(area, args->recvtype, parts))
-        complain("halves are not supported", 0, i);
+        rig_complain("halves are not supported", 0, i);
     atomic_fetch_add(&halves, 1);
-    return run_halves(area, args, parts);
+    return rig_run_halves(area, args, parts);
 }
 
 static void delay(uint64_t *random)
 {
-    struct timespec some = {0, (long)(draw(random) % 200000)};
+    struct timespec some = {0, (long)(rig_draw(random) % 200000)};
 
-    if (draw(random) % 40 == 0)
+    if (rig_draw(random) % 40 == 0)
         nanosleep(&some, NULL);
-}
-
-static unsigned flags(void)
-{
-    return (rig.is_oversubscribed ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
-           (rig.has_csum ? WEFT_SHMCOLL_CSUM : 0);
 }
 
 static void *member_main(void *argument)
 {
     member *self = argument;
     uint64_t random = rig.seed * 31 + self->rank;
-    weft_shmcoll *area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    weft_shmcoll *area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, rig_flags());
 
     if (!area) {
-        complain("no area", self->rank, 0);
+        rig_complain("no area", self->rank, 0);
         return NULL;
     }
     for (uint32_t i = 0; i < OPERATIONS && !atomic_load(&rig.failures); i++) {
-        cases_call call = call_number(i);
+        cases_call call = rig_call(i);
         cases_side side;
         const char *wrong;
         cases_begin(&call, self->rank, &side);
@@ -237,45 +70,16 @@ static void *member_main(void *argument)
         else if (!rig.is_lagging)
             delay(&random);
         if (run_call(area, i, &call, &side.args))
-            complain("failed", self->rank, i);
+            rig_complain("failed", self->rank, i);
         wrong = cases_compare(&side);
         if (wrong)
-            complain(weft_coll_name(call.kind), self->rank, i);
+            rig_complain(weft_coll_name(call.kind), self->rank, i);
         cases_end(&side);
     }
     if (atomic_load(&rig.failures))
         _exit(1); /* other members may wait for this one */
     weft_shmcoll_close(area);
     return NULL;
-}
-
-static void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t bytes)
-{
-    char *pages = mmap(NULL, RANKS_MAX * WEFT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    memset(&rig, 0, sizeof rig);
-    rig.ranks = ranks;
-    rig.is_oversubscribed = is_oversubscribed;
-    rig.needs_fence = needs_fence;
-    rig.bytes = bytes;
-    rig.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    for (uint32_t i = 0; i < ranks; i++) {
-        member *self = &rig.members[i];
-        self->rank = i;
-        self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
-        self->worker.world = &self->world;
-        self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
-    }
-}
-
-static void rig_run(void *(*body)(void *))
-{
-    for (uint32_t i = 0; i < rig.ranks; i++)
-        pthread_create(&rig.members[i].thread, NULL, body, &rig.members[i]);
-    for (uint32_t i = 0; i < rig.ranks; i++)
-        pthread_join(rig.members[i].thread, NULL);
-    munmap(rig.memory, rig.bytes);
-    munmap(rig.pages[0], RANKS_MAX * WEFT_PAGE);
 }
 
 static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
@@ -301,21 +105,21 @@ static void *flip_main(void *argument)
     cases_call sound = {.ranks = 2, .round = 2, .kind = WEFT_COLL_ALLGATHER, .count = 100};
     cases_side side;
 
-    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, 2, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, 2, rig.pages, rig_flags());
     while (self->rank != rig.writer && !rig.is_flipped)
         sched_yield();
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
-        self->rc = run_halves(self->area, &side.args, rig.flip_parts);
+        self->rc = rig_run_halves(self->area, &side.args, rig.flip_parts);
     else
         self->rc = weft_shmcoll_run(self->area, rig.call.kind, &side.args);
-    flip(self);
+    rig_flip(self);
     self->is_right = !cases_compare(&side);
     snprintf(self->text, sizeof self->text, "%s", weft_fail_text(self->rc));
     cases_end(&side);
     cases_begin(&sound, self->rank, &side);
     if (weft_shmcoll_run(self->area, sound.kind, &side.args) || cases_compare(&side))
-        complain("after a flip", self->rank, sound.round);
+        rig_complain("after a flip", self->rank, sound.round);
     cases_end(&side);
     weft_shmcoll_close(self->area);
     return NULL;
@@ -357,7 +161,7 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     rig.call = (cases_call){.ranks = 2, .round = 1, .kind = kind, .count = count, .type = CASES_LONG,
                             .in_place = in_place && kind != WEFT_COLL_BCAST, .root = (int)(is_rooted ? 1 - writer : writer)};
     member *reader = &rig.members[1 - writer], *author = &rig.members[writer];
-    weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.memory, rig.bytes, 0, 2, rig.pages, flags());
+    weft_shmcoll *probe = weft_shmcoll_attach(NULL, rig.memory, rig.bytes, 0, 2, rig.pages, rig_flags());
     uint64_t slot = weft_shmcoll_slot_bytes(probe);
     free(probe);
     aim(slot, &reported);
@@ -410,7 +214,7 @@ static bool is_same(const cases_call *a, const cases_call *b)
 
 static cases_call later_number(uint32_t i)
 {
-    cases_call call = call_number(rig.common + 1 + i);
+    cases_call call = rig_call(rig.common + 1 + i);
 
     if (i + 2 >= LATER)
         call.kind = i % 2 ? WEFT_COLL_ALLREDUCE : WEFT_COLL_ALLGATHER;
@@ -432,9 +236,9 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
     else
         rc = weft_shmcoll_run(self->area, call->kind, &side.args);
     if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))
-        complain("no error after an error", self->rank, i);
+        rig_complain("no error after an error", self->rank, i);
     if (!is_wrong && !rc && cases_compare(&side))
-        complain("wrong without an error", self->rank, i);
+        rig_complain("wrong without an error", self->rank, i);
     if (rc && !self->rc) {
         snprintf(self->text, sizeof self->text, "%s", weft_fail_text(rc));
         atomic_fetch_add(&rig.reported, 1);
@@ -450,13 +254,13 @@ static void *odd_main(void *argument)
     member *self = argument;
     bool leaves = self->rank == rig.odd && rig.how == ODD_LEAVES;
 
-    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, rig_flags());
     for (uint32_t i = 0; i < rig.common; i++) {
-        cases_call call = call_number(i);
+        cases_call call = rig_call(i);
         call_once(self, &call, i, false);
     }
     if (self->rc)
-        complain("too early", self->rank, rig.common);
+        rig_complain("too early", self->rank, rig.common);
     if (!leaves)
         call_once(self, self->rank == rig.odd ? &rig.odd_call : &rig.call, rig.common, true);
     for (uint32_t i = 0; i < LATER && !leaves; i++) {
@@ -470,24 +274,24 @@ static void *odd_main(void *argument)
 static void one_odd(uint64_t seed)
 {
     uint64_t random = seed * 104729;
-    uint32_t ranks = 2 + (uint32_t)(draw(&random) % 4);
+    uint32_t ranks = 2 + (uint32_t)(rig_draw(&random) % 4);
     char own[40];
 
     rig_open(ranks, seed % 2, true, 64 << 10);
     rig.seed = seed;
-    rig.has_csum = draw(&random) % 4 == 0;
-    rig.odd = (uint32_t)(draw(&random) % ranks);
-    rig.common = (uint32_t)(draw(&random) % 20);
-    rig.how = draw(&random) % 8 ? ODD_CALLS : 1 + draw(&random) % 2;
-    rig.call = rig.odd_call = call_number(rig.common);
+    rig.has_csum = rig_draw(&random) % 4 == 0;
+    rig.odd = (uint32_t)(rig_draw(&random) % ranks);
+    rig.common = (uint32_t)(rig_draw(&random) % 20);
+    rig.how = rig_draw(&random) % 8 ? ODD_CALLS : 1 + rig_draw(&random) % 2;
+    rig.call = rig.odd_call = rig_call(rig.common);
     while (is_same(&rig.call, &rig.odd_call)) {
-        uint64_t what = draw(&random) % 3;
+        uint64_t what = rig_draw(&random) % 3;
         if (what == 0)
-            rig.odd_call.kind = draw(&random) % WEFT_COLL_LAST;
+            rig.odd_call.kind = rig_draw(&random) % WEFT_COLL_LAST;
         else if (what == 1)
-            rig.odd_call.count = draw(&random) % 3 ? draw(&random) % 10 : draw(&random) % 6000;
+            rig.odd_call.count = rig_draw(&random) % 3 ? rig_draw(&random) % 10 : rig_draw(&random) % 6000;
         else
-            rig.odd_call.root = (int)(draw(&random) % ranks);
+            rig.odd_call.root = (int)(rig_draw(&random) % ranks);
         if (rig.odd_call.kind == WEFT_COLL_BCAST || rig.odd_call.kind == WEFT_COLL_BARRIER)
             rig.odd_call.in_place = false;
     }
@@ -544,10 +348,10 @@ static void *hold_main(void *argument)
     cases_side side;
 
     self->worker.is_threaded = true;
-    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, flags());
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, rig_flags());
     cases_begin(&rig.call, self->rank, &side);
     if (rig.flip_parts)
-        self->rc = run_halves(self->area, &side.args, rig.flip_parts);
+        self->rc = rig_run_halves(self->area, &side.args, rig.flip_parts);
     else
         self->rc = weft_shmcoll_run(self->area, rig.call.kind, &side.args);
     self->is_right = self->rc == WEFT_OK && !cases_compare(&side);

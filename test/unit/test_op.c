@@ -194,6 +194,24 @@ static void fill_logical(char *p, uint64_t count, uint64_t size)
         p[i * size] = (char)(draw() & 1);
 }
 
+/* NaNs compare equal whatever their bits; of a long double's 16 bytes x87 writes ten. */
+static bool are_equal_floats(const weft_type *t, char fill, const char *a, const char *b, uint64_t bytes)
+{
+    uint64_t part = t->class_ == WEFT_CLASS_COMPLEX ? sizeof(long double) : (uint64_t)t->size;
+    bool same = true;
+    for (uint64_t i = 0; i < bytes / part && same; i++) {
+        const char *y = a + i * part, *z = b + i * part;
+        float f[2];
+        double d[2];
+        long double l[2];
+        weft_float128 q[2];
+        weft_float16 h[2];
+#define SAME(v) (memcpy(&v[0], y, sizeof(v[0])), memcpy(&v[1], z, sizeof(v[1])), v[0] == v[1] || (v[0] != v[0] && v[1] != v[1]))
+        same = fill == 'f' ? SAME(f) : fill == 'd' ? SAME(d) : fill == 'l' ? SAME(l) : fill == 'h' ? SAME(h) : SAME(q);
+    }
+    return same;
+}
+
 #define SENTINEL 64
 static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t count, unsigned shift_in, unsigned shift_out)
 {
@@ -237,22 +255,8 @@ static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t co
         }
     }
     same = !memcmp(b, c, bytes + SENTINEL);
-    if (!same && (t->class_ == WEFT_CLASS_FLOAT ? nans || kinds[k].fill == 'l' : t->class_ == WEFT_CLASS_COMPLEX && kinds[k].fill == 'l')) {
-        /* NaNs compare equal whatever their bits; of a long double's 16 bytes x87 writes ten */
-        uint64_t part = t->class_ == WEFT_CLASS_COMPLEX ? sizeof(long double) : (uint64_t)t->size;
-        same = !memcmp(b + bytes, c + bytes, SENTINEL);
-        for (uint64_t i = 0; i < bytes / part && same; i++) {
-            char *y = b + i * part, *z = c + i * part;
-            float f[2];
-            double d[2];
-            long double l[2];
-            weft_float128 q[2];
-            weft_float16 h[2];
-#define SAME(v) (memcpy(&v[0], y, sizeof(v[0])), memcpy(&v[1], z, sizeof(v[1])), v[0] == v[1] || (v[0] != v[0] && v[1] != v[1]))
-            same = kinds[k].fill == 'f' ? SAME(f) : kinds[k].fill == 'd' ? SAME(d) : kinds[k].fill == 'l' ? SAME(l)
-                   : kinds[k].fill == 'h' ? SAME(h) : SAME(q);
-        }
-    }
+    if (!same && (t->class_ == WEFT_CLASS_FLOAT ? nans || kinds[k].fill == 'l' : t->class_ == WEFT_CLASS_COMPLEX && kinds[k].fill == 'l'))
+        same = !memcmp(b + bytes, c + bytes, SENTINEL) && are_equal_floats(t, kinds[k].fill, b, c, bytes);
     CU_ASSERT(same);
     if (!same)
         printf("\n  op 0x%x on %s, %llu elements\n", (unsigned)op->handle, t->name, (unsigned long long)count);

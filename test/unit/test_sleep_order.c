@@ -185,6 +185,38 @@ static bool take_note(state *s)
     return true;
 }
 
+/* A step of the receiver's sleep; false: it takes none. */
+static bool step_sleep(const search *search, state *s)
+{
+    switch (s->receiver) {
+    case R_SLEEP:
+        own_drain(s);
+        if (search->broken & LATE_DRAIN)
+            s->memory[BYTES] = 0;
+        if (search->by_socket)
+            s->receiver = s->memory[BYTES] ? R_DISARM : R_BLOCKED;
+        else
+            s->receiver = s->memory[ASLEEP] ? R_BLOCKED : R_RING;
+        break;
+    case R_BLOCKED: /* a descriptor of another iface may end the sleep at any time, and so does the limit */
+        if (!search->by_socket || s->sender == S_END)
+            return false;
+        s->receiver = R_DISARM;
+        break;
+    case R_DISARM:
+        own_store(s, ASLEEP, 0);
+        s->receiver = R_DRAIN;
+        break;
+    case R_DRAIN:
+        s->memory[BYTES] = 0;
+        s->receiver = R_RING;
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
 static void step_receiver(search *search, state s)
 {
     if (s.own_count == 3)
@@ -229,30 +261,9 @@ static void step_receiver(search *search, state s)
             s.receiver = s.receiver == R_AGAIN_RING ? R_AGAIN_NOTE : R_SLEEP;
         }
         break;
-    case R_SLEEP:
-        own_drain(&s);
-        if (search->broken & LATE_DRAIN)
-            s.memory[BYTES] = 0;
-        if (search->by_socket)
-            s.receiver = s.memory[BYTES] ? R_DISARM : R_BLOCKED;
-        else
-            s.receiver = s.memory[ASLEEP] ? R_BLOCKED : R_RING;
-        break;
-    case R_BLOCKED: /* a descriptor of another iface may end the sleep at any time, and so does the limit */
-        if (!search->by_socket || s.sender == S_END)
-            return;
-        s.receiver = R_DISARM;
-        break;
-    case R_DISARM:
-        own_store(&s, ASLEEP, 0);
-        s.receiver = R_DRAIN;
-        break;
-    case R_DRAIN:
-        s.memory[BYTES] = 0;
-        s.receiver = R_RING;
-        break;
     default:
-        return;
+        if (!step_sleep(search, &s))
+            return;
     }
     visit(search, &s);
 }

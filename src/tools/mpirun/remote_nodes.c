@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * remote_nodes: see remote_nodes.h. children.c handles connections; this file handles the frames of each node's daemon.
+ * remote_nodes: see remote_nodes.h. children.c handles connections, remote_frames.c the frames of each node's daemon.
  */
-#include "tools/mpirun/remote_nodes.h"
+#include "tools/mpirun/remote_nodes_internal.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -12,59 +12,11 @@
 
 #include "base/clock.h"
 #include "launch/modex_cache.h"
-#include "tools/mpirun/children.h"
-#include "tools/mpirun/ctrl_conn.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job_desc.h"
-#include "tools/mpirun/modex_head.h"
-#include "tools/mpirun/pmix_head.h"
 #include "tools/mpirun/report.h"
-#include "tools/mpirun/srun_launch.h"
-#include "tools/mpirun/tree.h"
 
-typedef struct remote_node {
-    uint32_t node;
-    uint32_t below;             /* number of following remote_nodes below it in the tree (tree.h) */
-    child_daemon *child_daemon; /* its own connection, or the child that leads to it */
-    ctrl_conn conn;             /* sends to it, through child_daemon */
-    pmix_channel channel;       /* messages of the PMIx and PMI servers */
-    uint32_t live;              /* ranks there that have not been reported as ended */
-    uint64_t uncredited;        /* bytes of output received and not yet credited */
-    bool is_ready, is_draining, is_over;
-    bool has_reported_signal; /* it received a terminating signal, which was reported */
-    bool has_sent_closed[2];  /* stdout, stderr: was sent CTRL_CLOSED */
-} remote_node;
-
-struct remote_nodes {
-    job *job;
-    remote_nodes_callbacks callbacks;
-    children children;
-    tree tree;
-    remote_node *items; /* in the order of the row of tree.h */
-    uint32_t count;
-    uint64_t deadline_ns; /* limit for all to be ready; 0: they are */
-    modex_head modex_head;
-    srun_launch srun_launch;      /* used if one srun starts all daemons */
-    bool has_lost;  /* a daemon ended without DONE */
-};
-
-static const char *name_of(const remote_nodes *self, const remote_node *one)
-{
-    return self->job->map.nodes[one->node].name;
-}
-
-static remote_node *remote_node_of(remote_nodes *self, uint32_t node)
-{
-    return node == self->tree.head ? NULL : &self->items[tree_position(&self->tree, node)];
-}
-
-static bool is_open(const remote_node *one)
-{
-    return !one->is_over && one->child_daemon->conn.fd >= 0;
-}
-
-/* Marks a daemon and those below it as over; ranks whose end was not reported are counted as ended. */
-static void remote_node_over(remote_nodes *self, remote_node *one)
+void remote_node_over(remote_nodes *self, remote_node *one)
 {
     for (remote_node *at = one; at <= one + one->below; at++) {
         self->job->live -= at->live;
@@ -75,8 +27,7 @@ static void remote_node_over(remote_nodes *self, remote_node *one)
     }
 }
 
-/* A daemon ended without DONE: its ranks are lost, and the daemons below it too. */
-static void remote_node_lost(remote_nodes *self, remote_node *one, const char *why)
+void remote_node_lost(remote_nodes *self, remote_node *one, const char *why)
 {
     job *job = self->job;
     uint32_t ranks = 0, below = 0;
@@ -100,8 +51,7 @@ static void remote_node_lost(remote_nodes *self, remote_node *one, const char *w
     self->callbacks.failed(job, 1);
 }
 
-/* A daemon that never became ready. */
-static void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *output)
+void remote_node_failed(remote_nodes *self, remote_node *one, const char *why, const char *output)
 {
     if (one->child_daemon->node == one->node)
         child_kill(one->child_daemon);
@@ -180,166 +130,6 @@ static void fence_release_send(void *owner, uint32_t node, uint64_t number)
     pack_send(&body, &one->conn, CTRL_FENCE);
 }
 
-/* Handlers of frames. */
-static void on_ended(remote_nodes *self, remote_node *one, unpack *from)
-{
-    rank_end end = {.rank = unpack_u32(from)};
-
-    end.raw_status = (int32_t)unpack_u32(from);
-    end.state = unpack_u32(from);
-    end.pid = (int64_t)unpack_u64(from);
-    end.is_refused = unpack_u32(from);
-    end.was_in_pmix = unpack_u32(from);
-    if (from->has_failed || end.rank >= self->job->map.ranks || self->job->map.node_of[end.rank] != one->node || !one->live)
-        return;
-    one->live--;
-    self->callbacks.ended(self->job, &end);
-}
-
-static void on_noexec(remote_nodes *self, remote_node *one, unpack *from)
-{
-    uint32_t rank = unpack_u32(from), what = unpack_u32(from), error = unpack_u32(from);
-
-    if (!from->has_failed && rank < self->job->map.ranks && self->job->map.node_of[rank] == one->node)
-        self->callbacks.refused(self->job, rank, (char)what, (int)error);
-}
-
-static void on_message(const remote_nodes *self, const remote_node *one, const char *text)
-{
-    char host[300];
-
-    if (!one->is_ready && self->job->code) /* the job has failed already, and another host's reason was reported */
-        return;
-    snprintf(host, sizeof(host), "host %s", name_of(self, one));
-    if (text && strstr(text, host))
-        report(0, "%s", text);
-    else if (text)
-        report(0, "%s: %s", host, text);
-}
-
-static void on_aborted(remote_nodes *self, unpack *from)
-{
-    uint32_t rank = unpack_u32(from), code = unpack_u32(from);
-    const char *text = unpack_text(from);
-
-    if (!from->has_failed && rank < self->job->map.ranks)
-        self->callbacks.aborted(self->job, rank, (int)code, unpack_u32(from) ? "MPI_Abort" : "PMIx_Abort", text);
-}
-
-static void on_started(remote_nodes *self, remote_node *one, unpack *from)
-{
-    uint32_t live = unpack_u32(from), ranks = self->job->map.nodes[one->node].count;
-
-    if (from->has_failed || live >= ranks)
-        return;
-    self->job->live -= ranks - live;
-    one->live -= ranks - live;
-}
-
-static void on_modex(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
-{
-    if (kind == CTRL_FENCE) {
-        uint64_t number = unpack_u64(from);
-        if (!from->has_failed)
-            modex_head_fence(&self->modex_head, one->node, number);
-        return;
-    }
-    uint32_t rank = unpack_u32(from), state = kind == CTRL_MODEX_DATA ? unpack_u32(from) : 0;
-    if (from->has_failed)
-        return;
-    if (kind == CTRL_MODEX_REQ)
-        modex_head_request(&self->modex_head, one->node, rank);
-    else if (from->left <= WEFT_MODEX_CAPACITY)
-        modex_head_data(&self->modex_head, rank, state, from->at, from->left);
-}
-
-static void on_below_failed(remote_nodes *self, remote_node *one, uint32_t kind, unpack *from)
-{
-    const char *why = unpack_text(from);
-
-    if (why && kind == CTRL_LOST)
-        remote_node_lost(self, one, why);
-    else if (why)
-        remote_node_failed(self, one, why, "");
-}
-
-/* Handles a fragment of a pmix_msg, or the acknowledgement of one. */
-static void on_fragment(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
-{
-    unpack from = {.at = frame->body, .left = frame->bytes};
-    pmix_msg whole;
-
-    if (frame->kind == CTRL_FRAGMENT_ACK) {
-        pmix_channel_acked(&one->channel, unpack_u32(&from));
-        pmix_channel_flush(&one->channel, &one->conn);
-    } else if (pmix_channel_recv(&one->channel, &one->conn, frame, &whole) == 1) {
-        pmix_head_handle(self->job->pmix_head, one->node, &whole);
-    }
-}
-
-static void on_frame(remote_nodes *self, remote_node *one, const ctrl_frame *frame)
-{
-    unpack from = {.at = frame->body, .left = frame->bytes};
-    uint32_t which;
-
-    switch (frame->kind) {
-    case CTRL_READY:
-        one->is_ready = true;
-        break;
-    case CTRL_FAILED:
-        self->callbacks.failed(self->job, (int)unpack_u32(&from) & 0xff);
-        break;
-    case CTRL_STARTED:
-        on_started(self, one, &from);
-        break;
-    case CTRL_MESSAGE:
-        on_message(self, one, unpack_text(&from));
-        break;
-    case CTRL_OUT:
-        which = unpack_u32(&from);
-        if (which == 1 || which == 2)
-            io_add(self->job->io, (int)which, from.at, from.left);
-        one->uncredited += from.left;
-        break;
-    case CTRL_TAKEN:
-        io_taken(self->job->io, one->node, unpack_u32(&from));
-        break;
-    case CTRL_ENDED:
-        on_ended(self, one, &from);
-        break;
-    case CTRL_NOEXEC:
-        on_noexec(self, one, &from);
-        break;
-    case CTRL_ABORTED:
-        on_aborted(self, &from);
-        break;
-    case CTRL_DONE:
-        if (one->child_daemon->node == one->node)
-            child_detach(one->child_daemon);
-        remote_node_over(self, one); /* ranks whose end was not reported are counted as ended */
-        break;
-    case CTRL_SIGNALED:
-        one->has_reported_signal = true;
-        self->callbacks.daemon_signaled(self->job, name_of(self, one), (int)unpack_u32(&from));
-        break;
-    case CTRL_LOST:
-    case CTRL_NO_CONNECT:
-        on_below_failed(self, one, frame->kind, &from);
-        break;
-    case CTRL_MODEX_REQ:
-    case CTRL_MODEX_DATA:
-    case CTRL_FENCE:
-        on_modex(self, one, frame->kind, &from);
-        break;
-    case CTRL_FRAGMENT:
-    case CTRL_FRAGMENT_ACK:
-        on_fragment(self, one, frame);
-        break;
-    default:
-        one->child_daemon->conn.error = "it has sent a frame of unknown kind";
-    }
-}
-
 static void on_child_frame(void *owner, child_daemon *child_daemon, const ctrl_frame *frame)
 {
     remote_nodes *self = owner;
@@ -351,7 +141,7 @@ static void on_child_frame(void *owner, child_daemon *child_daemon, const ctrl_f
     }
     remote_node *one = remote_node_of(self, frame->node);
     if (!one->is_over) /* not given up */
-        on_frame(self, one, frame);
+        remote_node_handle(self, one, frame);
 }
 
 /* Creates the remote nodes in tree order, and the children among them. */

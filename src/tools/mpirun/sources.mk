@@ -28,7 +28,8 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/io.c src/tools/mpirun/io.h \
 	src/tools/mpirun/job.c src/tools/mpirun/job.h src/tools/mpirun/job_type.h \
 	src/tools/mpirun/children.c src/tools/mpirun/children.h \
-	src/tools/mpirun/remote_nodes.c src/tools/mpirun/remote_nodes.h \
+	src/tools/mpirun/remote_nodes.c src/tools/mpirun/remote_nodes.h src/tools/mpirun/remote_nodes_internal.h \
+	src/tools/mpirun/remote_frames.c \
 	src/tools/mpirun/contact.c src/tools/mpirun/contact.h \
 	src/tools/mpirun/map.c src/tools/mpirun/map.h \
 	src/tools/mpirun/hostlist.c src/tools/mpirun/hostlist.h \

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node_rig: see node_rig.h. A lost wake-up ends the test at a deadline.
+ */
+#include "node_rig.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collectives/calls.h"
+#include "collectives/shmcoll_area.h"
+#include "core/callout.h"
+#include "core/wait.h"
+
+#define DEADLINE_S 100 /* of one sleep: far beyond any scheduling delay */
+
+node_rig rig;
+
+uint64_t rig_draw(uint64_t *state)
+{
+    uint64_t x = (*state += 0x9e3779b97f4a7c15u);
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+void rig_complain(const char *what, uint32_t rank, uint64_t number)
+{
+    if (atomic_fetch_add(&rig.failures, 1) == 0)
+        fprintf(stderr, "rank %u of %u, %s, seed %llu, operation %llu: %s\n", rank, rig.ranks,
+                rig.is_oversubscribed ? "oversubscribed" : "dedicated",
+                (unsigned long long)rig.seed, (unsigned long long)number, what);
+}
+
+/* ---- in place of core/wait: spin, arm (asleep is set, then the sleeper's barrier), poll again, sleep ---- */
+
+static void order_for_sleeper(void)
+{
+    if (rig.needs_fence)
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+void rig_flip(member *self)
+{
+    if (!rig.is_flipping || self->rank != rig.writer || rig.is_flipped)
+        return;
+    weft_shmcoll_place(self->area, rig.writer, 1, rig.flip_bytes)[rig.flip_at] ^= 8;
+    rig.is_flipped = true;
+}
+
+void weft_wait_progress(weft_wait *wait)
+{
+    member *self = weft_container(wait->worker, member, worker);
+    struct timespec limit = {DEADLINE_S, 0};
+
+    rig_flip(self);
+    if (!wait->is_armed) {
+        if (wait->idle++ < self->world.wait_policy.spins)
+            return;
+        wait->is_armed = true;
+        atomic_store_explicit(&self->page->asleep, 1, memory_order_relaxed);
+        order_for_sleeper();
+        return;
+    }
+    self->sleeps++;
+    while (atomic_load_explicit(&self->page->asleep, memory_order_acquire) == 1)
+        if (syscall(SYS_futex, &self->page->asleep, FUTEX_WAIT, 1, &limit, NULL, 0) && errno == ETIMEDOUT) {
+            fprintf(stderr, "rank %u of %u sleeps forever: a wake-up was lost (seed %llu)\n", self->rank, rig.ranks,
+                    (unsigned long long)rig.seed);
+            _exit(1);
+        }
+    wait->is_armed = false;
+    wait->idle = 0;
+}
+
+void weft_wait_close(weft_wait *wait)
+{
+    member *self = weft_container(wait->worker, member, worker);
+    atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
+}
+
+/* The workers are never locked: counts the offers. */
+bool weft_lock_offer(weft_lock *lock)
+{
+    weft_container(lock, member, worker.lock)->offers++;
+    return false;
+}
+
+/* Unlocked work counts as an offer. */
+void weft_worker_callout_begin(weft_worker *worker) { weft_container(worker, member, worker)->offers++; }
+void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
+
+cases_call rig_call(uint32_t i)
+{
+    uint64_t run = rig.seed * 131 + i / 18, random = rig.seed * 7919 + i, kind = rig_draw(&run);
+    cases_call call = {.ranks = rig.ranks, .round = i, .kind = kind % WEFT_COLL_LAST, .type = rig_draw(&random) % CASES_TYPES};
+
+    if (rig.is_lagging)
+        return (cases_call){.ranks = rig.ranks, .round = i, .kind = WEFT_COLL_BCAST, .count = 1 + i % 9, .root = i / 5 % 2};
+    call.root = (int)(rig_draw(&run) % rig.ranks);
+    switch (rig_draw(&random) % 8) {
+    case 0:
+        call.count = rig_draw(&random) % 6000;
+        break;
+    case 1:
+        call.count = rig_draw(&random) % 400;
+        break;
+    case 2:
+        call.count = 0;
+        break;
+    default:
+        call.count = 1 + rig_draw(&random) % 8;
+    }
+    call.in_place = call.kind != WEFT_COLL_BCAST && call.kind != WEFT_COLL_BARRIER && rig_draw(&random) % 2;
+    return call;
+}
+
+int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
+{
+    int rc = weft_shmcoll_publish(area, WEFT_COLL_ALLREDUCE, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
+
+    if (rc)
+        return rc;
+    rc = weft_shmcoll_reduce_scatter(area, args, parts);
+    weft_shmcoll_set_tainted(area, rc != 0);
+    rc_spread = weft_shmcoll_allgather(area, args, parts);
+    weft_shmcoll_set_tainted(area, false);
+    return rc ? rc : rc_spread;
+}
+
+unsigned rig_flags(void)
+{
+    return (rig.is_oversubscribed ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (rig.needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
+           (rig.has_csum ? WEFT_SHMCOLL_CSUM : 0);
+}
+
+void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t bytes)
+{
+    char *pages = mmap(NULL, RANKS_MAX * WEFT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    memset(&rig, 0, sizeof rig);
+    rig.ranks = ranks;
+    rig.is_oversubscribed = is_oversubscribed;
+    rig.needs_fence = needs_fence;
+    rig.bytes = bytes;
+    rig.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (uint32_t i = 0; i < ranks; i++) {
+        member *self = &rig.members[i];
+        self->rank = i;
+        self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
+        self->worker.world = &self->world;
+        self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
+    }
+}
+
+void rig_run(void *(*body)(void *))
+{
+    for (uint32_t i = 0; i < rig.ranks; i++)
+        pthread_create(&rig.members[i].thread, NULL, body, &rig.members[i]);
+    for (uint32_t i = 0; i < rig.ranks; i++)
+        pthread_join(rig.members[i].thread, NULL);
+    munmap(rig.memory, rig.bytes);
+    munmap(rig.pages[0], RANKS_MAX * WEFT_PAGE);
+}
