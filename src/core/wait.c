@@ -166,7 +166,9 @@ static void sleep_on_wakeups(weft_wait *wait)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;
     disarm(wait);
-    if (is_unrung && weft_worker_poll(worker) > 0 && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
+    if (is_unrung && weft_worker_poll(worker) <= 0)
+        return; /* sleeps again: to spin once a second takes a quarter of a CPU where polls are slow */
+    if (is_unrung && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
         worker->counters[WEFT_COUNT_LOST_WAKEUPS]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};
