@@ -20,8 +20,8 @@ _weft_mpirun()
             case $word in
             -env | -genv | --env | --genv) skip=2 ;;
             -n | -np | -c | --np | -x | -envlist | -genvlist | -wdir | -wd | --wdir | --output-filename | --stdin | --timeout | \
-                --bind-to | --map-by | --pmix | -host | --host | -H | -hosts | -ppn | -N | --npernode | -hostfile | --hostfile | -machinefile | \
-                -f | -rankfile | --rankfile | -rf | --launch-agent) skip=1 ;;
+                --bind-to | --map-by | --pmix | -host | --host | -H | -hosts | -ppn | -N | --npernode | -hostfile | --hostfile | \
+                -machinefile |                 -f | -rankfile | --rankfile | -rf | --launch-agent) skip=1 ;;
             -*) ;;
             *) start=0 ;;
             esac
@@ -39,7 +39,9 @@ _weft_mpirun()
     --stdin) COMPREPLY=($(compgen -W "all none 0 1" -- "$cur")) ;;
     -n | -np | -c | --np) COMPREPLY=($(compgen -W "1 2 4 8 16 $(nproc 2>/dev/null)" -- "$cur")) ;;
     -wdir | -wd | --wdir) COMPREPLY=($(compgen -d -- "$cur")) && compopt -o filenames 2>/dev/null ;;
-    --output-filename | -hostfile | --hostfile | -machinefile | -f | -rankfile | --rankfile | -rf) COMPREPLY=($(compgen -f -- "$cur")) && compopt -o filenames 2>/dev/null ;;
+    --output-filename | -hostfile | --hostfile | -machinefile | -f | -rankfile | --rankfile | -rf)
+        COMPREPLY=($(compgen -f -- "$cur")) && compopt -o filenames 2>/dev/null
+        ;;
     -x | -env | -genv) COMPREPLY=($(compgen -e -- "$cur")) ;;
     *)
         if [[ $cur == -* ]]; then

@@ -4,10 +4,12 @@
 # setup: shared by contrib/quickstart and contrib/check: Debian packages, the build in _build/, the installation in _install/.
 # Sourced with $top set to the source directory. Each step prints what it does; a failed step names its log.
 
-packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev libfabric-dev libc6-dev gzip"
+packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev"
+packages_build="$packages_build libfabric-dev libc6-dev gzip"
 packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binutils procps"
 # Libraries checked by configure, as pkg-config name:header.
-libraries="hwloc:hwloc.h pmix:pmix.h libibverbs:infiniband/verbs.h librdmacm:rdma/rdma_cma.h libfabric:rdma/fabric.h liburing:liburing.h cunit:CUnit/Basic.h"
+libraries="hwloc:hwloc.h pmix:pmix.h libibverbs:infiniband/verbs.h librdmacm:rdma/rdma_cma.h libfabric:rdma/fabric.h"
+libraries="$libraries liburing:liburing.h cunit:CUnit/Basic.h"
 # Optional packages: tests that need one that cannot be installed are skipped.
 # Tests over verbs devices in a guest (contrib/rdma-lab).
 packages_lab="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils"
@@ -171,12 +173,14 @@ configure_in()
     local dir=$1 stamp flags
     shift
     mkdir -p "$dir"
-    if [ ! -x "$top/configure" ] || [ -n "$(find "$top/configure.ac" "$top/m4/weft.m4" "$top/Makefile.am" -newer "$top/configure" 2>/dev/null)" ]; then
+    if [ ! -x "$top/configure" ] ||
+        [ -n "$(find "$top/configure.ac" "$top/m4/weft.m4" "$top/Makefile.am" -newer "$top/configure" 2>/dev/null)" ]; then
         watch_step "$dir/autogen.log" "autogen.sh" "$top/autogen.sh"
     fi
     stamp="$*
 $(found_now)"
-    if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured" 2>/dev/null)" != "$stamp" ] || [ "$top/configure" -nt "$dir/config.status" ]; then
+    if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/configured" 2>/dev/null)" != "$stamp" ] ||
+        [ "$top/configure" -nt "$dir/config.status" ]; then
         flags=$(compiled_with "$dir")
         rm -f "$dir/configured"
         (cd "$dir" && watch_step configure.log configure "$top/configure" "$@") || exit 1

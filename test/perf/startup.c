@@ -87,7 +87,8 @@ int main(int argc, char **argv)
         own_read(&own);
         descriptors(&count, &sockets);
         gethostname(host, sizeof(host) - 1);
-        int bytes = snprintf(text, sizeof(text), "rank %s %ld %ld %ld %ld %ld %ld %d %d\n", host, own.heap + own.data + own.anon + own.shared, own.heap,
+        int bytes = snprintf(text, sizeof(text), "rank %s %ld %ld %ld %ld %ld %ld %d %d\n", host,
+                             own.heap + own.data + own.anon + own.shared, own.heap,
                              own.data, own.anon, own.shared, shared, count, sockets);
         if (write(1, text, (size_t)bytes) != bytes)
             return 1;

@@ -70,7 +70,8 @@ static void run_stream(void)
     pthread_join(thread, NULL);
     qsort(samples, (size_t)n, sizeof *samples, compare);
     if (rank == 0)
-        printf("stream: sendrecv mean %.1f us, median %.2f, 99 %% %.1f, worst %.0f (%ld); stream %.2f GB/s\n", sum / (double)n, samples[n / 2],
+        printf("stream: sendrecv mean %.1f us, median %.2f, 99 %% %.1f, worst %.0f (%ld); stream %.2f GB/s\n", sum / (double)n,
+               samples[n / 2],
                samples[n * 99 / 100], samples[n - 1], n, (double)count * BIG / (MPI_Wtime() - begin) / 1e9);
     free(samples);
 }
@@ -185,7 +186,8 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "pairs") == 0) {
         double took = all(pair);
         if (rank == 0)
-            printf("pairs: %.2f us per message of one, %.2f of all %d\n", took / (PINGS / threads) / 2 * 1e6, took / PINGS / 2 * 1e6, threads);
+            printf("pairs: %.2f us per message of one, %.2f of all %d\n", took / (PINGS / threads) / 2 * 1e6, took / PINGS / 2 * 1e6,
+                   threads);
     } else if (strcmp(what, "exchange") == 0) {
         double took = all(exchange);
         if (rank == 0)

@@ -79,7 +79,8 @@ static int measure(const weft_sim_profile *profile, int mode, int scheme, run *r
 static const struct {
     const char *name;
     int mode;
-} modes[] = {{"sync", WEFT_REG_MODE_SYNC}, {"pipeline", WEFT_REG_MODE_PIPELINE}, {"async", WEFT_REG_MODE_ASYNC}, {"never", WEFT_REG_MODE_NEVER}};
+} modes[] = {{"sync", WEFT_REG_MODE_SYNC}, {"pipeline", WEFT_REG_MODE_PIPELINE}, {"async", WEFT_REG_MODE_ASYNC},
+             {"never", WEFT_REG_MODE_NEVER}};
 enum { NOW, PIPELINE, BEHIND, NEVER, WAYS };
 
 static bool expect(bool is_so, const char *what)

@@ -18,11 +18,13 @@ check_LTLIBRARIES += libweftapi.la
 libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)
 sim_programs += test/sim/mpi
-test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/rig.c test/sim/rig.h \
+test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h test/sim/rig.c \
+	test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h
 test_sim_mpi_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/damage
-test_sim_damage_SOURCES = test/sim/damage.c test/sim/answers.c test/sim/answers.h test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c test/sim/apps_comms.c \
+test_sim_damage_SOURCES = test/sim/damage.c test/sim/answers.c test/sim/answers.h test/sim/damage_mpi.c test/sim/damage.h test/sim/apps.c \
+	test/sim/apps_comms.c \
 	test/sim/apps_forget.c test/sim/apps.h test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 test_sim_damage_LDADD = libweftapi.la $(LDADD)
 # Worlds over transports/verbs on the simulated HCA; not linked with libibverbs
@@ -36,7 +38,8 @@ test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/si
 test_sim_verbs_warm_LDADD = libweftverbs.la libsimhca.la $(LDADD)
 sim_programs += test/sim/verbs
 test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h test/sim/colls.c \
-	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
+	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
+	test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
 endif
 sim_programs += test/sim/stops

@@ -59,8 +59,10 @@ static void draw_stream(stream *stream, uint64_t seed, int src, int dst, int cha
     stream->count = (int)(rig_random(&state) % (MAX + 1));
     for (int i = 0; i < stream->count; i++) {
         uint64_t kind = rig_random(&state) % 12;
-        stream->messages[i] = (message){.tag = (int)(rig_random(&state) % TAGS), .bytes = kind < 8 ? 8 : kind < 10 ? 8 + (uint32_t)(rig_random(&state) % 500)
-                                                                                                             : (uint32_t)(rig_random(&state) % ROOM)};
+        stream->messages[i] = (message){.tag = (int)(rig_random(&state) % TAGS),
+                                        .bytes = kind < 8    ? 8
+                                                 : kind < 10 ? 8 + (uint32_t)(rig_random(&state) % 500)
+                                                             : (uint32_t)(rig_random(&state) % ROOM)};
     }
 }
 
@@ -179,7 +181,8 @@ static int check(job *job, int chan, const weft_recv_info *found, int tag, const
     int index = expected(stream, tag);
     message *one = &stream->messages[index];
     if (index < 0 || found->tag != one->tag || found->bytes != one->bytes)
-        return rig_fail_wrong(&job->rig, "channel %d: %d bytes, tag %d from %d came, not message %d (asked for tag %d)", chan, (int)found->bytes,
+        return rig_fail_wrong(&job->rig, "channel %d: %d bytes, tag %d from %d came, not message %d (asked for tag %d)", chan,
+                              (int)found->bytes,
                                found->tag, found->source, index, tag);
     if (buf && rig_wrong(buf, name_of(found->source, chan, index), one->bytes) != one->bytes)
         return rig_fail_wrong(&job->rig, "channel %d: message %d from %d was overtaken, or is wrong", chan, index, found->source);
@@ -436,7 +439,8 @@ static int freed_comm(int rank, void *arg)
 static const struct {
     const char *name;
     int (*what)(int rank, void *arg);
-} programs[] = {{"floods", floods}, {"cancels", cancels}, {"blocked", blocked}, {"bounded", bounded}, {"unreceived", unreceived}, {"freed_comm", freed_comm}};
+} programs[] = {{"floods", floods}, {"cancels", cancels}, {"blocked", blocked}, {"bounded", bounded}, {"unreceived", unreceived},
+               {"freed_comm", freed_comm}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 static int find(const char *name)

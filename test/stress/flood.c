@@ -58,7 +58,8 @@ static void drain(void)
     for (int64_t left = (int64_t)messages * (size - 1); left > 0; left--) {
         OK(MPI_Recv(&value, 1, MPI_INT64_T, MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &status));
         int from = status.MPI_SOURCE;
-        CHECK(value == ((int64_t)from << 40 | next[from]), "message %d from %d is number %d from %d", next[from], from, (int)value, (int)(value >> 40));
+        CHECK(value == ((int64_t)from << 40 | next[from]), "message %d from %d is number %d from %d", next[from], from, (int)value,
+              (int)(value >> 40));
         next[from]++;
     }
     free(next);

@@ -12,7 +12,8 @@ case $("$mpirun" --version 2>/dev/null) in
 *Weft*) ;;
 *) echo "skip: no mpirun of Weft (MPIRUN)"; exit 77 ;;
 esac
-[ -e "$built/.libs/uring.so" ] || { echo "skip: no uring.so: liburing was missing at configure time (Debian package: liburing-dev)"; exit 77; }
+[ -e "$built/.libs/uring.so" ] || { echo "skip: no uring.so: liburing was missing at configure time (Debian package: liburing-dev)";
+    exit 77; }
 reason=$("$built/test/contract/uring" --why) || { echo "skip: ${reason#skipped: }"; exit 77; }
 "$mpicc" -O2 -g -std=gnu11 -Wall -D_GNU_SOURCE "$here"/churn.c "$here"/blocks.c "$here"/hammer.c -o "$tmp/churn" -lpthread ||
     exit 1

@@ -47,7 +47,8 @@ static void check_message(soak *s, const void *buf, const MPI_Status *status, in
     CHECK(status->MPI_SOURCE == from && (size_t)count == bytes, "round %u: %d bytes from %d, not %zu from %d", s->round, count,
           status->MPI_SOURCE, bytes, from);
     size_t wrong = check_wrong(buf, bytes, soak_seed(s, from, s->rank, number));
-    CHECK(wrong == bytes, "round %u %s: message %d of %zu bytes from %d is wrong at %zu", s->round, s->page->deed, number, bytes, from, wrong);
+    CHECK(wrong == bytes, "round %u %s: message %d of %zu bytes from %d is wrong at %zu", s->round, s->page->deed, number, bytes, from,
+          wrong);
     soak_tick(s);
 }
 
@@ -129,7 +130,8 @@ static size_t bytes_of(const soak *s, int from, int number)
 /* All send to one, which receives from any source, with or without a probe before. */
 static void gather_any(soak *s)
 {
-    int root = (int)soak_pick(s, (unsigned)s->size), each = 1 + (int)soak_pick(s, 12), way = (int)soak_pick(s, 4), any_tag = (int)soak_pick(s, 2);
+    int root = (int)soak_pick(s, (unsigned)s->size), each = 1 + (int)soak_pick(s, 12), way = (int)soak_pick(s, 4);
+    int any_tag = (int)soak_pick(s, 2);
     if (s->rank == root) {
         unsigned char *in = malloc(SOAK_LARGEST + 8);
         int *next = calloc((size_t)s->size, sizeof *next);
@@ -231,7 +233,8 @@ static void flood(soak *s)
 {
     int count = 300 << soak_pick(s, 5), all_to_one = (int)soak_pick(s, 2), root = (int)soak_pick(s, (unsigned)s->size);
     int words = 1 + (int)soak_pick(s, 24), to = all_to_one ? root : (s->rank + 1) % s->size;
-    int sends = !(all_to_one && s->rank == root) && s->size > 1, froms = s->size == 1 ? 0 : all_to_one ? (s->rank == root) * (s->size - 1) : 1;
+    int sends = !(all_to_one && s->rank == root) && s->size > 1;
+    int froms = s->size == 1 ? 0 : all_to_one ? (s->rank == root) * (s->size - 1) : 1;
     int *out = malloc((size_t)count * (size_t)words * sizeof *out), in[32];
     MPI_Request *reqs = malloc((size_t)count * sizeof *reqs);
     for (int i = 0; sends && i < count; i++) {
@@ -245,7 +248,8 @@ static void flood(soak *s)
         int from = all_to_one ? (root + 1 + k) % s->size : (s->rank + s->size - 1) % s->size;
         for (int i = 0; i < count; i++) {
             OK(MPI_Recv(in, words, MPI_INT, from, s->tag, s->comm, MPI_STATUS_IGNORE));
-            CHECK(in[0] == (int)soak_seed(s, from, s->rank, i) && in[words - 1] == in[0] + words - 1, "round %u: message %d from %d", s->round, i,
+            CHECK(in[0] == (int)soak_seed(s, from, s->rank, i) && in[words - 1] == in[0] + words - 1,
+                  "round %u: message %d from %d", s->round, i,
                   from);
             if (i % 64 == 0)
                 soak_tick(s);
@@ -306,7 +310,8 @@ static void to_self(soak *s)
 /* Strided to contiguous and back, and MPI_Pack. */
 static void types(soak *s)
 {
-    int blocks = 1 + (int)soak_pick(s, 4000), length = 1 + (int)soak_pick(s, 9), stride = length + (int)soak_pick(s, 5), pack = (int)soak_pick(s, 3);
+    int blocks = 1 + (int)soak_pick(s, 4000), length = 1 + (int)soak_pick(s, 9), stride = length + (int)soak_pick(s, 5);
+    int pack = (int)soak_pick(s, 3);
     int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, n = blocks * length, place = 0;
     int *strided = malloc((size_t)blocks * (size_t)stride * sizeof(int)), *dense = malloc((size_t)n * sizeof(int)), *packed = NULL;
     unsigned seed = soak_seed(s, s->rank, to, 0), their_seed = soak_seed(s, from, s->rank, 0);

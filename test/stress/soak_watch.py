@@ -8,7 +8,7 @@ import re
 from collections import namedtuple
 
 LOOK_S = 1.0      # between two samples
-LOOK_MAX_S = 2.0  # a longer time between two polls counts as this: the caller did not run, and could not continue a rank that it had stopped
+LOOK_MAX_S = 2.0  # a longer time between two polls counts as this: the caller did not run and could not continue a stopped rank
 LATE_SHARE = 3    # a job ended by its time limit has stalled if it could run for the stall's time divided by this
 
 Thread = namedtuple("Thread", "state wchan call cpu_s wait_s sleeps preempted")
@@ -30,7 +30,8 @@ def read_thread(folder):
     if "State" not in status:
         return None
     cpu_ns, wait_ns = (int(times[0]), int(times[1])) if len(times) == 3 else (0, 0)
-    return Thread(status["State"], read_text(folder + "/wchan") or "?", read_text(folder + "/syscall").split(" ")[0].strip() or "?", cpu_ns / 1e9,
+    return Thread(status["State"], read_text(folder + "/wchan") or "?", read_text(folder + "/syscall").split(" ")[0].strip() or "?",
+                  cpu_ns / 1e9,
                   wait_ns / 1e9, int(status.get("voluntary_ctxt_switches", 0)), int(status.get("nonvoluntary_ctxt_switches", 0)))
 
 
@@ -119,7 +120,8 @@ class Progress:
         self.could_s += could if held < passed / 2 else min(used, could)
 
     def summary(self):
-        return ("no message completed for %.1f s: for %.1f s of them it could run, for %.1f s a rank was stopped, for %.1f s at most one waited "
+        return ("no message completed for %.1f s: for %.1f s of them it could run, for %.1f s a rank was stopped, "
+                "for %.1f s at most one waited "
                 "for a CPU or its quota; CPU time %.2f s; longest time between two polls %.1f s" %
                 (self.last_s - self.since_s, self.could_s, self.stopped_s, self.held_s, self.cpu_s, self.unseen_s))
 
@@ -130,7 +132,8 @@ def describe(before, after, rank_of):
     for pid, number in sorted(after.threads, key=lambda key: (rank_of.get(key[0], -1), key)):
         now = after.threads[pid, number]
         was = before.threads.get((pid, number), now)
-        out.append("rank %s thread %d: %s in %s (call %s); in %.1f s: CPU %.3f s, waited for a CPU %.3f s, %d sleeps, %d times preempted" % (
+        out.append("rank %s thread %d: %s in %s (call %s); in %.1f s: CPU %.3f s, waited for a CPU %.3f s, %d sleeps, "
+                   "%d times preempted" % (
             rank_of.get(pid, "?"), number, now.state, now.wchan, now.call, after.at_s - before.at_s, now.cpu_s - was.cpu_s,
             now.wait_s - was.wait_s, now.sleeps - was.sleeps, now.preempted - was.preempted))
     if not after.threads:

@@ -20,4 +20,5 @@
 #define atomic_fetch_sub_explicit(p, value, order) UPDATE(p, *p_ = old_ - (value))
 #define atomic_fetch_or_explicit(p, value, order) UPDATE(p, *p_ = old_ | (value))
 #define atomic_compare_exchange_strong_explicit(p, expected, value, yes, no) \
-    ({ __auto_type e_ = (expected); bool is_same_; UPDATE(p, (is_same_ = old_ == *e_) ? (void)(*p_ = (value)) : (void)(*e_ = old_)); is_same_; })
+    ({ __auto_type e_ = (expected); bool is_same_; \
+       UPDATE(p, (is_same_ = old_ == *e_) ? (void)(*p_ = (value)) : (void)(*e_ = old_)); is_same_; })

@@ -197,7 +197,8 @@ static void play(void)
                 threads[i].phase = READY;
         interleave_self = next;
         if (is_printing)
-            printf("  %d goes on at %s:%d%s\n", next, threads[next].file, threads[next].line, threads[next].is_timed_out ? " by its limit" : "");
+            printf("  %d goes on at %s:%d%s\n", next, threads[next].file, threads[next].line,
+                   threads[next].is_timed_out ? " by its limit" : "");
         weft_fibre_resume(threads[next].fibre);
         left -= threads[next].phase == OVER;
         if (test->check)

@@ -28,7 +28,9 @@ extern int hooked_holder; /* the thread that holds the lock; -1: none */
 #define POINT() (IS_LOCK ? (void)0 : interleave_point_at(__FILE__, __LINE__))
 /* The lock's holder alone accesses what it loads, except what neighbours write; reads by a launcher change nothing. */
 #define LOAD_POINT(p) (hooked_holder == interleave_self && !__builtin_strstr(#p, "page->asleep") ? (void)0 : POINT())
-#define STORE_POINT(p) (__builtin_strstr(#p, "asleep_on") || __builtin_strstr(#p, "since_ns") || __builtin_strstr(#p, "woken_ns") || __builtin_strstr(#p, "tickets") ? (void)0 : POINT())
+#define IS_QUIET(name) (__builtin_strstr(name, "asleep_on") || __builtin_strstr(name, "since_ns") || __builtin_strstr(name, "woken_ns") || \
+                        __builtin_strstr(name, "tickets"))
+#define STORE_POINT(p) (IS_QUIET(#p) ? (void)0 : POINT())
 
 #undef weft_cpu_relax
 #define syscall hooked_futex
@@ -41,7 +43,8 @@ extern int hooked_holder; /* the thread that holds the lock; -1: none */
 
 #include "atomic_hooks.h"
 #include "core/lock.h"
-#define weft_lock_acquire(lock) (interleave_point_at(__FILE__, __LINE__), (weft_lock_acquire)(lock), (void)(hooked_holder = interleave_self))
+#define weft_lock_acquire(lock) \
+    (interleave_point_at(__FILE__, __LINE__), (weft_lock_acquire)(lock), (void)(hooked_holder = interleave_self))
 #define weft_lock_release(lock) (hooked_holder = -1, (weft_lock_release)(lock))
 
 #endif

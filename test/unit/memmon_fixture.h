@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, and a second run of the same program with memhooks preloaded.
+ * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, a second run of the same program with memhooks preloaded.
  */
 #ifndef WEFT_TEST_UNIT_MEMMON_FIXTURE_H
 #define WEFT_TEST_UNIT_MEMMON_FIXTURE_H

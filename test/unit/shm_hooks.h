@@ -20,7 +20,8 @@ long hooked_syscall(long number, ...);
 #define POINT() interleave_point_at(__FILE__, __LINE__)
 /* Nothing depends on when these are read or written. */
 #define HAS(p, name) (__builtin_strstr(#p, name) != NULL)
-#define IS_FREE(p) (HAS(p, "read_ps") || HAS(p, "shown") || HAS(p, "tickets") || HAS(p, "woken_ns") || HAS(p, "membarrier_ok") || HAS(p, "job_rank"))
+#define IS_FREE(p) (HAS(p, "read_ps") || HAS(p, "shown") || HAS(p, "tickets") || HAS(p, "woken_ns") || \
+                    HAS(p, "membarrier_ok") || HAS(p, "job_rank"))
 #define LOAD_POINT(p) (IS_FREE(p) ? (void)0 : POINT())
 #define STORE_POINT(p) (IS_FREE(p) ? (void)0 : POINT())
 #define syscall(...) hooked_syscall(__VA_ARGS__)

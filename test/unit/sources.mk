@@ -18,10 +18,12 @@ test_unit_test_arming_CFLAGS = $(AM_CFLAGS)
 interleave = test/unit/interleave.c test/unit/interleave.h
 test_unit_test_lock_SOURCES = test/unit/test_lock.c $(interleave)
 unit_programs += test/unit/test_leader
-test_unit_test_leader_SOURCES = test/unit/test_leader.c test/unit/leader_hooks.h test/unit/atomic_hooks.h $(interleave) src/core/leader.c src/core/wait.c src/core/lock.c src/mem/rank_page.c
+test_unit_test_leader_SOURCES = test/unit/test_leader.c test/unit/leader_hooks.h test/unit/atomic_hooks.h $(interleave) src/core/leader.c \
+	src/core/wait.c src/core/lock.c src/mem/rank_page.c
 test_unit_test_leader_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/leader_hooks.h
 unit_programs += test/unit/test_shm_wait
-test_unit_test_shm_wait_SOURCES = test/unit/test_shm_wait.c test/unit/shm_hooks.h test/unit/atomic_hooks.h $(interleave) src/mem/rank_page.c transports/shm/shm.c \
+test_unit_test_shm_wait_SOURCES = test/unit/test_shm_wait.c test/unit/shm_hooks.h test/unit/atomic_hooks.h $(interleave) \
+	src/mem/rank_page.c transports/shm/shm.c \
 	transports/shm/iface.c transports/shm/bulk.c
 test_unit_test_shm_wait_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/shm_hooks.h
 unit_programs += test/unit/test_crc
@@ -29,7 +31,8 @@ test_unit_test_crc_SOURCES = test/unit/test_crc.c
 unit_programs += test/unit/test_sha256
 test_unit_test_sha256_SOURCES = test/unit/test_sha256.c
 unit_programs += test/unit/test_ctrl_conn
-test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/ctrl_conn.c \
+	src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_rndv_select
 test_unit_test_rndv_select_SOURCES = test/unit/test_rndv_select.c
 unit_programs += test/unit/test_rndv
@@ -37,10 +40,13 @@ test_unit_test_rndv_SOURCES = test/unit/test_rndv.c
 unit_programs += test/unit/test_tree
 test_unit_test_tree_SOURCES = test/unit/test_tree.c src/tools/mpirun/tree.c
 unit_programs += test/unit/test_job_desc
-test_unit_test_job_desc_SOURCES = test/unit/test_job_desc.c src/tools/mpirun/job_desc.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+test_unit_test_job_desc_SOURCES = test/unit/test_job_desc.c src/tools/mpirun/job_desc.c src/tools/mpirun/ctrl_conn.c \
+	src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_pmix_head
-test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/nameserver.c src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c src/tools/mpirun/refbuf.c \
-	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/nameserver.c \
+	src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c src/tools/mpirun/refbuf.c \
+	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c \
+	src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment
@@ -73,4 +79,5 @@ test_unit_test_regcache_limits_SOURCES = test/unit/test_regcache_limits.c $(regc
 test_unit_test_regcache_async_SOURCES = test/unit/test_regcache_async.c $(regcache_device)
 test_unit_test_regcache_real_SOURCES = test/unit/test_regcache_real.c $(regcache_device)
 unit_programs += test/unit/test_allocation
-test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c src/tools/mpirun/hostlist.c
+test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c \
+	src/tools/mpirun/hostlist.c

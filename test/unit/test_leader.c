@@ -337,7 +337,8 @@ static void check(void)
 
 static void end(void)
 {
-    if (worker.leader || worker.heir || !weft_list_is_empty(&worker.parked) || is_armed || worker.is_armed || worker.is_asleep || page.asleep ||
+    if (worker.leader || worker.heir || !weft_list_is_empty(&worker.parked) || is_armed || worker.is_armed || worker.is_asleep ||
+        page.asleep ||
         worker.lock.word || worker.lock.first)
         interleave_fail("something is left behind");
     for (int i = 0; i < REQS; i++)
@@ -347,9 +348,11 @@ static void end(void)
 
 static bool passes(const scene *of)
 {
-    uint32_t delays = of->delays > LESS ? of->delays - LESS : of->delays, preemptions = of->preemptions > LESS ? of->preemptions - LESS : of->preemptions;
+    uint32_t delays = of->delays > LESS ? of->delays - LESS : of->delays;
+    uint32_t preemptions = of->preemptions > LESS ? of->preemptions - LESS : of->preemptions;
     uint32_t more = getenv("MODEL_DEEP") ? 1 : 0;
-    interleave test = {.preemptions = preemptions + more, .timeouts = of->timeouts, .delays = delays ? delays + more : 0, .begin = begin, .run = run, .check = check, .end = end};
+    interleave test = {.preemptions = preemptions + more, .timeouts = of->timeouts, .delays = delays ? delays + more : 0,
+                       .begin = begin, .run = run, .check = check, .end = end};
     interleave_found found;
     now = of;
     for (thread_count = 0; thread_count < INTERLEAVE_THREADS && of->threads[thread_count];)

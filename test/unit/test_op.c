@@ -135,7 +135,8 @@ static const struct { const char *name; int (*one)(int, const void *, void *); c
     {"MPI_CXX_DOUBLE_COMPLEX", c64, 'd'}, {"MPI_DOUBLE_COMPLEX", c64, 'd'}, {"MPI_C_LONG_DOUBLE_COMPLEX", cl, 'l'},
     {"MPI_CXX_LONG_DOUBLE_COMPLEX", cl, 'l'}, {"MPI_COMPLEX4", c16, 'h'}, {"MPI_COMPLEX8", c32, 'f'}, {"MPI_COMPLEX16", c64, 'd'},
     {"MPI_COMPLEX32", c128, 'q'}, {"MPI_BYTE", bytes1, 'i'},
-    {"MPI_FLOAT_INT", pfi, 'f'}, {"MPI_DOUBLE_INT", pdi, 'd'}, {"MPI_LONG_INT", pli, 'L'}, {"MPI_2INT", pii, 'I'}, {"MPI_SHORT_INT", psi, 'S'},
+    {"MPI_FLOAT_INT", pfi, 'f'}, {"MPI_DOUBLE_INT", pdi, 'd'}, {"MPI_LONG_INT", pli, 'L'}, {"MPI_2INT", pii, 'I'},
+    {"MPI_SHORT_INT", psi, 'S'},
     {"MPI_LONG_DOUBLE_INT", pLi, 'l'}, {"MPI_2REAL", pff, 'f'}, {"MPI_2DOUBLE_PRECISION", pdd, 'd'}, {"MPI_2INTEGER", pii, 'I'},
     {"MPI_CHAR", s8, 'i'}, {"MPI_CHARACTER", s8, 'i'}, {"MPI_WCHAR", text, 'i'}, {"MPI_PACKED", text, 'i'}};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_rndv_select: selection of rendezvous protocols, by transfers with made-up times. A protocol's value is bytes per time, also where many
- * transfers overlap and each takes long; transfers of other protocols in flight do not distort it for long.
+ * test_rndv_select: selection of rendezvous protocols, by transfers with made-up times. A protocol's value is bytes per time, also where
+ * many transfers overlap and each takes long; transfers of other protocols in flight do not distort it for long.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -281,7 +281,8 @@ static void test_windows_bidir(void)
         }
         for (int i = 0; i < MESSAGES; i++) {
             uint64_t start = now;
-            open[slow] = (weft_rndv_xfer){.proto = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true), .is_both_ways = true, .bytes = MB};
+            open[slow] = (weft_rndv_xfer){.proto = weft_rndv_select(&stats, &peer, MB, &rndv_caps, true),
+                                          .is_both_ways = true, .bytes = MB};
             of[open[slow].proto]++;
             others += i == 0 && open[slow].proto != hint; /* the peer's receives use another protocol than this rank's */
             weft_rndv_xfer_begin(&stats, &open[slow], start);
@@ -353,8 +354,10 @@ static void test_ifaces(void)
     weft_peer peers[] = {{.ep = &eps[0], .proc_id.rank = 0}, {.ep = &eps[1], .proc_id.rank = 1}, {.ep = &eps[2], .proc_id.rank = 2},
                          {.ep = &eps[2], .proc_id.rank = 3}, {.ep = &eps[2], .proc_id.rank = 1}};
     static const double speed[5][WEFT_RNDV_LAST] = {
-        {[WEFT_RNDV_COPY] = 40, [WEFT_RNDV_GET] = 10, [WEFT_RNDV_SPLIT] = 9}, {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24},
-        {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2}, {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2},
+        {[WEFT_RNDV_COPY] = 40, [WEFT_RNDV_GET] = 10, [WEFT_RNDV_SPLIT] = 9},
+        {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24},
+        {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2},
+        {[WEFT_RNDV_COPY] = 1, [WEFT_RNDV_GET] = 3, [WEFT_RNDV_SPLIT] = 2},
         {[WEFT_RNDV_COPY] = 4, [WEFT_RNDV_GET] = 1, [WEFT_RNDV_SPLIT] = 2}};
     int of[5][WEFT_RNDV_LAST] = {0};
     worker.rndv_stats = weft_rndv_stats_open(&worker);

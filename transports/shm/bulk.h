@@ -18,7 +18,7 @@
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
-    _Alignas(WEFT_LINE) _Atomic uint32_t is_allocated; /* set by the owner before publication; cleared by the reader, pairs with is_back() */
+    _Alignas(WEFT_LINE) _Atomic uint32_t is_allocated; /* set by the owner before publication; cleared by the reader (is_back()) */
 } weft_bulk_flag;
 
 typedef struct weft_bulk { /* in shared memory */

@@ -1,6 +1,7 @@
 # mpicc, mpicxx and their other names: one program; argv[0] selects the language
 bin_PROGRAMS += mpicc
-mpicc_SOURCES = src/tools/wrapper/main.c src/tools/wrapper/line.c src/tools/wrapper/line.h src/tools/wrapper/prefix.c src/tools/wrapper/prefix.h
+mpicc_SOURCES = src/tools/wrapper/main.c src/tools/wrapper/line.c src/tools/wrapper/line.h src/tools/wrapper/prefix.c \
+	src/tools/wrapper/prefix.h
 mpicc_CPPFLAGS = $(AM_CPPFLAGS) -DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"' \
 	-DWEFT_CC='"$(WEFT_CC)"' -DWEFT_CXX='"$(WEFT_CXX)"' \
 	-DWEFT_SANITIZE='"$(SANITIZE_CFLAGS)"'

@@ -6,7 +6,8 @@
  * MOCK_LOCAL_RANK: values that replace the right ones. MOCK_COUNTS: prints the number of requests at the end. Values that are put are
  * dropped.
  * MOCK_MUTE=get, fence, abort: a get of what ranks put or a fence is not answered, PMIx_Abort does not return; late: the first get of a
- * rank's mark is answered by PMIx_Finalize. MOCK_CLOCK, if the library is also preloaded: the time of day is an hour ahead where it is read.
+ * rank's mark is answered by PMIx_Finalize. MOCK_CLOCK, if the library is also preloaded: the time of day is an hour ahead where it is
+ * read.
  */
 #include <pmix.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ pmix_status_t PMIx_Finalize(const pmix_info_t info[], size_t count)
         printf("mock: %s questions\n", questions < size ? "few" : "many");
     return PMIX_SUCCESS;
 }
-pmix_status_t PMIx_Register_event_handler(pmix_status_t codes[], size_t count, pmix_info_t info[], size_t infos, pmix_notification_fn_t call,
+pmix_status_t PMIx_Register_event_handler(pmix_status_t codes[], size_t count, pmix_info_t info[], size_t infos,
+                                          pmix_notification_fn_t call,
                                           pmix_hdlr_reg_cbfunc_t done, void *data)
 {
     (void)codes, (void)count, (void)info, (void)infos, (void)call;
@@ -76,7 +78,8 @@ pmix_status_t PMIx_Put(pmix_scope_t scope, const char key[], pmix_value_t *value
     return PMIX_SUCCESS;
 }
 pmix_status_t PMIx_Commit(void) { return PMIX_SUCCESS; }
-pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos, pmix_op_cbfunc_t done, void *data)
+pmix_status_t PMIx_Fence_nb(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t infos, pmix_op_cbfunc_t done,
+                            void *data)
 {
     (void)procs, (void)count, (void)info, (void)infos;
     if (!is_mute("fence"))
@@ -140,7 +143,8 @@ static void peers_fill(pmix_value_t *value)
     value->data.string = strdup(text);
 }
 
-pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count, pmix_value_cbfunc_t done, void *data)
+pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_info_t info[], size_t count, pmix_value_cbfunc_t done,
+                          void *data)
 {
     pmix_value_t value[1] = {0};
     bool is_rank = proc->rank < size, is_near = is_rank && (getenv("MOCK_KNOWS_ALL") || !strcmp(hosts[proc->rank], hosts[me]));
