@@ -42,14 +42,14 @@ const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
  * messages, so the difference is EAGER_INLINE. */
 static WITHOUT_LOCK void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
-    uint32_t sent = 0, taken = 0;
+    uint32_t sent = 0, received = 0;
     for (uint32_t i = 0; i < worker->world->boot->size; i++)
         if (worker->peers[i]) {
             sent += worker->peers[i]->seq_out;
-            taken += worker->peers[i]->seq_in;
+            received += worker->peers[i]->seq_in;
         }
     values[WEFT_COUNT_FRAMES_SENT] = sent;
-    values[WEFT_COUNT_FRAMES_RECEIVED] = taken;
+    values[WEFT_COUNT_FRAMES_RECEIVED] = received;
     values[WEFT_COUNT_LOCK_PASSES] = worker->lock.passes;
     values[WEFT_COUNT_EAGER_INLINE] = (uint32_t)(sent - (uint32_t)values[WEFT_COUNT_FRAMES_LONG]);
     for (uint32_t i = 0; i < worker->iface_count; i++) {
@@ -78,12 +78,12 @@ static bool has_locked(weft_worker *worker)
 
 static void read_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
-    bool is_ours = worker->is_threaded && has_locked(worker);
-    if (worker->count && (is_ours || !worker->is_threaded))
+    bool is_locked = worker->is_threaded && has_locked(worker);
+    if (worker->count && (is_locked || !worker->is_threaded))
         worker->count(worker);
     copy_counters(worker, values);
     derive(worker, values);
-    if (is_ours)
+    if (is_locked)
         weft_worker_unlock(worker);
 }
 

@@ -70,7 +70,7 @@ static bool describe_damage(char *text, size_t capacity, uint32_t difference, ui
     return true;
 }
 
-static void __attribute__((noreturn, cold)) end_job(const weft_peer *peer, const weft_hdr *hdr, const char *where)
+static void __attribute__((noreturn, cold)) abort_job(const weft_peer *peer, const weft_hdr *hdr, const char *where)
 {
     static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_CSUM", "CSUM", "NOTIFY",
                                         "EAGER_FRAGS", "FRAG", "STALLED", "DRAINED", "ASK", "CANCEL"};
@@ -90,12 +90,12 @@ void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body
     uint32_t bytes = hdr->bytes - WEFT_HDR_CSUM_BYTES, sent, got;
     char where[120];
     if (hdr->bytes < WEFT_HDR_CSUM_BYTES || (peer->state == WEFT_PEER_ALIVE && hdr->bytes > peer->ep->iface->caps.frame_max))
-        end_job(peer, hdr, "its length is impossible");
+        abort_job(peer, hdr, "its length is impossible");
     memcpy(&sent, (const char *)body + bytes, sizeof sent);
     got = csum_of(hdr, body, bytes);
     if (weft_unlikely(sent != got)) {
         if (describe_damage(where, sizeof where, sent ^ got, is_control(hdr->kind) ? bytes : 0))
-            end_job(peer, hdr, where);
+            abort_job(peer, hdr, where);
         weft_log_warn("the checksum of a frame from rank %u was damaged in transit (%08x, not %08x); the frame is intact.",
                       peer->proc_id.rank, sent, got);
     }
@@ -108,5 +108,5 @@ void weft_hdr_csum_verify(weft_peer *peer, const weft_hdr *hdr, const void *body
 void weft_hdr_csum_missing(const weft_peer *peer, const weft_hdr *hdr)
 {
     if (peer->sends_hdr_csum || hdr->kind == WEFT_FRAME_EAGER_CSUM || hdr->flags & WEFT_HDR_MSG_CSUM)
-        end_job(peer, hdr, "its checksum flag is wrong");
+        abort_job(peer, hdr, "its checksum flag is wrong");
 }

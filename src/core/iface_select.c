@@ -39,7 +39,7 @@ bool weft_iface_select_allow(const char *name)
     return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
 }
 
-static int open_port(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_addr)
+static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_addr)
 {
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
@@ -122,7 +122,7 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     if (!is_promising(net))
         return false;
     ops = weft_transport_find(net->name, &why);
-    if (ops && !(why = ops->unavailable()) && (rc = open_port(worker, ops, NULL, true)) == 0)
+    if (ops && !(why = ops->unavailable()) && (rc = open_iface(worker, ops, NULL, true)) == 0)
         return true;
     snprintf(text, capacity, "%s", rc ? weft_fail_text(rc) : why);
     return false;
@@ -159,7 +159,7 @@ static int open_named(weft_worker *worker, const char *name)
     const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
     if (ops && !(why = ops->unavailable()))
-        rc = open_port(worker, ops, NULL, true);
+        rc = open_iface(worker, ops, NULL, true);
     else
         rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);
     if (rc) {
@@ -195,14 +195,14 @@ static int open_all_named(weft_worker *worker)
     return 0;
 }
 
-static bool has_company(const weft_boot *boot)
+static bool uses_shm(const weft_boot *boot)
 {
     return boot->has_segment && boot->local_size > 1 && weft_iface_select_allow("shm");
 }
 
 static bool needs_network(const weft_boot *boot)
 {
-    return boot->size > 1 && (boot->nodes > 1 || !has_company(boot));
+    return boot->size > 1 && (boot->nodes > 1 || !uses_shm(boot));
 }
 
 static bool will_have_network(const weft_boot *boot)
@@ -229,15 +229,15 @@ static int open_networks(weft_worker *worker)
 int weft_iface_select_open(weft_worker *worker)
 {
     weft_boot *boot = worker->world->boot;
-    int rc = open_port(worker, &weft_self_ops, NULL, false);
+    int rc = open_iface(worker, &weft_self_ops, NULL, false);
     if (rc)
         return rc;
     if (boot->fabric_ops) {
-        rc = open_port(worker, boot->fabric_ops, boot->fabric, !boot->fabric);
+        rc = open_iface(worker, boot->fabric_ops, boot->fabric, !boot->fabric);
         return rc ? rc : put_addrs(worker, false);
     }
     worker->wants_fd = boot->size > 1 && will_have_network(boot);
-    if (has_company(boot) && (rc = open_port(worker, &weft_shm_ops, &boot->segment, false)))
+    if (uses_shm(boot) && (rc = open_iface(worker, &weft_shm_ops, &boot->segment, false)))
         return rc;
     rc = boot->size > 1 ? open_networks(worker) : 0;
     return rc;

@@ -59,18 +59,18 @@ void weft_peer_update_backlog(weft_peer *peer)
 static int defer_frame(weft_peer *peer, const weft_frame *frame, weft_req *req)
 {
     weft_worker *worker = peer->worker;
-    weft_pending_frame *late = weft_pool_alloc(worker->pool, sizeof *late);
-    if (!late)
+    weft_pending_frame *pending = weft_pool_alloc(worker->pool, sizeof *pending);
+    if (!pending)
         return weft_fail(WEFT_E_NOMEM, "no memory to queue a frame for rank %u", peer->proc_id.rank);
-    late->frame = *frame;
-    late->req = req;
-    if (!frame->pack && !frame->zcopy_ctx && frame->hdr.bytes <= sizeof late->small) {
+    pending->frame = *frame;
+    pending->req = req;
+    if (!frame->pack && !frame->zcopy_ctx && frame->hdr.bytes <= sizeof pending->small) {
         if (frame->hdr.bytes)
-            memcpy(late->small, frame->body, frame->hdr.bytes);
-        late->frame.body = late->small;
+            memcpy(pending->small, frame->body, frame->hdr.bytes);
+        pending->frame.body = pending->small;
     }
     worker->counters[WEFT_COUNT_FRAMES_DEFERRED]++;
-    weft_list_append(&peer->waiting, &late->link);
+    weft_list_append(&peer->waiting, &pending->link);
     weft_peer_update_backlog(peer);
     return 0;
 }
@@ -111,12 +111,12 @@ int weft_peer_send(weft_peer *peer, const weft_frame *given, weft_req *req, bool
     return defer_frame(peer, given, req);
 }
 
-static void end_pending(weft_peer *peer, weft_pending_frame *late, int rc)
+static void end_pending(weft_peer *peer, weft_pending_frame *pending, int rc)
 {
-    weft_req *req = late->req;
-    weft_frame frame = {.zcopy_ctx = late->frame.zcopy_ctx};
-    weft_list_remove(&late->link);
-    weft_pool_free(peer->worker->pool, late, sizeof *late);
+    weft_req *req = pending->req;
+    weft_frame frame = {.zcopy_ctx = pending->frame.zcopy_ctx};
+    weft_list_remove(&pending->link);
+    weft_pool_free(peer->worker->pool, pending, sizeof *pending);
     weft_peer_update_backlog(peer);
     release_pending(peer, &frame, rc);
     if (req)
@@ -135,17 +135,17 @@ int weft_peer_flush_pending(weft_peer *peer)
 {
     int pushed = 0;
     while (!weft_list_is_empty(&peer->waiting)) {
-        weft_pending_frame *late = weft_container(peer->waiting.next, weft_pending_frame, link);
+        weft_pending_frame *pending = weft_container(peer->waiting.next, weft_pending_frame, link);
         int rc;
-        late->frame.more = late->link.next != &peer->waiting;
-        rc = weft_peer_post(peer, &late->frame);
+        pending->frame.more = pending->link.next != &peer->waiting;
+        rc = weft_peer_post(peer, &pending->frame);
         if (rc && rc != WEFT_INPROGRESS) {
             if (rc == WEFT_AGAIN)
                 break;
-            if (!late->req && !late->frame.zcopy_ctx && peer->state == WEFT_PEER_ALIVE)
+            if (!pending->req && !pending->frame.zcopy_ctx && peer->state == WEFT_PEER_ALIVE)
                 weft_peer_abort_job(peer, rc);
         }
-        end_pending(peer, late, rc);
+        end_pending(peer, pending, rc);
         pushed++;
     }
     if (weft_unlikely(!weft_list_is_empty(&peer->sendqs)) && weft_list_is_empty(&peer->waiting))

@@ -13,7 +13,7 @@
 
 struct weft_reg_persistent {
     uint64_t bytes;
-    weft_reg *pins[WEFT_WORKER_IFACES];
+    weft_reg *regs[WEFT_WORKER_IFACES];
 };
 
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
@@ -65,7 +65,7 @@ bool weft_reg_allowed(weft_iface *iface)
     return weft_knob.reg_mode != WEFT_REG_MODE_NEVER && cache_of(iface);
 }
 
-static weft_reg *hold(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
+static weft_reg *acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_reg *reg = NULL;
     return weft_reg_acquire(iface, addr, bytes, rights, &reg) ? NULL : reg;
@@ -75,7 +75,7 @@ weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, u
 {
     weft_regcache *cache = cache_of(iface);
     if (is_free(iface))
-        return hold(iface, addr, bytes, rights);
+        return acquire(iface, addr, bytes, rights);
     return cache ? weft_regcache_lookup(cache, addr, bytes, rights_of(iface, rights)) : NULL;
 }
 
@@ -84,7 +84,7 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
     bool was_synced = order < worker->synced_order, is_synced = was_synced;
-    weft_reg *reg = is_free(iface) ? hold(iface, addr, bytes, rights)
+    weft_reg *reg = is_free(iface) ? acquire(iface, addr, bytes, rights)
                     : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_synced)
                                   : NULL;
     if (is_synced && !was_synced)
@@ -139,13 +139,13 @@ void weft_reg_close(weft_iface *iface)
 
 weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
 {
-    weft_reg_persistent *kept = NULL;
+    weft_reg_persistent *persistent = NULL;
     bool any = false;
     for (uint32_t i = 0; i < worker->iface_count; i++)
         any |= weft_reg_needed(worker->ifaces[i]) && !is_free(worker->ifaces[i]) && weft_reg_allowed(worker->ifaces[i]);
-    if (!any || !bytes || worker->persistent_bytes + bytes > WEFT_REG_PERSIST_MAX || !(kept = calloc(1, sizeof *kept)))
+    if (!any || !bytes || worker->persistent_bytes + bytes > WEFT_REG_PERSIST_MAX || !(persistent = calloc(1, sizeof *persistent)))
         return NULL;
-    kept->bytes = bytes;
+    persistent->bytes = bytes;
     worker->persistent_bytes += bytes;
     any = false;
     for (uint32_t i = 0; i < worker->iface_count; i++) {
@@ -154,22 +154,22 @@ weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uin
             continue;
         /* half of the cache stays free for other registrations */
         if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->regcache) / 2)
-            any |= weft_regcache_acquire(iface->regcache, addr, bytes, rights_of(iface, rights), &kept->pins[i]) == 0;
+            any |= weft_regcache_acquire(iface->regcache, addr, bytes, rights_of(iface, rights), &persistent->regs[i]) == 0;
     }
     if (any)
-        return kept;
-    weft_reg_unpersist(worker, kept);
+        return persistent;
+    weft_reg_unpersist(worker, persistent);
     return NULL;
 }
 
-void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *kept)
+void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *persistent)
 {
-    if (!kept)
+    if (!persistent)
         return;
     for (uint32_t i = 0; i < worker->iface_count; i++)
-        weft_reg_release(worker->ifaces[i], kept->pins[i]);
-    worker->persistent_bytes -= kept->bytes;
-    free(kept);
+        weft_reg_release(worker->ifaces[i], persistent->regs[i]);
+    worker->persistent_bytes -= persistent->bytes;
+    free(persistent);
 }
 
 void weft_reg_count(weft_worker *worker)

@@ -59,7 +59,7 @@ typedef struct weft_reg_persistent weft_reg_persistent;
 #define WEFT_REG_PERSIST_MAX (1ull << 30)
 weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);
 /* Releases it. NULL is allowed. */
-void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *kept);
+void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *persistent);
 /* Updates the worker's REG_ counters from its caches (weft_worker.count). */
 void weft_reg_count(weft_worker *worker);
 

@@ -125,7 +125,7 @@ static void record_wake_up(weft_world *world, uint64_t begin_ns)
 
 /* After a sleep that its limit ended, before disarm: whether a wakeup was raised since. Checks descriptors as well as page->asleep, since
  * weft_wakeup_sock_send resets the latter first. */
-static bool has_rung(const weft_wait *wait, uint32_t asleep)
+static bool is_wakeup_raised(const weft_wait *wait, uint32_t asleep)
 {
     const weft_worker *worker = wait->worker;
     struct pollfd fds[WEFT_WORKER_IFACES];
@@ -148,15 +148,15 @@ static void sleep_on_wakeups(weft_wait *wait)
     weft_world *world = worker->world;
     uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
-    bool is_unrung;
+    bool was_not_woken;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
     worker->is_asleep = true;
     if (worker->is_threaded) { /* not weft_worker_unlock, which would wake the leader: all work was just checked */
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    is_unrung = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* no timer */
-                !has_rung(wait, asleep);
+    was_not_woken = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* no timer */
+                !is_wakeup_raised(wait, asleep);
     weft_worker_lock(worker);
     worker->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
@@ -166,9 +166,9 @@ static void sleep_on_wakeups(weft_wait *wait)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     wait->has_slept = true;
     disarm(wait);
-    if (is_unrung && weft_worker_poll(worker) <= 0)
+    if (was_not_woken && weft_worker_poll(worker) <= 0)
         return; /* sleeps again: to spin once a second takes a quarter of a CPU where polls are slow */
-    if (is_unrung && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
+    if (was_not_woken && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))
         worker->counters[WEFT_COUNT_LOST_WAKEUPS]++;
     wait->idle = 0;
     wait->spin = (weft_wait_spin){0};

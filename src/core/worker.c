@@ -118,7 +118,7 @@ void weft_worker_disarm(weft_worker *worker, uint32_t count)
     worker->is_armed = false;
 }
 
-static int push_backlog(weft_worker *worker)
+static int flush_backlog(weft_worker *worker)
 {
     int n = 0;
     for (weft_list_link *link = worker->backlog.next, *next; link != &worker->backlog; link = next) {
@@ -128,11 +128,11 @@ static int push_backlog(weft_worker *worker)
     return n;
 }
 
-static __attribute__((noinline)) int do_chores(weft_worker *worker)
+static __attribute__((noinline)) int advance_pending(weft_worker *worker)
 {
     int n = 0;
     if (!weft_list_is_empty(&worker->backlog))
-        n += push_backlog(worker);
+        n += flush_backlog(worker);
     if (!weft_list_is_empty(&worker->fragments))
         n += worker->progress_fragments(worker);
     if (!weft_list_is_empty(&worker->scheds))
@@ -155,6 +155,6 @@ int weft_worker_poll(weft_worker *worker)
     }
     if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) ||
                       !weft_list_is_empty(&worker->scheds)))
-        n += do_chores(worker);
+        n += advance_pending(worker);
     return n;
 }

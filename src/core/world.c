@@ -44,7 +44,7 @@ static void choose_waiting(weft_world *world)
         policy->spins = 0, policy->spin_ns = 0;
 }
 
-static void show_ourselves(weft_world *world)
+static void publish_state(weft_world *world)
 {
     weft_boot *boot = world->boot;
     if (boot->has_segment)
@@ -89,7 +89,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     world->page = world->own_page = own_page;
     world->is_oversubscribed = is_oversubscribed(boot);
     choose_waiting(world);
-    show_ourselves(world);
+    publish_state(world);
     if (boot->size > 1 && !weft_iface_select_allow("shm"))
         boot->has_segment = false; /* the user excluded shm: no component may share memory */
     weft_world_now = world;
@@ -110,9 +110,9 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     return 0;
 }
 
-static bool is_over(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
+static bool is_ended(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
 
-static void say_bye(weft_peer *peer)
+static void send_bye(weft_peer *peer)
 {
     weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE}};
     if (peer->bye_sent)
@@ -122,7 +122,7 @@ static void say_bye(weft_peer *peer)
 }
 
 /* Closes the ep if it is drained. On a network (no outlives_sender) both sides must have sent BYE before either closes its end. */
-static bool has_left(weft_peer *peer)
+static bool close_if_drained(weft_peer *peer)
 {
     weft_iface *iface = peer->ep->iface;
     if (!weft_list_is_empty(&peer->waiting) || (!peer->bye_received && !iface->caps.outlives_sender))
@@ -142,11 +142,11 @@ static bool is_drained(weft_worker *worker)
     uint32_t size = worker->world->boot->size;
     bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
     for (uint32_t i = 0; i < size && is_quiet; i++)
-        if (!is_over(worker->peers[i]))
-            say_bye(worker->peers[i]);
+        if (!is_ended(worker->peers[i]))
+            send_bye(worker->peers[i]);
     for (uint32_t i = 0; i < size; i++)
-        if (!is_over(worker->peers[i]))
-            all &= worker->peers[i]->bye_sent && has_left(worker->peers[i]);
+        if (!is_ended(worker->peers[i]))
+            all &= worker->peers[i]->bye_sent && close_if_drained(worker->peers[i]);
     return all;
 }
 
