@@ -14,21 +14,21 @@
 #include "base/macros.h"
 #include "tools/mpirun/report.h"
 
-static const char *set(const char *name)
+static const char *env_value(const char *name)
 {
     const char *value = getenv(name);
 
     return value && *value ? value : NULL;
 }
 
-static const char *either(const char *name, const char *older)
+static const char *env_value_or(const char *name, const char *older)
 {
-    const char *value = set(name);
+    const char *value = env_value(name);
 
-    return value ? value : set(older);
+    return value ? value : env_value(older);
 }
 
-static const char *shown(const char *name)
+static const char *env_text(const char *name)
 {
     const char *value = getenv(name);
 
@@ -71,7 +71,7 @@ int allocation_counts(const char *text, uint32_t *counts, uint32_t capacity)
 static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
 {
     uint32_t counts[HOSTS_MAX];
-    const char *text = set(name);
+    const char *text = env_value(name);
 
     if (!text || allocation_counts(text, counts, HOSTS_MAX) != (int)hosts->count)
         return false;
@@ -84,7 +84,8 @@ static bool slurm_slots(host_list *hosts, const char *name, uint32_t per_slot)
  * (a shell under salloc) no node is this machine: Slurm would not account ranks started here to the job. */
 static int slurm_read(allocation *self)
 {
-    const char *list = either("SLURM_JOB_NODELIST", "SLURM_NODELIST"), *here = set("SLURMD_NODENAME"), *cpus = set("SLURM_CPUS_PER_TASK");
+    const char *list = env_value_or("SLURM_JOB_NODELIST", "SLURM_NODELIST");
+    const char *here = env_value("SLURMD_NODENAME"), *cpus = env_value("SLURM_CPUS_PER_TASK");
     uint32_t per_task = cpus ? count_of(cpus) : 1;
     int rc = hosts_add_expanded(&self->hosts, "SLURM_JOB_NODELIST", list, 1);
 
@@ -93,7 +94,7 @@ static int slurm_read(allocation *self)
     if (!slurm_slots(&self->hosts, "SLURM_TASKS_PER_NODE", 1) &&
         !slurm_slots(&self->hosts, "SLURM_JOB_CPUS_PER_NODE", per_task ? per_task : 1))
         return report(2, "%s: neither SLURM_TASKS_PER_NODE '%s' nor SLURM_JOB_CPUS_PER_NODE '%s' matches the %u hosts of '%s'", self->what,
-                        shown("SLURM_TASKS_PER_NODE"), shown("SLURM_JOB_CPUS_PER_NODE"), self->hosts.count, list);
+                        env_text("SLURM_TASKS_PER_NODE"), env_text("SLURM_JOB_CPUS_PER_NODE"), self->hosts.count, list);
     for (uint32_t i = 0; i < self->hosts.count; i++) {
         host_row *row = &self->hosts.rows[i];
         row->is_here = here && !strcmp(here, row->name);
@@ -105,7 +106,7 @@ static int slurm_read(allocation *self)
 /* Reads lines of a host name and, with has_slots, an optional number of slots. */
 static int file_read(host_list *hosts, const char *variable, bool has_slots)
 {
-    const char *path = set(variable);
+    const char *path = env_value(variable);
     FILE *file = fopen(path, "re");
     char *line = NULL, from[300];
     size_t capacity = 0;
@@ -132,9 +133,9 @@ static int file_read(host_list *hosts, const char *variable, bool has_slots)
 }
 
 /* Reads "a 2 b 4" (has_slots) or "a a b". */
-static int words_read(host_list *hosts, const char *variable, bool has_slots)
+static int blank_list_read(host_list *hosts, const char *variable, bool has_slots)
 {
-    char *copy = strdup(set(variable)), *save = NULL;
+    char *copy = strdup(env_value(variable)), *save = NULL;
     int rc = copy ? 0 : report(1, "out of memory");
 
     for (char *name = copy ? strtok_r(copy, " ", &save) : NULL; name && !rc; name = strtok_r(NULL, " ", &save)) {
@@ -154,9 +155,10 @@ static int pbs_read(allocation *self)
 
 static int lsf_read(allocation *self)
 {
-    if (set("LSB_DJOB_HOSTFILE"))
+    if (env_value("LSB_DJOB_HOSTFILE"))
         return file_read(&self->hosts, "LSB_DJOB_HOSTFILE", false);
-    return set("LSB_MCPU_HOSTS") ? words_read(&self->hosts, "LSB_MCPU_HOSTS", true) : words_read(&self->hosts, "LSB_HOSTS", false);
+    return env_value("LSB_MCPU_HOSTS") ? blank_list_read(&self->hosts, "LSB_MCPU_HOSTS", true)
+                                       : blank_list_read(&self->hosts, "LSB_HOSTS", false);
 }
 
 static int sge_read(allocation *self)
@@ -167,10 +169,10 @@ static int sge_read(allocation *self)
 /* Flux's environment holds the number of nodes, but not their names. */
 static int flux_read(allocation *self)
 {
-    const char *tasks = set("FLUX_JOB_SIZE");
+    const char *tasks = env_value("FLUX_JOB_SIZE");
     uint32_t slots = tasks ? count_of(tasks) : 1;
 
-    self->is_nameless = count_of(set("FLUX_JOB_NNODES")) != 1;
+    self->is_nameless = count_of(env_value("FLUX_JOB_NNODES")) != 1;
     if (self->is_nameless)
         return 0;
     return hosts_add_expanded(&self->hosts, "FLUX_JOB_NNODES", "localhost", slots ? slots : 1);
@@ -191,7 +193,7 @@ static const struct manager_row {
 
 int allocation_read(allocation *self)
 {
-    const char *mode = set("WEFT_ALLOCATION");
+    const char *mode = env_value("WEFT_ALLOCATION");
 
     *self = (allocation){0};
     if (mode && !strcmp(mode, "none"))
@@ -200,10 +202,10 @@ int allocation_read(allocation *self)
         return report(2, "WEFT_ALLOCATION must be auto or none, not '%s'", mode);
     for (size_t m = 0; m < weft_count(managers); m++) {
         const struct manager_row *row = &managers[m];
-        const char *job = either(row->job, row->older_job);
+        const char *job = env_value_or(row->job, row->older_job);
         bool has_hosts = false;
         for (size_t h = 0; h < weft_count(row->hosts) && row->hosts[h]; h++)
-            has_hosts |= set(row->hosts[h]) != NULL;
+            has_hosts |= env_value(row->hosts[h]) != NULL;
         if (!job || !has_hosts)
             continue;
         snprintf(self->what, sizeof(self->what), "%s's allocation %.100s", row->name, job);
@@ -227,7 +229,7 @@ int allocation_apply(options *opts)
 
     if (!rc && given.is_nameless && !opts->has_hosts)
         rc = report(2, "%s has %s nodes, and the environment does not hold their names: give them by --host (or WEFT_ALLOCATION=none)",
-                      given.what, shown("FLUX_JOB_NNODES"));
+                      given.what, env_text("FLUX_JOB_NNODES"));
     if (!rc && given.manager && !given.is_nameless) {
         if (opts->has_hosts) {
             rc = hosts_intersect(&given.hosts, &opts->hosts, given.what, "WEFT_ALLOCATION=none ignores the allocation");

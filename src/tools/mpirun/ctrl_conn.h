@@ -39,7 +39,7 @@ enum ctrl_kind {
     CTRL_STARTED,    /* u32: number of ranks started */
     CTRL_MESSAGE,    /* text for the user */
     CTRL_OUT,        /* u32 1 or 2, bytes: whole lines of output */
-    CTRL_TAKEN,      /* u32: bytes of standard input consumed; UINT32_MAX: no more are wanted */
+    CTRL_IN_ACK,     /* u32: bytes of standard input consumed; UINT32_MAX: no more are wanted */
     CTRL_ENDED,      /* u32 rank, i32 raw status, u32 state, u64 pid, u32 is refused, u32 was in PMIx */
     CTRL_NOEXEC,     /* u32 rank, u32 what, u32 error */
     CTRL_ABORTED,    /* u32 rank, u32 code, text, u32 by PMI */

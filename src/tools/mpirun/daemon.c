@@ -390,10 +390,10 @@ static void streams_move(daemon_state *self)
     if (unread == SIZE_MAX && self->input_bytes && !self->has_sent_closed) {
         self->has_sent_closed = true;
         pack_u32(&body, UINT32_MAX);
-        pack_send(&body, &self->conn, CTRL_TAKEN);
+        pack_send(&body, &self->conn, CTRL_IN_ACK);
     } else if (unread < self->input_bytes) {
         pack_u32(&body, (uint32_t)(self->input_bytes - unread));
-        pack_send(&body, &self->conn, CTRL_TAKEN);
+        pack_send(&body, &self->conn, CTRL_IN_ACK);
         self->input_bytes = unread;
     }
 }

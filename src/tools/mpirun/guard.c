@@ -114,7 +114,7 @@ void dir_remove(const char *path)
     rmdir(path);
 }
 
-static void nap_ms(long ms)
+static void sleep_ms(long ms)
 {
     struct timespec t = {.tv_nsec = ms * 1000000};
     nanosleep(&t, NULL);
@@ -127,7 +127,7 @@ static void job_clear(const char *mark, const pid_t *groups, uint32_t count, con
     /* processes may fork during the scan: done when two scans in a row find none */
     for (int clean = 0, looks = 0; clean < 2 && looks < 200; looks++) {
         clean = marked_kill(mark) ? 0 : clean + 1;
-        nap_ms(clean ? 5 : 2);
+        sleep_ms(clean ? 5 : 2);
     }
     if (*dir)
         dir_remove(dir);

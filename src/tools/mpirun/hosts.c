@@ -78,7 +78,7 @@ static bool name_is_here(const char *name)
     return name_matches_here(name) || resolves_here(name);
 }
 
-static host_row *row_named(const host_list *self, const char *name)
+static host_row *row_find(const host_list *self, const char *name)
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (!strcasecmp(self->rows[i].name, name))
@@ -89,7 +89,7 @@ static host_row *row_named(const host_list *self, const char *name)
 /* Adds a row, or slots to an existing one; slots 0: not given. */
 static int row_add(host_list *self, const source *at, const char *name, uint32_t slots)
 {
-    host_row *row = row_named(self, name);
+    host_row *row = row_find(self, name);
 
     if (row) {
         row->slots += slots ? slots : 1;
@@ -244,7 +244,7 @@ int hosts_add_expanded(host_list *self, const char *from, const char *text, uint
 }
 
 /* Merges the rows of this machine. */
-static void here_merge(host_list *self)
+static void local_rows_merge(host_list *self)
 {
     host_row *first = NULL;
     uint32_t kept = 0;
@@ -278,7 +278,7 @@ void hosts_resolve(host_list *self, bool has_one_name)
             row->is_here = resolves_here(row->name);
         row->is_resolved = true;
     }
-    here_merge(self);
+    local_rows_merge(self);
 }
 
 bool hosts_are_alike(const char *a, const char *b)
@@ -292,7 +292,7 @@ bool hosts_are_alike(const char *a, const char *b)
 
 host_row *hosts_find(const host_list *self, const char *name)
 {
-    host_row *row = row_named(self, name);
+    host_row *row = row_find(self, name);
 
     for (uint32_t i = 0; i < self->count && !row; i++)
         if (hosts_are_alike(self->rows[i].name, name))

@@ -279,7 +279,7 @@ static void sink_add(sink *to, const char *bytes, size_t count)
         to->is_closed = true;
 }
 
-static void lines_pass(const io *self, stream *from, size_t count)
+static void lines_forward(const io *self, stream *from, size_t count)
 {
     const char *at = from->line.bytes + from->line.start, *end = at + count;
     char tag[24];
@@ -304,7 +304,7 @@ static void lines_pass(const io *self, stream *from, size_t count)
 static void stream_end(const io *self, stream *from)
 {
     if (from->line.used)
-        lines_pass(self, from, from->line.used);
+        lines_forward(self, from, from->line.used);
     if (from->is_inside) /* the next rank's tag must start a line */
         sink_add(from->to, "\n", 1);
     fd_close(&from->fd);
@@ -327,9 +327,9 @@ static bool stream_read(const io *self, stream *from)
     const char *begin = from->line.bytes + from->line.start;
     const char *last = memrchr(begin + from->line.used - n, '\n', (size_t)n);
     if (last)
-        lines_pass(self, from, (size_t)(last + 1 - begin));
+        lines_forward(self, from, (size_t)(last + 1 - begin));
     if (from->line.used >= LINE_LENGTH_MAX)
-        lines_pass(self, from, from->line.used);
+        lines_forward(self, from, from->line.used);
     return true;
 }
 
@@ -520,7 +520,7 @@ void io_remote_begin(io *self)
     self->in_has_begun = true;
 }
 
-void io_taken(io *self, uint32_t node, uint32_t bytes)
+void io_in_acked(io *self, uint32_t node, uint32_t bytes)
 {
     bool is_read = false;
 

@@ -58,7 +58,7 @@ bool io_is_read(const io *self, int which);
 /* Head: the ranks on other hosts that read standard input were started. */
 void io_remote_begin(io *self);
 /* Head: the node has consumed `bytes` of input; UINT32_MAX: it takes no more. */
-void io_taken(io *self, uint32_t node, uint32_t bytes);
+void io_in_acked(io *self, uint32_t node, uint32_t bytes);
 /* Head, called by remote.in: counts `bytes` as sent to the node. False: the node takes no more input. */
 bool io_count_sent(io *self, uint32_t node, size_t bytes);
 /* True if every stream has ended and all output was written. */

@@ -50,9 +50,9 @@ static void modex_request_send(void *owner, uint32_t rank)
     remote_nodes_modex_request(((job *)owner)->remote_nodes, rank);
 }
 
-static void modex_data_send(void *owner, uint32_t rank, uint32_t state, const void *told, uint32_t bytes)
+static void modex_data_send(void *owner, uint32_t rank, uint32_t state, const void *data, uint32_t bytes)
 {
-    remote_nodes_modex_data(((job *)owner)->remote_nodes, rank, state, told, bytes);
+    remote_nodes_modex_data(((job *)owner)->remote_nodes, rank, state, data, bytes);
 }
 
 static void fence_send(void *owner, uint64_t number)

@@ -37,7 +37,7 @@ int pmix_channel_queue(pmix_channel *self, const pmix_msg *what)
     return 0;
 }
 
-static void first_drop(pmix_channel *self)
+static void first_remove(pmix_channel *self)
 {
     struct pmix_channel_item *item = self->first;
 
@@ -77,7 +77,7 @@ void pmix_channel_flush(pmix_channel *self, ctrl_conn *to)
         self->in_flight += fragment.bytes.used;
         pack_send(&fragment, to, CTRL_FRAGMENT);
         if (count == left)
-            first_drop(self);
+            first_remove(self);
     }
 }
 
@@ -135,7 +135,7 @@ void pmix_channel_acked(pmix_channel *self, size_t bytes)
 void pmix_channel_close(pmix_channel *self)
 {
     while (self->first)
-        first_drop(self);
+        first_remove(self);
     refbuf_release(self->incoming.body);
     *self = (pmix_channel){0};
 }

@@ -27,14 +27,14 @@ static void send_for_child(relay *self, const child_daemon *one, uint32_t kind, 
     pack_send(&body, &as, kind);
 }
 
-static void child_met(void *owner, child_daemon *one)
+static void on_child_connected(void *owner, child_daemon *one)
 {
     relay *self = owner;
 
     ctrl_conn_send(&one->conn, CTRL_START, self->job->bytes, self->job->size);
 }
 
-static void child_frame(void *owner, child_daemon *one, const ctrl_frame *frame)
+static void on_child_frame(void *owner, child_daemon *one, const ctrl_frame *frame)
 {
     relay *self = owner;
 
@@ -47,13 +47,13 @@ static void child_frame(void *owner, child_daemon *one, const ctrl_frame *frame)
         child_detach(one);
 }
 
-static void child_lost(void *owner, child_daemon *one, const char *why)
+static void on_child_lost(void *owner, child_daemon *one, const char *why)
 {
     send_for_child(owner, one, CTRL_LOST, why);
     child_kill(one);
 }
 
-static void child_failed(void *owner, child_daemon *one, const char *why)
+static void on_child_failed(void *owner, child_daemon *one, const char *why)
 {
     const relay *self = owner;
     const char *output = agent_output(&one->agent);
@@ -67,7 +67,8 @@ static void child_failed(void *owner, child_daemon *one, const char *why)
 
 int relay_open(relay *self, const job_desc *job, ctrl_conn *up, const unsigned char *secret, guard *guard)
 {
-    children_callbacks in = {.connected = child_met, .frame = child_frame, .lost = child_lost, .failed = child_failed, .owner = self};
+    children_callbacks in = {.connected = on_child_connected, .frame = on_child_frame,
+                             .lost = on_child_lost, .failed = on_child_failed, .owner = self};
     tree all = tree_of_head(&job->map, job->head, job->opts.fanout), below = tree_of_node(&all, job->node);
 
     if (!below.count)

@@ -131,8 +131,8 @@ void remote_node_handle(remote_nodes *self, remote_node *one, const ctrl_frame *
             io_add(self->job->io, (int)which, from.at, from.left);
         one->uncredited += from.left;
         break;
-    case CTRL_TAKEN:
-        io_taken(self->job->io, one->node, unpack_u32(&from));
+    case CTRL_IN_ACK:
+        io_in_acked(self->job->io, one->node, unpack_u32(&from));
         break;
     case CTRL_ENDED:
         on_ended(self, one, &from);

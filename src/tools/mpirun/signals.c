@@ -18,7 +18,7 @@ static struct sigaction caught_before[weft_count(caught)], ignored_before[weft_c
 static sigset_t mask_before, mask_held;
 static int ends[2] = {-1, -1};
 
-static void signal_came(int sig)
+static void on_signal(int sig)
 {
     unsigned char byte = (unsigned char)sig;
     int saved = errno;
@@ -30,7 +30,7 @@ static void signal_came(int sig)
 
 int signals_open(void)
 {
-    struct sigaction take = {.sa_handler = signal_came}, drop = {.sa_handler = SIG_IGN};
+    struct sigaction take = {.sa_handler = on_signal}, drop = {.sa_handler = SIG_IGN};
 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
         return -1;
