@@ -148,16 +148,16 @@ static void sleep_on_wakeups(weft_wait *wait)
     weft_world *world = worker->world;
     uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
-    bool was_not_woken;
+    bool has_timed_out, was_not_woken;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
     worker->is_asleep = true;
     if (worker->is_threaded) { /* not weft_worker_unlock, which would wake the leader: all work was just checked */
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
-    was_not_woken = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS && /* no timer */
-                !is_wakeup_raised(wait, asleep);
+    has_timed_out = world->sleep_ops->sleep(worker, wait->wakeups, worker->iface_count, limit) && limit == SLEEP_LIMIT_NS; /* no timer */
     weft_worker_lock(worker);
+    was_not_woken = has_timed_out && !is_wakeup_raised(wait, asleep); /* after the lock, which may take long: events come meanwhile */
     worker->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     worker->counters[WEFT_COUNT_SLEEPS]++;

@@ -5,6 +5,7 @@
  * by series of times.
  */
 #include <CUnit/Basic.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "core/wait.h"
@@ -24,7 +25,9 @@ static weft_worker *worker;
 static weft_list_link busy; /* keeps worker->scheds from being empty, so that a poll calls progress */
 static int news;
 static int polls;
-static enum { RINGS_NOT, RINGS, IS_LATE, BRINGS_NOTHING } manner;
+static enum { RINGS_NOT, RINGS, RINGS_AFTER_SLEEP, IS_LATE, BRINGS_NOTHING } manner;
+static pthread_t holder;
+static pthread_barrier_t is_held;
 
 static int play(weft_worker *mine)
 {
@@ -35,11 +38,29 @@ static int play(weft_worker *mine)
     return found;
 }
 
+/* Holds the lock while the sleep ends; the event and its wake-up come before it releases the lock. */
+static void *hold_lock(void *arg)
+{
+    (void)arg;
+    weft_lock_acquire(&worker->lock);
+    pthread_barrier_wait(&is_held);
+    usleep(20000);
+    news = 1;
+    weft_page_wake(world->page);
+    weft_lock_release(&worker->lock);
+    return NULL;
+}
+
 static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
     (void)mine;
     (void)wakeups;
     (void)count;
+    if (manner == RINGS_AFTER_SLEEP) {
+        pthread_create(&holder, NULL, hold_lock, NULL);
+        pthread_barrier_wait(&is_held);
+        return true;
+    }
     news = manner != BRINGS_NOTHING;
     if (manner == RINGS)
         weft_page_wake(world->page);
@@ -78,6 +99,17 @@ static void lost_wakeups_are_counted(void)
 
 /* The wake-up came between the time-out and the check. */
 static void wakeup_during_sleep_is_not_lost(void) { CU_ASSERT_EQUAL(lost_wakeups(RINGS), 0); }
+
+/* The wake-up came between the time-out and the moment at which this thread had the lock. */
+static void wakeup_before_lock_is_not_lost(void)
+{
+    pthread_barrier_init(&is_held, NULL, 2);
+    worker->is_threaded = true;
+    CU_ASSERT_EQUAL(lost_wakeups(RINGS_AFTER_SLEEP), 0);
+    worker->is_threaded = false;
+    pthread_join(holder, NULL);
+    pthread_barrier_destroy(&is_held);
+}
 
 /* A process that does not run sees late what arrived meanwhile. */
 static void arrivals_while_not_running_are_not_lost_wakeups(void) { CU_ASSERT_EQUAL(lost_wakeups(IS_LATE), 0); }
@@ -249,6 +281,7 @@ int main(void)
         return 1;
     CU_add_test(suite, "lost wake-ups are counted", lost_wakeups_are_counted);
     CU_add_test(suite, "a wake-up during the sleep is not lost", wakeup_during_sleep_is_not_lost);
+    CU_add_test(suite, "a wake-up before the lock is held is not lost", wakeup_before_lock_is_not_lost);
     CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
     CU_add_test(suite, "expensive yields end", expensive_yields_end);
