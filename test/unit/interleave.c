@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "test/transports/sim/fibre.h"
@@ -246,7 +247,8 @@ interleave_found interleave_search(const interleave *of)
     return found;
 }
 
-void interleave_print(void)
+/* Replays the last schedule and prints it. */
+static void print_schedule(void)
 {
     open_threads();
     path.depth = path.steps;
@@ -254,4 +256,16 @@ void interleave_print(void)
     play();
     is_printing = false;
     close_threads();
+}
+
+bool interleave_passes(const interleave *of, const char *what, uint64_t *schedules)
+{
+    bool is_verbose = getenv("MODEL_VERBOSE") != NULL;
+    interleave_found found = interleave_search(of);
+    *schedules += found.schedules;
+    if (found.wrong || is_verbose)
+        printf("\n  %s: schedule %u of %u steps: %s", what, found.schedules, found.steps, found.wrong ? found.wrong : "good");
+    if (found.wrong && is_verbose)
+        print_schedule();
+    return !found.wrong;
 }

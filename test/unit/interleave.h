@@ -31,8 +31,8 @@ typedef struct interleave_found {
 
 /* Runs all schedules, or those up to the first failing one. */
 interleave_found interleave_search(const interleave *test);
-/* Replays the last schedule and prints it. */
-void interleave_print(void);
+/* Searches, adds to *schedules, and reports a failing schedule with what was run (MODEL_VERBOSE: every search, and the schedule's steps). */
+bool interleave_passes(const interleave *test, const char *what, uint64_t *schedules);
 
 /* -- called by the code under test -- */
 extern int interleave_self; /* the running thread; -1: none */

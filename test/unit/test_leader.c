@@ -353,19 +353,14 @@ static bool passes(const scene *of)
     uint32_t more = getenv("MODEL_DEEP") ? 1 : 0;
     interleave test = {.preemptions = preemptions + more, .timeouts = of->timeouts, .delays = delays ? delays + more : 0,
                        .begin = begin, .run = run, .check = check, .end = end};
-    interleave_found found;
+    char what[200];
     now = of;
     for (thread_count = 0; thread_count < INTERLEAVE_THREADS && of->threads[thread_count];)
         thread_count++;
     test.threads = thread_count;
-    found = interleave_search(&test);
-    schedules += found.schedules;
-    if (found.wrong || getenv("MODEL_VERBOSE"))
-        printf("\n  %s %s %s %s, %u spare CPUs: schedule %u of %u steps: %s", of->threads[0], of->threads[1], of->threads[2],
-               thread_count > 3 ? of->threads[3] : "", of->spare_cpus, found.schedules, found.steps, found.wrong ? found.wrong : "good");
-    if (found.wrong && getenv("MODEL_VERBOSE"))
-        interleave_print();
-    return !found.wrong;
+    snprintf(what, sizeof what, "%s %s %s %s, %u spare CPUs", of->threads[0], of->threads[1], of->threads[2],
+             thread_count > 3 ? of->threads[3] : "", of->spare_cpus);
+    return interleave_passes(&test, what, &schedules);
 }
 
 #define PASS_ALL(scenes) \

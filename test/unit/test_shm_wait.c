@@ -241,19 +241,12 @@ static bool passes(const scene *of)
 {
     uint32_t preemptions = of->preemptions < PREEMPTIONS_MAX ? of->preemptions : PREEMPTIONS_MAX;
     interleave test = {.threads = 2, .preemptions = preemptions + (getenv("MODEL_DEEP") != NULL), .begin = begin, .run = run, .end = end};
-    interleave_found found;
     now = of;
     frames = 0;
     for (uint32_t k = 0; k < of->repeats; k++)
         for (const uint32_t *size = of->sizes; *size && frames < FRAMES_MAX; size++)
             order[frames++] = *size;
-    found = interleave_search(&test);
-    schedules += found.schedules;
-    if (found.wrong || getenv("MODEL_VERBOSE"))
-        printf("\n  %s: schedule %u of %u steps: %s", of->what, found.schedules, found.steps, found.wrong ? found.wrong : "good");
-    if (found.wrong && getenv("MODEL_VERBOSE"))
-        interleave_print();
-    return !found.wrong;
+    return interleave_passes(&test, of->what, &schedules);
 }
 
 #define PASS_ALL(scenes) \
