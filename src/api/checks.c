@@ -44,7 +44,7 @@ static const char *handle_text(const void *handle, const char *null_name, uintpt
         snprintf(text, 64, "%s", null_name);
     else
         snprintf(text, 64, "0x%lx%s", (unsigned long)bits,
-            bits < 4096 ? ", no handle of this kind" : ", freed or never a handle");
+            weft_object_is_constant(handle) ? ", no handle of this kind" : ", freed or never a handle");
     return text;
 }
 
@@ -132,8 +132,7 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle)
 {
     char value[64], on[192];
-    uintptr_t bits = (uintptr_t)handle;
-    if (bits >= 4096 || handle == MPI_INFO_NULL || handle == MPI_INFO_ENV)
+    if (!weft_object_is_constant(handle) || handle == MPI_INFO_NULL || handle == MPI_INFO_ENV)
         return 0;
     return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument,
                      handle_text(handle, "NULL", 0, value), on_comm(comm, on));

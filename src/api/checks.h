@@ -77,7 +77,7 @@ static inline const weft_op *weft_checks_op_at(MPI_Op handle)
 /* Neither MPI_REQUEST_NULL nor a live request? */
 static inline bool weft_checks_is_bad(MPI_Request request)
 {
-    if (weft_unlikely((uintptr_t)request < 4096))
+    if (weft_unlikely(weft_object_is_constant(request)))
         return request != MPI_REQUEST_NULL;
     return ((const weft_req *)(const void *)request)->magic != WEFT_REQ_MAGIC;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: pool of requests, and the table of their ids. See req.h. Invariant: slabs are freed only with the worker, so the magic of a freed
- * handle can be read and is detected as invalid.
+ * req: pool of requests, and the table of their ids. See req.h. Invariant: a slab stays one for the life of the process, also after its
+ * worker has closed, so the magic of a freed handle can be read and is detected as invalid.
  */
 #include "core/req.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/object.h"
+#include "base/slot_table.h"
 #include "base/status.h"
 #include "core/world_type.h"
 
@@ -16,9 +19,15 @@
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
 typedef struct slab {
-    struct slab *next;
+    struct slab *next; /* in worker->slabs, or in spare_slabs */
+    uint32_t index;    /* in slabs */
     weft_req reqs[SLAB_REQS];
 } slab;
+
+/* Of the process: all slabs, by the numbers of their requests, and those that no worker uses. */
+static pthread_mutex_t slabs_lock = PTHREAD_MUTEX_INITIALIZER;
+static weft_slot_table slabs;
+static slab *spare_slabs;
 
 struct weft_req_id_slot {
     weft_req *req;       /* NULL: free */
@@ -26,17 +35,69 @@ struct weft_req_id_slot {
     uint32_t next_free;
 };
 
+/* Requires slabs_lock. */
+static slab *slab_make(void)
+{
+    bool is_full = slabs.used >= (INT32_MAX - WEFT_REQ_NUMBER_MIN) / SLAB_REQS;
+    slab *made = is_full ? NULL : aligned_alloc(WEFT_LINE, weft_round_up(sizeof *made, WEFT_LINE));
+    if (!made)
+        return NULL;
+    memset(made, 0, sizeof *made);
+    made->index = weft_slot_add(&slabs, made);
+    if (made->index != UINT32_MAX)
+        return made;
+    free(made);
+    return NULL;
+}
+
+static slab *slab_acquire(void)
+{
+    slab *got;
+    pthread_mutex_lock(&slabs_lock);
+    got = spare_slabs;
+    if (got)
+        spare_slabs = got->next;
+    else
+        got = slab_make();
+    pthread_mutex_unlock(&slabs_lock);
+    return got;
+}
+
 static int grow(weft_worker *worker)
 {
-    slab *more = aligned_alloc(WEFT_LINE, weft_round_up(sizeof *more, WEFT_LINE));
+    slab *more = slab_acquire();
     if (!more)
         return WEFT_E_NOMEM;
-    memset(more, 0, sizeof *more);
+    memset(more->reqs, 0, sizeof more->reqs);
     more->next = worker->slabs;
     worker->slabs = more;
-    for (int i = 0; i < SLAB_REQS; i++)
+    for (int i = 0; i < SLAB_REQS; i++) {
+        more->reqs[i].number = WEFT_REQ_NUMBER_MIN + (int32_t)more->index * SLAB_REQS + i;
         weft_list_append(&worker->free_reqs, &more->reqs[i].link);
+    }
     return 0;
+}
+
+void weft_req_close(weft_worker *worker)
+{
+    slab *one;
+    pthread_mutex_lock(&slabs_lock);
+    while ((one = worker->slabs)) {
+        worker->slabs = one->next;
+        for (int i = 0; i < SLAB_REQS; i++)
+            one->reqs[i].magic = 0;
+        one->next = spare_slabs;
+        spare_slabs = one;
+    }
+    pthread_mutex_unlock(&slabs_lock);
+}
+
+weft_req *weft_req_by_number(int number)
+{
+    uint32_t index = (uint32_t)(number - WEFT_REQ_NUMBER_MIN);
+    slab *in = number < WEFT_REQ_NUMBER_MIN ? NULL : weft_slot_get(&slabs, index / SLAB_REQS);
+    weft_req *req = in ? &in->reqs[index % SLAB_REQS] : NULL;
+    return req && req->magic == WEFT_REQ_MAGIC ? req : NULL;
 }
 
 weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)

@@ -9,14 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/object.h"
 #include "core/req_type.h"
 #include "core/worker_type.h"
+
+/* Numbers of requests of pools; the WEFT_REQ_STATICS before them are of the workers' done_req, by worker. */
+#define WEFT_REQ_STATICS 64
+#define WEFT_REQ_NUMBER_MIN (WEFT_OBJECT_CONSTANTS + WEFT_REQ_STATICS)
 
 /* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, rc, completion, chan, type, recv_info,
  * extra, id. Fields of the message are not set. NULL: out of memory. */
 weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind);
 /* Frees a request that is done, and its extra by free_extra. No effect on is_static. */
 void weft_req_free(weft_req *req);
+/* A worker closes: returns the memory of all its requests to the process. */
+void weft_req_close(weft_worker *worker);
+/* The valid request of a pool with this number (weft_req.number); NULL: none. Takes no lock. */
+weft_req *weft_req_by_number(int number);
 /* Calls `each` for every allocated request of the worker; `each` may free that request. */
 void weft_req_each(weft_worker *worker, void (*each)(weft_req *req));
 /* Stores the calling thread's error text (weft_fail) for the thread that will complete the request. The last 16 of a worker are kept. */

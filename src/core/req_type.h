@@ -46,6 +46,7 @@ typedef struct weft_recv_info {
 
 struct weft_req {
     uint32_t magic;   /* WEFT_REQ_MAGIC; 0: freed */
+    int32_t number;   /* the handle as an int (MPI_Request_toint); constant for this memory */
     uint8_t kind;     /* enum weft_req_kind */
     bool is_done;
     bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */

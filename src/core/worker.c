@@ -15,6 +15,7 @@
 #include "core/iface_select.h"
 #include "core/peer.h"
 #include "core/reg.h"
+#include "core/req.h"
 #include "core/wait_type.h"
 #include "core/world_type.h"
 #include "mem/pool.h"
@@ -39,7 +40,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     weft_list_init(&worker->free_reqs);
     weft_list_init(&worker->pending_rts);
     weft_fifomap_open(&worker->announced);
-    worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true, .worker = worker};
+    worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true,
+                                    .number = WEFT_OBJECT_CONSTANTS + (int32_t)index, .worker = worker};
     weft_list_init(&worker->parked);
     weft_lock_init(&worker->lock, world->is_oversubscribed ? LOCK_SPINS_CROWDED : LOCK_SPINS);
     if (!world->is_oversubscribed && weft_cpu_count() > (int)world->boot->local_size)
@@ -58,7 +60,6 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
 
 void weft_worker_close(weft_worker *worker)
 {
-    struct slab_link { struct slab_link *next; } *slab = worker->slabs;
     for (uint32_t i = 0; worker->peers && i < worker->world->boot->size; i++)
         free(worker->peers[i]);
     free(worker->peers);
@@ -67,11 +68,7 @@ void weft_worker_close(weft_worker *worker)
         weft_reg_close(iface);
         iface->ops->close(iface);
     }
-    while (slab) {
-        struct slab_link *next = slab->next;
-        free(slab);
-        slab = next;
-    }
+    weft_req_close(worker);
     weft_fifomap_close(&worker->announced);
     free(worker->failures);
     free(worker->req_ids);

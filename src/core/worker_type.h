@@ -49,7 +49,7 @@ typedef struct weft_worker {
     const weft_iface_callbacks *callbacks; /* upcalls of the ifaces; owned by p2p */
     weft_req done_req;         /* shared "already complete" request of eager sends */
     weft_list_link free_reqs;
-    void *slabs;               /* memory of the request pool, freed at close; NULL: none */
+    void *slabs;               /* memory of the request pool, returned to the process at close; NULL: none */
     struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */
     uint32_t failure_next;     /* count of failures; its remainder is the slot of the next one */
     struct weft_req_id_slot *req_ids; /* table of requests with an id */

@@ -2,8 +2,7 @@
  *
  * comm: opens, closes, compares and names communicators (MPI 5.0 7.4, 7.8), and sets their error handlers (9.3). comm_create.c creates
  * new ones from old ones, and frees them.
- * Requires the worker's lock, except where finalize closes all. Invariant: the struct of a freed communicator stays readable
- * for a while with its magic cleared, so that a stale handle is an error and not a crash.
+ * Requires the worker's lock, except where finalize closes all. Freed ones keep their memory (base/object.h).
  */
 #include "mpi/comm.h"
 
@@ -16,22 +15,16 @@
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
 
-#define FREED_KEPT 64
+weft_object_pool weft_comm_pool = WEFT_OBJECT_POOL(weft_comm, WEFT_COMM_MAGIC);
 
 weft_comm *weft_comm_new(weft_worker *worker)
 {
     weft_mpi_world *mpi = worker->world->mpi;
-    weft_comm *comm;
-    if (mpi->freed_count > FREED_KEPT) {
-        mpi->freed_count--;
-        comm = weft_container(weft_list_take(&mpi->freed), weft_comm, link);
-        memset(comm, 0, sizeof *comm);
-    } else if (!(comm = calloc(1, sizeof *comm))) {
+    weft_comm *comm = weft_object_new(&weft_comm_pool);
+    if (!comm) {
         weft_fail(WEFT_E_NOMEM, "no memory for a communicator (%zu bytes)", sizeof *comm);
         return NULL;
     }
-    comm->magic = WEFT_COMM_MAGIC;
-    comm->refs = 1;
     comm->worker = worker;
     comm->errhandler = MPI_ERRORS_ARE_FATAL;
     weft_list_append(&mpi->live, &comm->link);
@@ -40,7 +33,6 @@ weft_comm *weft_comm_new(weft_worker *worker)
 
 void weft_comm_close(weft_comm *comm)
 {
-    weft_mpi_world *mpi = comm->worker->world->mpi;
     weft_chan *coll = comm->team.chan;
     if (coll) {
         weft_team_close(&comm->team);
@@ -50,16 +42,13 @@ void weft_comm_close(weft_comm *comm)
         weft_chan_close(comm->chan);
     weft_errhandler_drop(comm->errhandler);
     free(comm->world_ranks);
-    comm->magic = 0;
-    comm->chan = comm->team.chan = NULL;
     weft_list_remove(&comm->link);
-    weft_list_append(&mpi->freed, &comm->link);
-    mpi->freed_count++;
+    weft_object_free(&weft_comm_pool, comm);
 }
 
 void weft_comm_drop(weft_comm *comm)
 {
-    if (--comm->refs == 0)
+    if (--comm->object.refs == 0)
         weft_comm_close(comm);
 }
 
@@ -119,12 +108,9 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 
 void weft_comm_close_all(weft_mpi_world *mpi)
 {
-    weft_list_link *link;
     /* youngest first, so that MPI_COMM_WORLD's areas are closed last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));
-    while ((link = weft_list_take(&mpi->freed)))
-        free(weft_container(link, weft_comm, link));
 }
 
 int weft_mpi_comm_rank(weft_comm *comm, int *rank)

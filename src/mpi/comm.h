@@ -11,18 +11,18 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/object.h"
 #include "collectives/coll.h"
 #include "core/world.h"
 #include "p2p/chan.h"
 
-#define WEFT_COMM_MAGIC 0x434f4d4du
+#define WEFT_COMM_MAGIC WEFT_OBJECT_MAGIC('C', 'O', 'M', 'M')
 
 struct MPI_ABI_Errhandler;
 
 typedef struct MPI_ABI_Comm weft_comm;
 struct MPI_ABI_Comm {
-    uint32_t magic;
-    uint32_t refs;              /* user's handle and operations in flight */
+    weft_object object;         /* refs: user's handle and operations in flight; guarded by the worker's lock */
     weft_worker *worker;
     weft_chan *chan;            /* point-to-point */
     weft_team team;             /* collectives, with a channel of its own */
@@ -34,7 +34,7 @@ struct MPI_ABI_Comm {
     uint32_t *world_ranks;      /* [size] owned; NULL: identity */
     void *attributes;
     char name[128];             /* MPI_MAX_OBJECT_NAME */
-    weft_list_link link;        /* in weft_mpi_world.live or .freed */
+    weft_list_link link;        /* in weft_mpi_world.live */
 };
 
 /* MPI objects of a world (world->mpi), created at its opening. Guarded by worker 0's lock. */
@@ -43,8 +43,6 @@ typedef struct weft_mpi_world {
     bool is_finalized;
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
-    weft_list_link freed;       /* structs of freed communicators, oldest first, kept to detect stale handles */
-    uint32_t freed_count;       /* length of freed */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
     weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;
@@ -54,15 +52,17 @@ static inline weft_mpi_world *weft_mpi_now(void)
     return weft_world_now ? weft_world_now->mpi : NULL;
 }
 
+extern weft_object_pool weft_comm_pool;
+
 /* Handle to communicator. NULL: MPI_COMM_NULL, an invalid or freed handle, or MPI is not initialized. */
 static inline weft_comm *weft_comm_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
-    if (bits < 4096) {
+    if (weft_object_is_constant(handle)) {
         weft_mpi_world *mpi = weft_mpi_now();
         return !mpi ? NULL : bits == 0x101 ? mpi->comm_world : bits == 0x102 ? mpi->comm_self : NULL;
     }
-    return ((weft_comm *)handle)->magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;
+    return ((weft_comm *)handle)->object.magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;
 }
 
 /* The handle of the user for a communicator. */
@@ -76,7 +76,7 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi);
 /* Finalize: closes all communicators, with or without operations in flight. */
 void weft_comm_close_all(weft_mpi_world *mpi);
 /* References of operations in flight; the last drop closes the communicator. Requires worker->lock. */
-static inline void weft_comm_hold(weft_comm *comm) { comm->refs++; }
+static inline void weft_comm_hold(weft_comm *comm) { comm->object.refs++; }
 void weft_comm_drop(weft_comm *comm);
 /* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
  * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */

@@ -291,7 +291,7 @@ int weft_mpi_comm_free(MPI_Comm *comm)
         return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
-    gone->magic = 0; /* invalidates the handle; operations in flight continue */
+    weft_object_retire(&gone->object); /* invalidates the handle; operations in flight continue */
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;

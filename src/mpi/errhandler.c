@@ -2,27 +2,25 @@
  *
  * errhandler: creates and frees error handlers (MPI 5.0 9.3). Called by the generated entries. comm.c sets them, errors.c runs them.
  * Invariant: a communicator's handler is never NULL and not freed while it is set. Freed handlers keep their memory
- * (type/handle_pool.h), so that a stale handle is detected.
+ * (base/object.h), so that a stale handle is detected.
  */
 #include "mpi/errhandler.h"
 
 #include "base/status.h"
 #include "mpi/calls.h"
-#include "type/handle_pool.h"
 
-static weft_handle_pool pool = WEFT_HANDLE_POOL_OF(weft_errhandler);
+weft_object_pool weft_errhandler_pool = WEFT_OBJECT_POOL(weft_errhandler, WEFT_ERRHANDLER_MAGIC);
 
 void weft_errhandler_hold(weft_errhandler *handler)
 {
     if (weft_errhandler_is_user(handler))
-        atomic_fetch_add_explicit(&handler->refs, 1, memory_order_relaxed);
+        weft_object_hold(&handler->object);
 }
 
 void weft_errhandler_drop(weft_errhandler *handler)
 {
-    if (!weft_errhandler_is_user(handler) || atomic_fetch_sub_explicit(&handler->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    weft_handle_pool_free(&pool, handler);
+    if (weft_errhandler_is_user(handler) && weft_object_drop(&handler->object))
+        weft_object_free(&weft_errhandler_pool, handler);
 }
 
 int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
@@ -30,11 +28,9 @@ int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandle
     weft_errhandler *handler;
     if (!comm_errhandler_fn)
         return weft_fail(WEFT_E_ARG, "the error handler function is NULL");
-    handler = weft_handle_pool_alloc(&pool);
+    handler = weft_object_new(&weft_errhandler_pool);
     if (!handler)
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
-    handler->magic = WEFT_ERRHANDLER_MAGIC;
-    atomic_init(&handler->refs, 1);
     handler->comm_function = comm_errhandler_fn;
     *errhandler = handler;
     return 0;

@@ -8,31 +8,31 @@
 #define WEFT_MPI_ERRHANDLER_H
 
 #include <mpi.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEFT_ERRHANDLER_MAGIC 0x45525248u
+#include "base/object.h"
+
+#define WEFT_ERRHANDLER_MAGIC WEFT_OBJECT_MAGIC('E', 'R', 'R', 'H')
 
 typedef struct MPI_ABI_Errhandler weft_errhandler;
 struct MPI_ABI_Errhandler {
-    uint32_t magic; /* WEFT_ERRHANDLER_MAGIC while alive */
-    _Atomic uint32_t refs;
+    weft_object object; /* refs: user's handle, objects on which it is set */
     MPI_Comm_errhandler_function *comm_function;
 };
 
 /* May this handle be set on a communicator? MPI_ERRHANDLER_NULL may not. */
 static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
 {
-    uintptr_t bits = (uintptr_t)handler;
-    if (bits < 4096)
+    if (weft_object_is_constant(handler))
         return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT || handler == MPI_ERRORS_RETURN;
-    return handler->magic == WEFT_ERRHANDLER_MAGIC;
+    return handler->object.magic == WEFT_ERRHANDLER_MAGIC;
 }
 
 /* Is it user-defined, not a constant of the ABI? */
-static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return (uintptr_t)handler >= 4096; }
+static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return !weft_object_is_constant(handler); }
 
+extern weft_object_pool weft_errhandler_pool;
 void weft_errhandler_hold(weft_errhandler *handler); /* no effect on constants */
 void weft_errhandler_drop(weft_errhandler *handler);
 

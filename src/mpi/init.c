@@ -32,7 +32,6 @@ int weft_mpi_world_open(weft_world *world)
     if (!mpi)
         return weft_fail(WEFT_E_NOMEM, "no memory for the predefined communicators");
     weft_list_init(&mpi->live);
-    weft_list_init(&mpi->freed);
     weft_list_init(&mpi->detached);
     weft_list_init(&mpi->persistent_regs);
     mpi->main_thread = (unsigned long)pthread_self();

@@ -41,7 +41,7 @@ static int describe(weft_req *req)
     weft_comm *comm = req->chan ? req->chan->user : NULL;
     int rc = req->rc;
     weft_req_report_error(req);
-    if (comm && comm->magic == WEFT_COMM_MAGIC)
+    if (comm && comm->object.magic == WEFT_COMM_MAGIC)
         weft_errors_set_comm(comm, rc);
     return rc;
 }

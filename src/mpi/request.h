@@ -16,7 +16,7 @@
 /* Handle to request; NULL for MPI_REQUEST_NULL. The generated entry has checked the handle. */
 static inline weft_req *weft_request_of(MPI_Request handle)
 {
-    return (uintptr_t)handle < 4096 ? NULL : (weft_req *)handle;
+    return weft_object_is_constant(handle) ? NULL : (weft_req *)handle;
 }
 
 /* Nothing to complete: no request, or an inactive persistent one. */

@@ -12,7 +12,6 @@
 #include "base/arith.h"
 #include "base/macros.h"
 #include "base/status.h"
-#include "type/handle_pool.h"
 #include "type/kernels.h"
 #include "type/pack.h"
 
@@ -50,7 +49,8 @@ enum { HANDLE_REPLACE = 0x3c, HANDLE_NO_OP = 0x3d, HANDLE_LONG_DOUBLE = 0x220, H
 
 #define OPERATOR(value, name, kind, groups)                                                                                        \
     static const weft_op op_##name = {                                                                                             \
-        .magic = WEFT_OP_MAGIC, .refs = 1, .handle = value, .is_commutative = (value) != HANDLE_REPLACE && (value) != HANDLE_NO_OP};
+        .object = {.magic = WEFT_OP_MAGIC, .refs = 1}, .handle = value,                                                            \
+        .is_commutative = (value) != HANDLE_REPLACE && (value) != HANDLE_NO_OP};
 OPERATORS
 #undef OPERATOR
 
@@ -79,14 +79,16 @@ static const uint8_t pair_elems[16] = { /* by handle & 15 */
     [0xc] = WEFT_ELEM_SHORT_INT, [0xd] = WEFT_ELEM_LONG_DOUBLE_INT,
     [0x0] = WEFT_ELEM_F32_F32, [0x1] = WEFT_ELEM_F64_F64, [0x2] = WEFT_ELEM_INT_INT};
 
-static weft_handle_pool op_pool = WEFT_HANDLE_POOL_OF(weft_op);
+weft_object_pool weft_op_pool = WEFT_OBJECT_POOL(weft_op, WEFT_OP_MAGIC);
 
 int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
 {
-    weft_op *op = weft_handle_pool_alloc(&op_pool);
+    weft_op *op = weft_object_new(&weft_op_pool);
     if (!op)
         return weft_fail(WEFT_E_NOMEM, "no memory for an operator");
-    *op = (weft_op){.magic = WEFT_OP_MAGIC, .refs = 1, .is_commutative = is_commutative, .is_large = is_large, .user = user};
+    op->is_commutative = is_commutative;
+    op->is_large = is_large;
+    op->user = user;
     *out = op;
     return 0;
 }
@@ -94,21 +96,19 @@ int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
 void weft_op_hold(const weft_op *op)
 {
     if (!op->handle)
-        __atomic_add_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_RELAXED);
+        weft_object_hold(&((weft_op *)op)->object);
 }
 
 void weft_op_drop(const weft_op *op)
 {
-    if (!op->handle && !__atomic_sub_fetch(&((weft_op *)op)->refs, 1, __ATOMIC_ACQ_REL))
-        weft_handle_pool_free(&op_pool, (weft_op *)op);
+    if (!op->handle && weft_object_drop(&((weft_op *)op)->object))
+        weft_object_free(&weft_op_pool, (weft_op *)op);
 }
 
 void weft_op_retire(weft_op *op)
 {
-    if (op->handle)
-        return;
-    op->magic = 0;
-    weft_op_drop(op);
+    if (!op->handle && weft_object_retire(&op->object))
+        weft_op_drop(op);
 }
 
 static const char *type_text(const weft_type *type)
@@ -188,7 +188,7 @@ weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, in
 static void user_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
     weft_type *handle = type->is_predefined ? (weft_type *)(uintptr_t)type->handle : (weft_type *)type, *again = NULL;
-    if (type->magic != WEFT_TYPE_MAGIC && !weft_type_dup(type, &again))
+    if (type->object.magic != WEFT_TYPE_MAGIC && !weft_type_dup(type, &again))
         handle = again;
     if (op->is_large) {
         user_function_large *call;

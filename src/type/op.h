@@ -12,28 +12,28 @@
 
 #include "type/type.h"
 
-#define WEFT_OP_MAGIC 0x4f505f5fu
+#define WEFT_OP_MAGIC WEFT_OBJECT_MAGIC('O', 'P', 'E', 'R')
 
 typedef struct MPI_ABI_Op weft_op;
 struct MPI_ABI_Op {
-    uint32_t magic;   /* WEFT_OP_MAGIC while the handle is valid */
-    uint32_t refs;    /* atomic: user's handle and operations in flight; unused if predefined */
+    weft_object object; /* refs: user's handle and operations in flight */
     int32_t handle;   /* constant of the ABI; 0: user operator */
     bool is_commutative;
     bool is_large;    /* user function takes MPI_Count */
     void *user;       /* MPI_User_function or _c; NULL if predefined */
 };
 
+extern weft_object_pool weft_op_pool;
 extern const weft_op *const weft_op_table[32]; /* by handle & 31 */
 /* Handle to operator; NULL: not a valid handle (also freed operators). */
 static inline const weft_op *weft_op_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
     const weft_op *op;
-    if (bits < 4096)
+    if (weft_object_is_constant(handle))
         return bits >= 0x20 && bits < 0x40 ? weft_op_table[bits & 31] : NULL;
     op = handle;
-    return op->magic == WEFT_OP_MAGIC ? op : NULL;
+    return op->object.magic == WEFT_OP_MAGIC ? op : NULL;
 }
 
 /* Creates a user operator with one reference. 0 or WEFT_E_NOMEM. hold and drop do nothing for predefined operators. */

@@ -4,7 +4,6 @@ libweft_la_SOURCES += \
 	src/type/type.h src/type/type.c src/type/types.def \
 	src/type/type_internal.h src/type/type_create.c \
 	src/type/layout.h src/type/layout.c \
-	src/type/handle_pool.h src/type/handle_pool.c \
 	src/type/pack.h src/type/pack.c \
 	src/type/op.h src/type/op.c \
 	src/type/kernels.h src/type/kernels.inc \

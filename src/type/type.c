@@ -10,7 +10,6 @@
 
 #include "base/arith.h"
 #include "base/status.h"
-#include "type/handle_pool.h"
 #include "type/layout.h"
 #include "type/type_internal.h"
 
@@ -32,7 +31,7 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         .blocks = blocks_##name_};                                                                                                 \
     enum { dense_##name_ = sizeof(struct pair_##name_) == sizeof(first_type) + sizeof(second_type) };                              \
     static const weft_type type_##name_ = {                                                                                        \
-        .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true,                         \
+        .object = {.magic = WEFT_TYPE_MAGIC, .refs = 1}, .handle = value, .is_committed = true, .is_predefined = true,             \
         .is_dense = dense_##name_, .class_ = WEFT_CLASS_PAIR, .basic_handle = value,                                               \
         .size = sizeof(first_type) + sizeof(second_type), .extent = sizeof(struct pair_##name_),                                   \
         .count_max = WEFT_TYPE_SPAN_MAX / sizeof(struct pair_##name_),                                                             \
@@ -40,7 +39,8 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         .layout = dense_##name_ ? NULL : &layout_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
 #define BASIC(value, name_, c_type, kind, group, is_there)                                                                         \
     static const weft_type type_##name_ = {                                                                                        \
-        .magic = WEFT_TYPE_MAGIC, .refs = 1, .handle = value, .is_committed = true, .is_predefined = true, .is_dense = true,       \
+        .object = {.magic = WEFT_TYPE_MAGIC, .refs = 1}, .handle = value, .is_committed = true, .is_predefined = true,             \
+        .is_dense = true,                                                                                                          \
         .is_absent = !(is_there), .class_ = WEFT_CLASS_##kind, .basic_handle = value, .size = sizeof(c_type),                      \
         .count_max = WEFT_TYPE_SPAN_MAX / sizeof(c_type),                                                                          \
         .extent = sizeof(c_type), .true_extent = sizeof(c_type), .elements = 1, .name = #name_, .align = _Alignof(c_type)};
@@ -56,14 +56,11 @@ const weft_type *const weft_type_table[256] = {
 #undef PAIR
 };
 
-static weft_handle_pool type_pool = WEFT_HANDLE_POOL_OF(weft_type);
+weft_object_pool weft_type_pool = WEFT_OBJECT_POOL(weft_type, WEFT_TYPE_MAGIC);
 
 weft_type *weft_type_blank(void)
 {
-    weft_type *type = weft_handle_pool_alloc(&type_pool);
-    if (type)
-        type->refs = 1;
-    return type;
+    return weft_object_new(&weft_type_pool);
 }
 
 const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *scratch)
@@ -89,7 +86,7 @@ static void envelope_free(weft_envelope *envelope)
 void weft_type_hold(const weft_type *type)
 {
     if (!type->is_predefined)
-        __atomic_add_fetch(&((weft_type *)type)->refs, 1, __ATOMIC_RELAXED);
+        weft_object_hold(&((weft_type *)type)->object);
 }
 
 void weft_type_drop(const weft_type *type)
@@ -97,21 +94,19 @@ void weft_type_drop(const weft_type *type)
     weft_type *mine = (weft_type *)type;
     weft_envelope *envelope;
     const weft_type_layout *layout;
-    if (mine->is_predefined || __atomic_sub_fetch(&mine->refs, 1, __ATOMIC_ACQ_REL))
+    if (mine->is_predefined || !weft_object_drop(&mine->object))
         return;
     envelope = mine->envelope;
     layout = mine->layout;
-    weft_handle_pool_free(&type_pool, mine);
+    weft_object_free(&weft_type_pool, mine);
     weft_layout_free(layout);
     envelope_free(envelope);
 }
 
 void weft_type_retire(weft_type *type)
 {
-    if (type->is_predefined)
-        return;
-    type->magic = 0;
-    weft_type_drop(type);
+    if (!type->is_predefined && weft_object_retire(&type->object))
+        weft_type_drop(type);
 }
 
 int weft_type_commit(weft_type *type)

@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_TYPE_MAGIC 0x54595045u
+#include "base/object.h"
+
+#define WEFT_TYPE_MAGIC WEFT_OBJECT_MAGIC('T', 'Y', 'P', 'E')
 
 /* Class of the basic elements, for reductions. Derived types have NONE unless all elements are of one basic type. */
 enum weft_class {
@@ -27,8 +29,7 @@ struct weft_type_layout;
 
 typedef struct MPI_ABI_Datatype weft_type;
 struct MPI_ABI_Datatype {
-    uint32_t magic;      /* WEFT_TYPE_MAGIC while the handle is valid */
-    uint32_t refs;       /* atomic: user's handle, requests in flight, types built on it; unused if predefined */
+    weft_object object;  /* refs: user's handle, requests in flight, types built on it */
     int32_t handle;      /* constant of the ABI; 0: derived */
     bool is_committed, is_predefined;
     bool is_dense;       /* packed form == memory form: size == extent, lb 0, in order, no holes */
@@ -62,16 +63,18 @@ typedef struct weft_envelope {
     const weft_type **types; /* [type_count] referenced, so that this type's layout may point into theirs */
 } weft_envelope;
 
-/* Handle to type. NULL: MPI_DATATYPE_NULL, an invalid value below 4096, or a freed type. */
+extern weft_object_pool weft_type_pool;
+
+/* Handle to type. NULL: MPI_DATATYPE_NULL, another constant, or a freed type. */
 extern const weft_type *const weft_type_table[256];
 static inline const weft_type *weft_type_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
     const weft_type *type;
-    if (bits < 4096)
+    if (weft_object_is_constant(handle))
         return (bits >> 8) == 2 ? weft_type_table[bits & 255] : NULL;
     type = handle;
-    return type->magic == WEFT_TYPE_MAGIC ? type : NULL;
+    return type->object.magic == WEFT_TYPE_MAGIC ? type : NULL;
 }
 
 /* Constructors. *out is uncommitted, with one reference of the caller. 0; WEFT_E_NOMEM; WEFT_E_TOOLARGE: a size or address exceeds

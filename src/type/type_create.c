@@ -127,7 +127,6 @@ static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *
 static void type_set_bounds(weft_type *type, const bounds *b)
 {
     const weft_type_layout *p = type->layout;
-    type->magic = WEFT_TYPE_MAGIC;
     type->size = b->size;
     type->elements = b->elements;
     type->align = b->align;

@@ -67,13 +67,21 @@ static void ints(void)
     for (int i = 0; i < 200; i++) {
         CHECK(MPI_Comm_fromint(numbers[i]) == comms[i] && MPI_Comm_toint(comms[i]) == numbers[i]);
         OK(MPI_Comm_free(&comms[i]));
+        CHECK(MPI_Comm_fromint(numbers[i]) == MPI_COMM_NULL); /* its object is gone */
     }
+    CHECK(MPI_Comm_fromint(-5) == MPI_COMM_NULL && MPI_Type_fromint(1 << 30) == MPI_DATATYPE_NULL);
+    CHECK(MPI_Request_fromint(1 << 30) == MPI_REQUEST_NULL);
     OK(MPI_Type_contiguous(3, MPI_INT, &type));
     CHECK(MPI_Type_fromint(MPI_Type_toint(type)) == type);
     OK(MPI_Type_free(&type));
     OK(MPI_Irecv(&value, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &req));
     CHECK(MPI_Request_fromint(MPI_Request_toint(req)) == req);
+    value = MPI_Request_toint(req);
     OK(MPI_Cancel(&req));
+    OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    CHECK(MPI_Request_fromint(value) == MPI_REQUEST_NULL);
+    OK(MPI_Isend(&value, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &req));
+    CHECK(MPI_Request_fromint(MPI_Request_toint(req)) == req);
     OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
     handler = MPI_Errhandler_fromint(MPI_Errhandler_toint(MPI_ERRORS_RETURN));
     CHECK(handler == MPI_ERRORS_RETURN);

@@ -41,7 +41,7 @@ void cases_open(void)
     weft_type_resized(two, 0, 20, &wide);
     weft_type_commit(wide);
     weft_type_drop(two);
-    compose = (weft_op){.magic = WEFT_OP_MAGIC, .refs = 1, .is_commutative = false};
+    compose = (weft_op){.object = {.magic = WEFT_OP_MAGIC, .refs = 1}, .is_commutative = false};
     memcpy(&compose.user, &user, sizeof user);
 }
 

@@ -47,6 +47,8 @@ test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pai
 	src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c src/tools/mpirun/refbuf.c \
 	src/tools/mpirun/pmix_head.c src/tools/mpirun/id_table.c src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c \
 	src/tools/mpirun/buffer.c
+unit_programs += test/unit/test_object
+test_unit_test_object_SOURCES = test/unit/test_object.c
 unit_programs += test/unit/test_base
 test_unit_test_base_SOURCES = test/unit/test_base.c
 unit_programs += test/unit/test_segment

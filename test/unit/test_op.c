@@ -439,7 +439,7 @@ static void test_handles(void)
         const weft_op *op = weft_op_of((void *)(uintptr_t)all_ops[o]);
         CU_ASSERT(op && op->handle == all_ops[o]);
         weft_op_drop(op); /* no effect */
-        CU_ASSERT(op->refs == 1 && op->is_commutative == (all_ops[o] < REPLACE));
+        CU_ASSERT(op->object.refs == 1 && op->is_commutative == (all_ops[o] < REPLACE));
     }
 }
 

@@ -42,14 +42,14 @@ static void test_table(void)
         if (!t)
             continue;
         count++;
-        CU_ASSERT(t->handle == 0x200 + h && t->magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
+        CU_ASSERT(t->handle == 0x200 + h && t->object.magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
         CU_ASSERT((t->layout == NULL) == t->is_dense && t->basic_handle == t->handle);
         if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: the handle has their size */
             CU_ASSERT(t->is_absent || t->size == 1 << (t->handle >> 3 & 7));
         weft_type_hold(t);
         weft_type_drop(t);
         weft_type_drop(t);
-        CU_ASSERT(t->refs == 1);
+        CU_ASSERT(t->object.refs == 1);
     }
     CU_ASSERT(count == 70);
     CU_ASSERT(!predefined(0x200) && !predefined(0) && !predefined(0x211) && !predefined(0x2ff) && !predefined(0x309) && !predefined(0x109));
@@ -143,9 +143,9 @@ static void test_life(void)
     CU_ASSERT(weft_type_commit(a) == 0 && weft_type_commit(a) == 0 && a->is_committed);
     CU_ASSERT(weft_type_commit((weft_type *)predefined(0x214)) == 0);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 1, 100, a, &b), 0);
-    CU_ASSERT(a->refs == 2 && !b->is_committed);
+    CU_ASSERT(a->object.refs == 2 && !b->is_committed);
     weft_type_retire(a);
-    CU_ASSERT(!weft_type_of(a) && a->refs == 1 && a->size == 32); /* b still uses it */
+    CU_ASSERT(!weft_type_of(a) && a->object.refs == 1 && a->size == 32); /* b still uses it */
     CU_ASSERT(b->layout->child->size == 32);
     stale = b;
     weft_type_hold(b); /* a request */
