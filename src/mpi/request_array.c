@@ -12,6 +12,7 @@
 #include "mpi/errors.h"
 #include "mpi/request.h"
 #include "mpi/status.h"
+#include "p2p/p2p.h"
 
 /* The worker whose lock this thread holds; NULL: none. */
 typedef struct held_lock {
@@ -119,14 +120,12 @@ static void end_wait(array_wait *self)
 static void wait_for_first(array_wait *self, int first)
 {
     const weft_req *req = weft_request_of(self->requests[first]);
-    enum weft_wait_reason why = req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND;
     self->first = first;
-    if (self->wait.worker) {
-        weft_wait_next(&self->wait, why, req->rank, req->tag, req->bytes);
-    } else {
-        weft_wait_begin(&self->wait, req->worker, why, req->rank, req->tag, req->bytes);
+    if (!self->wait.worker) {
+        weft_wait_begin(&self->wait, req->worker, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
         self->wait.attach = attach_array;
     }
+    weft_req_wait_show(&self->wait, req);
     do
         weft_wait_progress(&self->wait);
     while (!req->is_done);
