@@ -38,6 +38,8 @@ enum weft_req_kind {
     WEFT_REQ_USER,
     WEFT_REQ_NOTHING,
     WEFT_REQ_BATCH,
+    WEFT_REQ_SENDRECV,
+    WEFT_REQ_GENERALIZED,
     WEFT_REQ_KINDS
 };
 

@@ -157,9 +157,9 @@ static const class_text *text_of(int mpi_code)
 
 int weft_errors_class(int code)
 {
-    if (code > 0 || code <= WEFT_E_LAST)
-        return MPI_ERR_UNKNOWN;
-    return classes[-code];
+    if (code > 0) /* a program's function returned it */
+        return code;
+    return code <= WEFT_E_LAST ? MPI_ERR_UNKNOWN : classes[-code];
 }
 
 /* Communicator of the failed request, for the next raise on this thread (weft_errors_set_comm). */

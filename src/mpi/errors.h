@@ -7,7 +7,7 @@
 
 #include "mpi/comm.h"
 
-/* MPI error class (MPI_ERR_...) of an inner code; 0 for 0. */
+/* MPI error class (MPI_ERR_...) of an inner code; 0 for 0; a code above 0 is MPI's (a program's function returned it) and stays. */
 int weft_errors_class(int code);
 /* Runs the error handler for `code` (inner, negative) and returns the MPI class if the handler returns. Must be called without the
  * worker's lock. comm NULL: the communicator set by weft_errors_set_comm in this thread, else MPI_COMM_SELF (MPI 5.0 9.3). Fatal before

@@ -125,10 +125,17 @@ int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
     return rc;
 }
 
+int weft_request_peek(weft_req *req, MPI_Status *status)
+{
+    int rc = query(req, status, false);
+    return rc > 0 ? rc : 0;
+}
+
 /* Like test, but leaves the request unchanged. */
 int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
     weft_req *req = weft_request_of(request);
+    int rc = 0;
     *flag = 1;
     if (weft_request_is_idle(req)) {
         weft_status_clear(status);
@@ -139,9 +146,9 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
         weft_worker_poll(req->worker);
     *flag = req->is_done;
     if (req->is_done)
-        query(req, status, false);
+        rc = weft_request_peek(req, status);
     weft_worker_unlock(req->worker);
-    return 0;
+    return rc;
 }
 
 typedef struct detached_req {
@@ -212,10 +219,8 @@ int weft_mpi_request_free(MPI_Request *request)
     }
     worker = req->worker;
     weft_worker_lock(worker);
-    if (!weft_request_is_idle(req) && !req->is_done && weft_request_ops_of(req)->free)
+    if (!weft_request_is_idle(req) && weft_request_ops_of(req)->free)
         rc = weft_request_ops_of(req)->free(req);
-    if (rc)
-        ;
     else if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else

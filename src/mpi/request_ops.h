@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * request_ops: what the calls on requests (MPI_Start, Wait, Test, Cancel, Request_free ...) do for each kind of operation. A new kind of
- * operation adds an enum weft_req_kind and a row of the table in request_ops.c; request.c and request_array.c know no kinds.
+ * operation adds an enum weft_req_kind and a row of the table in request_table.c; request.c and request_array.c know no kinds.
  */
 #ifndef WEFT_MPI_REQUEST_OPS_H
 #define WEFT_MPI_REQUEST_OPS_H
@@ -18,7 +18,7 @@ typedef struct weft_request_ops {
     bool is_shared;              /* req->count handles refer to one request, which the last one releases */
     int (*start)(weft_req *req); /* starts an inactive persistent request; NULL: no persistent ones */
     int (*cancel)(weft_req *req);   /* MPI_Cancel of an active request, also of one that is done; NULL: it is an error */
-    int (*free)(weft_req *req);  /* MPI_Request_free of an active request that is not done; NULL: it is detached until it is done */
+    int (*free)(weft_req *req);  /* MPI_Request_free of an active request: takes it over; NULL: it is released once it is done */
     int (*abandon)(weft_req *req); /* finalize: ends a detached request that may need another process's call; NULL: it ends by itself */
     /* Sets the status of a done request; completes: the caller releases it next. Returns the request's result. May drop the lock and call
      * the program. NULL: recv_info and rc. */
@@ -27,6 +27,8 @@ typedef struct weft_request_ops {
 
 /* The rows that other files define. */
 extern const weft_request_ops weft_request_ops_send, weft_request_ops_recv; /* persistent.c */
+extern const weft_request_ops weft_request_ops_sendrecv;                    /* sendrecv.c */
+extern const weft_request_ops weft_request_ops_generalized;                 /* grequest.c */
 
 /* By enum weft_req_kind; no entry is NULL. */
 extern const weft_request_ops *const weft_request_ops_table[WEFT_REQ_KINDS];

@@ -60,3 +60,52 @@ int weft_mpi_status_set_error(MPI_Status *status, int error)
     status->MPI_ERROR = error;
     return 0;
 }
+
+int weft_mpi_status_set_cancelled(MPI_Status *status, int flag)
+{
+    uint64_t word = weft_status_word(status) & ~WEFT_STATUS_CANCELLED;
+    weft_status_set_word(status, word | (flag ? WEFT_STATUS_CANCELLED : 0));
+    return 0;
+}
+
+/* Bytes of the first n basic elements of one element of the type; n < type->elements. */
+static int64_t bytes_of_first(const weft_type *type, int64_t n)
+{
+    const weft_envelope *made = type->envelope;
+    int64_t bytes = 0;
+    if (type->basic_handle || !made || !made->type_count)
+        return n * (type->size / type->elements);
+    for (uint64_t i = 0; i < made->type_count && n > 0; i++) {
+        const weft_type *old = made->types[i];
+        bool is_last = i + 1 == made->type_count;
+        int64_t whole, most = made->combiner == WEFT_COMBINER_STRUCT ? made->numbers[1 + i] : INT64_MAX;
+        if (!old->elements)
+            continue;
+        whole = n / old->elements < most ? n / old->elements : most;
+        bytes += whole * old->size;
+        n -= whole * old->elements;
+        if (n && (is_last || whole < most))
+            return bytes + bytes_of_first(old, n);
+    }
+    return bytes;
+}
+
+int weft_mpi_status_set_elements(MPI_Status *status, const weft_type *datatype, MPI_Count count)
+{
+    uint64_t word = weft_status_word(status) & WEFT_STATUS_CANCELLED;
+    int64_t bytes = 0;
+    if (count && datatype->elements) {
+        int64_t whole = count / datatype->elements, rest = count % datatype->elements;
+        if (__builtin_mul_overflow(whole, datatype->size, &bytes) || bytes > (int64_t)WEFT_TYPE_SPAN_MAX)
+            return weft_fail(WEFT_E_COUNT, "count is %lld: elements of %s exceed 2^62 bytes", (long long)count,
+                             datatype->name[0] ? datatype->name : "a derived type");
+        bytes += rest ? bytes_of_first(datatype, rest) : 0;
+    }
+    weft_status_set_word(status, word | (uint64_t)bytes);
+    return 0;
+}
+
+int weft_mpi_status_set_elements_x(MPI_Status *status, const weft_type *datatype, MPI_Count count)
+{
+    return weft_mpi_status_set_elements(status, datatype, count);
+}

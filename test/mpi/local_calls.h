@@ -109,6 +109,12 @@ static inline void local_statuses(void)
     OK(MPI_Get_count(&status, MPI_INT, &count));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(count == 0 && flag == 0);
+    OK(MPI_Status_set_elements(&status, MPI_INT, 4));
+    OK(MPI_Status_set_elements_x(&status, MPI_INT, 5));
+    OK(MPI_Status_set_cancelled(&status, 1));
+    OK(MPI_Test_cancelled(&status, &flag));
+    OK(MPI_Get_count(&status, MPI_INT, &count));
+    CHECK(count == 5 && flag == 1);
 }
 
 static inline void local_environment(void)
@@ -264,6 +270,23 @@ static inline void local_comms(void)
     OK(MPI_Free_mem(memory));
 }
 
+static inline int local_query(void *state, MPI_Status *status)
+{
+    (void)state;
+    return MPI_Status_set_elements(status, MPI_INT, 1);
+}
+static inline int local_free(void *state)
+{
+    (void)state;
+    return MPI_SUCCESS;
+}
+static inline int local_cancel(void *state, int complete)
+{
+    (void)state;
+    (void)complete;
+    return MPI_SUCCESS;
+}
+
 static inline void local_requests(void)
 {
     int x = 0, flag, index, count;
@@ -276,6 +299,12 @@ static inline void local_requests(void)
     CHECK(flag);
     for (int i = 0; i < 4; i++)
         OK(MPI_Request_free(&reqs[i]));
+    OK(MPI_Grequest_start(local_query, local_free, local_cancel, NULL, &reqs[4]));
+    OK(MPI_Grequest_complete(reqs[4]));
+    OK(MPI_Wait(&reqs[4], MPI_STATUS_IGNORE));
+    OK(MPI_Request_get_status_all(2, none, &flag, MPI_STATUSES_IGNORE));
+    OK(MPI_Request_get_status_any(2, none, &index, &flag, MPI_STATUS_IGNORE));
+    OK(MPI_Request_get_status_some(2, none, &count, &index, MPI_STATUSES_IGNORE));
     OK(MPI_Test(&none[0], &flag, MPI_STATUS_IGNORE));
     OK(MPI_Testall(2, none, &flag, MPI_STATUSES_IGNORE));
     OK(MPI_Testany(2, none, &index, &flag, MPI_STATUS_IGNORE));
