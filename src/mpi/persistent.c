@@ -121,7 +121,7 @@ static int start(weft_req *req)
     rc = weft_request_ops_of(req)->start(req);
     req->is_active = rc == 0;
     if (rc)
-        weft_errors_set_comm(req->chan->user, rc);
+        weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
     return rc;
 }
 
@@ -147,7 +147,7 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
         rc = check(req, i);
         if (rc) {
             if (req && req->chan)
-                weft_errors_set_comm(req->chan->user, rc);
+                weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
             break;
         }
         weft_worker_lock(req->worker);

@@ -43,8 +43,8 @@ static void describe(weft_req *req, int rc)
     weft_comm *comm = req->chan ? req->chan->user : NULL;
     if (rc == req->rc)
         weft_req_report_error(req);
-    if (comm && comm->object.magic == WEFT_COMM_MAGIC)
-        weft_errors_set_comm(comm, rc);
+    if (comm && comm->traits.object.magic == WEFT_COMM_MAGIC)
+        weft_errors_set_object(&comm->traits, rc);
 }
 
 /* Sets the status of a done request and returns its result. completes: the request is released next. */

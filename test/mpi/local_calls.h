@@ -26,6 +26,9 @@ static inline void local_handler(MPI_Comm *comm, int *code, ...)
 {
     CHECK(*comm != MPI_COMM_NULL && *code > 0);
 }
+static inline void local_win_handler(MPI_Win *win, int *code, ...) { (void)win, (void)code; }
+static inline void local_file_handler(MPI_File *file, int *code, ...) { (void)file, (void)code; }
+static inline void local_session_handler(MPI_Session *session, int *code, ...) { (void)session, (void)code; }
 
 static inline void local_types(void)
 {
@@ -150,6 +153,12 @@ static inline void local_errhandler_objects(void)
     MPI_Errhandler handler;
     OK(MPI_Comm_create_errhandler(local_handler, &handler));
     CHECK(MPI_Errhandler_fromint(MPI_Errhandler_toint(handler)) == handler);
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Win_create_errhandler(local_win_handler, &handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_File_create_errhandler(local_file_handler, &handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Session_create_errhandler(local_session_handler, &handler));
     OK(MPI_Errhandler_free(&handler));
 }
 
