@@ -18,8 +18,8 @@ static const char *of_comm(const weft_comm *comm, char text[192])
         text[0] = 0;
     else if (comm->handle == 0x101 || comm->handle == 0x102)
         snprintf(text, 192, " of %s", comm->handle == 0x101 ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
-    else if (comm->traits.name[0])
-        snprintf(text, 192, " of communicator '%.127s'", comm->traits.name);
+    else if (comm->name[0])
+        snprintf(text, 192, " of communicator '%.127s'", comm->name);
     else
         snprintf(text, 192, " of the communicator at %p", (const void *)comm);
     return text;
@@ -58,7 +58,7 @@ static int not_built(const char *function)
 int weft_checks_missing(MPI_Comm handle, const char *function)
 {
     weft_comm *comm = handle ? weft_comm_of(handle) : NULL;
-    return weft_errors_raise((weft_traits *)comm, function, not_built(function));
+    return weft_errors_raise(comm, function, not_built(function));
 }
 
 int weft_checks_missing_file(const char *function)
@@ -167,6 +167,94 @@ int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes)
         return 0;
     return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: a size cannot be negative%s", function, argument, (long long)bytes,
                      on_comm(comm, on));
+}
+
+int weft_checks_blocklength(WEFT_ABOUT, MPI_Count length)
+{
+    char on[192];
+    if (length >= 0)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: a block length cannot be negative%s", function, argument,
+                     (long long)length, on_comm(comm, on));
+}
+
+int weft_checks_length(WEFT_ABOUT, MPI_Count length)
+{
+    char on[192];
+    if (length >= 0)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: the length of an array cannot be negative%s", function, argument,
+                     (long long)length, on_comm(comm, on));
+}
+
+int weft_checks_array(WEFT_ABOUT, const void *array, MPI_Count count)
+{
+    char on[192];
+    if (array || count <= 0)
+        return 0;
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is NULL: it must have %lld elements%s", function, argument, (long long)count,
+                     on_comm(comm, on));
+}
+
+/* Index of the first negative element; count: there is none. */
+static MPI_Count first_negative(weft_counts counts, MPI_Count count)
+{
+    MPI_Count i = 0;
+    while (i < count && weft_counts_get(counts, (size_t)i) >= 0)
+        i++;
+    return i;
+}
+
+static int counts_check(WEFT_ABOUT, weft_counts counts, MPI_Count count, int code, const char *what)
+{
+    char on[192];
+    int rc = weft_checks_array(function, comm, argument, counts.at, count);
+    MPI_Count i = rc ? count : first_negative(counts, count);
+    if (rc || i >= count)
+        return rc;
+    return weft_fail(code, "%s: argument %s[%lld] is %lld: a %s cannot be negative%s", function, argument, (long long)i,
+                     (long long)weft_counts_get(counts, (size_t)i), what, on_comm(comm, on));
+}
+
+bool weft_checks_counts_odd(weft_counts counts, MPI_Count count)
+{
+    return count > 0 && (!counts.at || first_negative(counts, count) < count);
+}
+
+int weft_checks_counts(WEFT_ABOUT, weft_counts counts, MPI_Count count)
+{
+    return counts_check(function, comm, argument, counts, count, WEFT_E_COUNT, "count");
+}
+
+int weft_checks_blocklengths(WEFT_ABOUT, weft_counts lengths, MPI_Count count)
+{
+    return counts_check(function, comm, argument, lengths, count, WEFT_E_ARG, "block length");
+}
+
+bool weft_checks_types_odd(const MPI_Datatype *types, MPI_Count count)
+{
+    bool is_odd = count > 0 && !types;
+    for (MPI_Count i = 0; i < count && !is_odd; i++) {
+        const weft_type *type = weft_type_of(types[i]);
+        is_odd = !type || type->is_absent;
+    }
+    return is_odd;
+}
+
+int weft_checks_types(WEFT_ABOUT, const MPI_Datatype *types, MPI_Count count)
+{
+    char value[64], on[192];
+    int rc = weft_checks_array(function, comm, argument, types, count);
+    for (MPI_Count i = 0; i < count && !rc; i++) {
+        const weft_type *type = weft_type_of(types[i]);
+        if (!type)
+            rc = weft_fail(WEFT_E_TYPE, "%s: argument %s[%lld] is %s: not a datatype%s", function, argument, (long long)i,
+                           handle_text(types[i], "MPI_DATATYPE_NULL", 0x200, value), on_comm(comm, on));
+        else if (type->is_absent)
+            rc = weft_fail(WEFT_E_TYPE, "%s: argument %s[%lld] is %s: a datatype that this compiler does not have%s", function,
+                           argument, (long long)i, type->name, on_comm(comm, on));
+    }
+    return rc;
 }
 
 static int not_a_rank(WEFT_ABOUT, int code, int rank, const char *others)

@@ -23,6 +23,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "base/status.h"
 #include "core/world.h"
 #include "mpi/comm.h"
+#include "mpi/counts.h"
 #include "type/op.h"
 #include "type/type.h"
 
@@ -103,6 +104,11 @@ static inline bool weft_checks_are_long(MPI_Count count, const weft_type *type, 
     return __builtin_mul_overflow((uint64_t)count, (uint64_t)ranks, &all) || all > type->count_max;
 }
 
+/* Is the array NULL, although count > 0, or one of its elements negative? False if count is negative. */
+bool weft_checks_counts_odd(weft_counts counts, MPI_Count count);
+/* Is the array NULL, although count > 0, or one of its handles no datatype, or one that this compiler does not have? */
+bool weft_checks_types_odd(const MPI_Datatype *types, MPI_Count count);
+
 /* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
 static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
 
@@ -125,6 +131,13 @@ int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
 /* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */
 int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));
 int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes) __attribute__((cold));
+int weft_checks_blocklength(WEFT_ABOUT, MPI_Count length) __attribute__((cold));
+int weft_checks_length(WEFT_ABOUT, MPI_Count length) __attribute__((cold)); /* of an array */
+/* Arrays of `count` elements: NULL is an error of class MPI_ERR_ARG unless count is 0. */
+int weft_checks_array(WEFT_ABOUT, const void *array, MPI_Count count) __attribute__((cold));
+int weft_checks_counts(WEFT_ABOUT, weft_counts counts, MPI_Count count) __attribute__((cold));
+int weft_checks_blocklengths(WEFT_ABOUT, weft_counts lengths, MPI_Count count) __attribute__((cold));
+int weft_checks_types(WEFT_ABOUT, const MPI_Datatype *types, MPI_Count count) __attribute__((cold));
 int weft_checks_dest(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_source(WEFT_ABOUT, int rank) __attribute__((cold));
 int weft_checks_root(WEFT_ABOUT, int rank) __attribute__((cold));

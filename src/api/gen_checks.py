@@ -8,28 +8,6 @@ import re
 from gen_header import wrapped
 
 
-# Kinds of handles that entries turn into objects, with the objects' C types. For each: weft_checks_KIND_at (inline: the object, or NULL),
-# weft_checks_KIND (cold: describes an invalid handle; for NULLABLE ones with an argument: may it be null?) and weft_KIND_of.
-OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *"}
-# Those that may be null handles, except in the chapter of their own functions.
-NULLABLE = {"info": "MPI_INFO_NULL"}
-
-
-def is_object(param):
-    """A handle by value that becomes an object."""
-    return param.kind is not None and param.kind.name in OBJECTS and param.mark == "" and param.length is None
-
-
-def is_object_inout(param):
-    """A handle by pointer, in and out."""
-    return param.kind is not None and param.kind.name in OBJECTS and param.mark == "<>" and param.length is None
-
-
-def null_of(row, param):
-    """The null handle that the call accepts, or None."""
-    return None if row.chapter == param.kind.name else NULLABLE.get(param.kind.name)
-
-
 def has_data(row):
     """Does the call move data? Then its types must be committed."""
     return any(p.kind_is("buf") for p in row.params) and any(p.kind_is("count", "bytes") for p in row.params)
@@ -92,7 +70,14 @@ def is_status_in(param):
 
 
 def is_negative_an_error(param):
-    return param.kind_is("count", "many", "bytes", "asize") and param.mark == "" and param.length is None
+    return param.kind_is("count", "many", "bytes", "asize", "blocklen", "nparams") and param.mark == "" and param.length is None
+
+
+def is_array_in(param):
+    """An array of counts, displacements or datatypes that src/mpi reads, or one that it fills, whose length is a parameter."""
+    if param.length in (None, "*") or param.mark not in ("", ">"):
+        return False
+    return param.kind_is("count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type")
 
 
 def quick_of(row, param):
@@ -106,10 +91,11 @@ def quick_of(row, param):
         return ["!" + name] if param.callback else []
     if param is comm:
         out.append("!comm_at")
-    elif is_object(param):
-        null = null_of(row, param)
-        out.append("(!%s_at && %s != %s)" % (name, name, null) if null else "!%s_at" % name)
-    elif is_object_inout(param):
+    elif param.kind_is("comm") and param.mark == "":
+        out.append("!%s_at" % name)
+    elif param.kind_is("type", "op") and param.mark == "" and param.length is None:
+        out.append("!%s_at" % name)
+    elif param.kind_is("type", "op") and param.mark == "<>":
         out.append("!weft_%s_of(*%s)" % (param.kind.name, name))
     elif param.kind_is("request") and param.mark != ">":
         if param.length is not None:
@@ -132,6 +118,12 @@ def quick_of(row, param):
         out.append("!" + name)
     elif param.kind_is("address"):
         out.append("!" + name)
+    elif is_array_in(param) and param.kind_is("type") and param.mark == "":
+        out.append("weft_checks_types_odd(%s, %s)" % (name, param.length))
+    elif is_array_in(param) and param.kind_is("count", "blocklen") and param.mark == "":
+        out.append("weft_checks_counts_odd((weft_counts){%s, sizeof *%s}, %s)" % (name, name, param.length))
+    elif is_array_in(param):
+        out.append("(!%s && %s > 0)" % (name, param.length))
     elif param.kind_is("buf") and any(partners(row, param)):
         if may_be_in_place(row, param) == "yes":
             out.append("!" + name)
@@ -146,13 +138,13 @@ def signed_of(row, param):
     return is_negative_an_error(param) or (param.kind_is("tag") and param.mark == "" and row.comm())
 
 
-def checks_of(row):
+def checks_of(row, wide=True):
     """(conditions for the cold check, statements that replace arguments that are not significant)."""
     always, root, signs, root_signs = [], [], [], []
     comm = row.comm()
     if not comm and "any" not in row.flags:
         always.append("!weft_world_now")
-    for param in ([comm] if comm else []) + [p for p in row.params if p is not comm]:
+    for param in ([comm] if comm else []) + [p for p in row.params_of(wide) if p is not comm]:
         where, sign = (root, root_signs) if at_root_only(row, param) else (always, signs)
         where += quick_of(row, param)
         if signed_of(row, param):
@@ -169,7 +161,7 @@ def checks_of(row):
     for names, where in ((signs, rest), (root_signs, root)):
         if names:
             where.insert(0, "(%s) < 0" % " | ".join(names) if len(names) > 1 else names[0] + " < 0")
-    loops = [c for c in rest if "some_bad" in c]
+    loops = [c for c in rest if "some_bad" in c or "s_odd(" in c]
     conditions = first + [c for c in rest if c not in loops] + loops
     if root:
         conditions.append("(comm_at->rank == root && (%s))" % " || ".join(root))
@@ -194,6 +186,8 @@ def matters(row, param):
     terms = []
     if at_root_only(row, param):
         terms.append("at->rank == root")
+    if param.is_wide_only:
+        terms.append("is_large")
     if "coll" in row.flags and row.find("recvbuf"):
         if param.name in ("sendcount", "sendtype") and "rootsend" not in row.flags:
             terms.append("sendbuf != MPI_IN_PLACE")
@@ -215,18 +209,28 @@ def cold_of(row, param):
         out.append("weft_checks_pointer(%s, %s%s)" % (about, "" if param.is_callback_poly else "(const void *)", name))
     if param.mark == "=" or param.kind is None:
         return out
-    if (is_object(param) or is_object_inout(param)) and param is not comm:
+    if param.kind_is("type", "op") and param.mark == "" and param.length is None:
         more = ", %s" % ("true" if has_data(row) else "false") if param.kind_is("type") else ""
-        if param.kind.name in NULLABLE:
-            more = ", %s" % ("true" if null_of(row, param) else "false")
-        out.append("weft_checks_%s(%s, %s%s%s)" % (param.kind.name, about, "*" if param.mark else "", name, more))
+        out.append("weft_checks_%s(%s, %s%s)" % (param.kind.name, about, name, more))
+    elif param.kind_is("type", "op") and param.mark == "<>":
+        out.append("weft_checks_%s(%s, *%s%s)" % (param.kind.name, about, name, ", false" if param.kind_is("type") else ""))
+    elif param.kind_is("comm") and param is not comm and param.mark == "":
+        out.append("weft_checks_comm(%s, %s)" % (about, name))
     elif param.kind_is("request") and param.mark != ">":
         by_value = param.mark == "" and param.length is None
         length = param.length or "1"
         out.append("weft_checks_requests(%s, %s%s, %s, %s)" % (
             about, "&" if by_value else "", name, length, "true" if param.length else "false"))
     elif is_negative_an_error(param):
-        out.append("weft_checks_%s(%s, %s)" % ("count" if param.kind_is("count", "many") else "bytes", about, name))
+        check = {"count": "count", "many": "count", "blocklen": "blocklength", "nparams": "length"}.get(param.kind.name, "bytes")
+        out.append("weft_checks_%s(%s, %s)" % (check, about, name))
+    elif is_array_in(param) and param.kind_is("type") and param.mark == "":
+        out.append("weft_checks_types(%s, %s, %s)" % (about, name, param.length))
+    elif is_array_in(param) and param.kind_is("count", "blocklen") and param.mark == "":
+        check = "counts" if param.kind_is("count") else "blocklengths"
+        out.append("weft_checks_%s(%s, %s, %s)" % (check, about, name, param.length))
+    elif is_array_in(param):
+        out.append("weft_checks_array(%s, %s, %s)" % (about, name + (".at" if param.kind.is_poly else ""), param.length))
     elif param.kind_is("dest", "source", "root") and comm and param.mark == "":
         out.append("weft_checks_%s(%s, %s)" % (param.kind.name, about, name))
     elif param.kind_is("tag", "rtag") and comm and param.mark == "":
@@ -289,7 +293,7 @@ def cold_checks(row):
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         count = "sendcount" if row.find("sendcount") else "count"
         check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")
-    declared = "".join(", " + cold_declare(p) for p in row.params)
+    declared = "".join(", " + text for text in [cold_declare(p) for p in row.params] + (["bool is_large"] if row.needs_form() else []))
     head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
     if comm and any(re.search(r"\bat\b", line) for line in lines[before:]):
         head.append("    weft_comm *at;")

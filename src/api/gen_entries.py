@@ -3,7 +3,7 @@
 # gen_entries: generates src/mpi/calls.h, the entry points (src/api/entries-*.c) and the list of missing functions. Used by gen_api.
 # Invariant: an entry has one unlikely branch for all checks; a cold function beside it repeats them one by one by checks.h, in the order
 # init, communicator, others, and finds the invalid argument.
-from gen_checks import OBJECTS, checks_of, cold_checks, cold_declare, has_data, is_object
+from gen_checks import checks_of, cold_checks, cold_declare, has_data
 from gen_header import wrapped
 from gen_tables import TableError
 
@@ -32,7 +32,14 @@ def inner_name(row):
 
 def converted(param):
     """The inner C type of an argument that is a handle turned into an object, or None."""
-    return OBJECTS[param.kind.name] if is_object(param) else None
+    if param.mark == "" and param.length is None:
+        if param.kind_is("comm"):
+            return "weft_comm *"
+        if param.kind_is("type"):
+            return "const weft_type *"
+        if param.kind_is("op"):
+            return "const weft_op *"
+    return None
 
 
 def is_poly_array(param):
@@ -42,30 +49,33 @@ def is_poly_array(param):
 def inner_declare_one(row, param, name_of):
     if param.name == "...":
         raise TableError("%s: variable arguments cannot be generated through" % row.name)
-    if param.is_wide_only:
-        raise TableError("%s: parameters of the large-count twin alone cannot be generated yet" % row.name)
     if is_poly_array(param):
         if not param.is_in():
-            raise TableError("%s: arrays of counts going out cannot be generated yet" % row.name)
+            raise TableError("%s: arrays of counts going out cannot be generated yet (kinds of one width can)" % row.name)
         return "weft_counts " + param.name
     if param.is_callback_poly:
         return "void *%s, bool is_large" % param.name
     return converted(param) + name_of(row, param) if converted(param) else param.declare(True)
 
 
+def form_declare(row):
+    """The last parameter of functions that the two entries of a row share, if they must know which one was called."""
+    return ["bool is_large"] if row.needs_form() else []
+
+
+def form_passed(row, value="is_large"):
+    return [value] if row.needs_form() else []
+
+
 def inner_declare(row):
-    return ", ".join(inner_declare_one(row, p, lambda _, param: param.name) for p in row.params) or "void"
+    return ", ".join([inner_declare_one(row, p, lambda _, param: param.name) for p in row.params] + form_declare(row)) or "void"
 
 
 def calls_header(tables):
     out = [CARD % "calls.h: functions of src/mpi that the generated entry points call, one for each built row of the table."]
     out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
     out.append('#include <stddef.h>\n#include <stdint.h>\n')
-    out.append('#include "mpi/comm.h"\n#include "type/op.h"\n#include "type/type.h"\n')
-    out.append("/* The caller's array of counts or displacements, elements of 4 or 8 bytes; not owned. */")
-    out.append("typedef struct weft_counts {\n    const void *at;\n    size_t width;\n} weft_counts;\n")
-    out.append("static inline int64_t weft_counts_get(weft_counts counts, size_t index)\n{")
-    out.append("    return counts.width == 4 ? ((const int32_t *)counts.at)[index] : ((const int64_t *)counts.at)[index];\n}\n")
+    out.append('#include "mpi/comm.h"\n#include "mpi/counts.h"\n#include "type/op.h"\n#include "type/type.h"\n')
     out.append("#pragma GCC visibility push(hidden)")
     for row in tables.rows:
         if row.built == "yes":
@@ -74,17 +84,25 @@ def calls_header(tables):
     return "\n".join(out) + "\n"
 
 
+def absent(param):
+    """What the int form passes for a parameter of the large-count form alone."""
+    return "0" if param.is_in() and param.length is None else "NULL"
+
+
 def narrow_outs(row, wide):
     """Parameters whose narrow form cannot hold the inner function's result."""
     if wide:
         return []
-    return [p for p in row.params if p.kind is not None and p.kind.is_poly and p.length is None and p.mark in (">", "<>")]
+    return [p for p in row.params_of(False)
+            if p.kind is not None and p.kind.is_poly and p.length is None and p.mark in (">", "<>")]
 
 
 def arguments(row, wide):
     out = []
     for param in row.params:
-        if is_poly_array(param):
+        if param.is_wide_only and not wide:
+            out.append(absent(param))
+        elif is_poly_array(param):
             out.append("(weft_counts){%s, sizeof *%s}" % (param.name, param.name))
         elif param.is_callback_poly:
             out.append("(void *)%s, %s" % (param.name, "true" if wide else "false"))
@@ -94,7 +112,7 @@ def arguments(row, wide):
             out.append("comm_at" if param is row.comm() else param.name + "_at")
         else:
             out.append(param.name)
-    return ", ".join(out)
+    return ", ".join(out + form_passed(row, "true" if wide else "false"))
 
 
 def locked_worker(row):
@@ -179,8 +197,7 @@ def is_simple(row):
 
 
 def blame(row):
-    """The traits of the object whose error handler runs."""
-    return "(weft_traits *)comm_at" if row.comm() else "NULL"
+    return "comm_at" if row.comm() else "NULL"
 
 
 def end(row, name):
@@ -198,8 +215,9 @@ def go(row):
     declared = [inner_declare_one(row, p, found) for p in row.params]
     if row.comm() and row.comm().mark == "<>":
         declared.append("weft_comm *comm_at")
+    declared += form_declare(row)
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
-    passed = ", ".join(passed_on(row, p) for p in row.params)
+    passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row))
     body = ["weft_worker *worker;"] if locked_worker(row) else []
     body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed))) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
@@ -213,10 +231,11 @@ def passed_on(row, param):
 
 def odd(row):
     """The cold check as a separate function: raises the error, or makes the call if all arguments are valid."""
-    declared = ["const char *function"] + [cold_declare(p) for p in row.params]
+    declared = ["const char *function"] + [cold_declare(p) for p in row.params] + form_declare(row)
     head = wrapped("WEFT_COLD int %s_odd(%s)" % (row.name.lower(), ", ".join(declared)))
-    passed = ", ".join(passed_on(row, p) for p in row.params)
-    passed_raw = ", ".join(["function"] + [p.name + (", is_large" if p.is_callback_poly else "") for p in row.params])
+    passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row))
+    passed_raw = ", ".join(["function"] + [p.name + (", is_large" if p.is_callback_poly else "") for p in row.params] +
+                           form_passed(row))
     body = conversions(row, False)
     body.append("int rc = %s_bad(%s);" % (row.name.lower(), passed_raw))
     body.append("if (rc)\n    return weft_errors_raise(%s, function, rc);" % blame(row))
@@ -229,19 +248,21 @@ def raw_arguments(row, wide):
     """The caller's arguments unchanged, for the cold functions."""
     out = []
     for param in row.params:
-        if is_poly_array(param):
+        if param.is_wide_only and not wide:
+            out.append(absent(param))
+        elif is_poly_array(param):
             out.append("(weft_counts){%s, sizeof *%s}" % (param.name, param.name))
         elif param.is_callback_poly:
             out.append("(void *)%s, %s" % (param.name, "true" if wide else "false"))
         else:
             out.append(param.name)
-    return "".join(", " + text for text in out)
+    return "".join(", " + text for text in out + form_passed(row, "true" if wide else "false"))
 
 
 def built_entry(row, name, wide):
     if row.returns or row.via == "tool":
         return ["return %s;" % call_of(row, wide)]
-    quick, _ = checks_of(row)
+    quick, _ = checks_of(row, wide)
     body = conversions(row, not is_simple(row))
     if is_simple(row):
         return body + simple_entry(row, name, wide, quick)
@@ -275,7 +296,7 @@ def simple_entry(row, name, wide, quick):
         body.append("%s %s_wide = %s;" % (param.kind.wide, param.name, "*" + param.name if param.mark == "<>" else "0"))
     body += shown(row, locked(row, call_of(row, wide)))
     for param in narrow_outs(row, wide):
-        narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": "comm_at" if row.comm() else "NULL"}
+        narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": blame(row)}
         if param.mark == ">":
             body.append("if (!rc)\n    *%(n)s = (%(t)s)%(n)s_wide == %(n)s_wide ? (%(t)s)%(n)s_wide : MPI_UNDEFINED;" % text)
         else:

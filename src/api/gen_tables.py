@@ -115,7 +115,7 @@ class Row:
         twins = [f for f in self.flags if re.match(r"c[\d.]*$", f)]
         self.twin_since = (twins[0][1:] or "4.0") if twins else None
         self.deprecated = next((f[3:] for f in self.flags if re.match(r"old[\d.]+$", f)), None)
-        unknown = [f for f in self.flags - set(twins) if not re.match(r"(any|coll|rootrecv|rootsend|open|unlocked|old[\d.]+)$", f)]
+        unknown = [f for f in self.flags - set(twins) if not re.match(r"(any|coll|rootrecv|rootsend|open|unlocked|form|old[\d.]+)$", f)]
         if unknown:
             raise TableError("unknown flag '%s'" % unknown[0])
         if self.built not in ("yes", "no", "noop"):
@@ -134,6 +134,10 @@ class Row:
         """[(name, is_wide)]: MPI_X and, if it exists, MPI_X_c."""
         name = "MPI_" + self.name
         return [(name, False)] + ([(name + "_c", True)] if self.twin_since else [])
+
+    def needs_form(self):
+        """Is the function in src/mpi told which form was called (its last argument, is_large)?"""
+        return "form" in self.flags or any(p.is_wide_only for p in self.params)
 
     def params_of(self, wide):
         return [p for p in self.params if wide or not p.is_wide_only]
