@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * type: datatype calls of MPI (MPI 5.0 chapter 5; names: 7.8) on top of src/type: constructors, queries, free, addresses, MPI_Pack.
- * Called by the generated entries, which have checked handles, pointers and counts.
+ * type: commit, free and queries of datatypes (MPI 5.0 5.1.5 to 5.1.11; names: 7.8), elements of a status, addresses.
+ * Called by the generated entries, which have checked handles, pointers and counts. Constructors: type_create.c, type_array.c.
  * Names that a program gives to predefined types are stored here, since these types are in read-only memory. They are process-wide
  * and never freed.
  */
@@ -14,64 +14,14 @@
 
 #include "base/status.h"
 #include "mpi/calls.h"
-#include "type/pack.h"
+#include "mpi/status.h"
+#include "type/signature.h"
 #include "type/type.h"
 
-_Static_assert((int)WEFT_COMBINER_NAMED == MPI_COMBINER_NAMED && (int)WEFT_COMBINER_VECTOR == MPI_COMBINER_VECTOR &&
-                   (int)WEFT_COMBINER_STRUCT == MPI_COMBINER_STRUCT && (int)WEFT_COMBINER_RESIZED == MPI_COMBINER_RESIZED,
-               "src/type counts combiners as the ABI does");
 _Static_assert(sizeof(((weft_type *)0)->name) == MPI_MAX_OBJECT_NAME, "names are as long as MPI allows");
 
 static pthread_mutex_t names_guard = PTHREAD_MUTEX_INITIALIZER;
 static char *names[256]; /* new names of predefined types, by handle & 255; NULL: not renamed */
-
-/* May new types be created from it? */
-static int old_check(const weft_type *old)
-{
-    if (old->is_absent)
-        return weft_fail(WEFT_E_TYPE, "oldtype is %s, which does not exist with this compiler", old->name);
-    return 0;
-}
-
-int weft_mpi_type_contiguous(MPI_Count count, const weft_type *oldtype, MPI_Datatype *newtype)
-{
-    int rc = old_check(oldtype);
-    return rc ? rc : weft_type_contiguous(count, oldtype, newtype);
-}
-
-int weft_mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, const weft_type *oldtype,
-                                 MPI_Datatype *newtype)
-{
-    int rc = old_check(oldtype);
-    return rc ? rc : weft_type_vector(count, blocklength, stride, oldtype, newtype);
-}
-
-int weft_mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count stride, const weft_type *oldtype, MPI_Datatype *newtype)
-{
-    int64_t numbers[3] = {count, blocklength, stride}, stride_bytes;
-    weft_type *type;
-    int rc = old_check(oldtype);
-    if (rc)
-        return rc;
-    if (__builtin_mul_overflow(stride, oldtype->extent, &stride_bytes))
-        return weft_fail(WEFT_E_TOOLARGE, "stride %lld times the old type's extent %lld does not fit into 63 bits", (long long)stride,
-                         (long long)oldtype->extent);
-    rc = weft_type_vector(count, blocklength, stride_bytes, oldtype, &type);
-    if (rc)
-        return rc;
-    rc = weft_type_set_envelope(type, WEFT_COMBINER_VECTOR, 3, numbers, 0, NULL);
-    if (rc)
-        weft_type_drop(type);
-    else
-        *newtype = type;
-    return rc;
-}
-
-int weft_mpi_type_dup(const weft_type *oldtype, MPI_Datatype *newtype)
-{
-    int rc = old_check(oldtype);
-    return rc ? rc : weft_type_dup(oldtype, newtype);
-}
 
 int weft_mpi_type_commit(MPI_Datatype *datatype)
 {
@@ -135,7 +85,7 @@ int weft_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultle
     if (!type && datatype != MPI_DATATYPE_NULL)
         return weft_fail(WEFT_E_TYPE, "datatype is %p: freed or never a datatype", (void *)datatype);
     pthread_mutex_lock(&names_guard);
-    if (type && type->is_predefined && names[type->handle & 255])
+    if (type && type->handle && names[type->handle & 255])
         name = names[type->handle & 255];
     *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s", name);
     pthread_mutex_unlock(&names_guard);
@@ -144,10 +94,10 @@ int weft_mpi_type_get_name(MPI_Datatype datatype, char *type_name, int *resultle
 
 int weft_mpi_type_set_name(const weft_type *datatype, const char *type_name)
 {
-    char *name = (char *)datatype->name; /* derived types are on the heap */
+    char *name = (char *)datatype->name; /* types without a constant are on the heap */
     int rc = 0;
     pthread_mutex_lock(&names_guard);
-    if (datatype->is_predefined) {
+    if (datatype->handle) {
         char **renamed = &names[datatype->handle & 255];
         if (!*renamed)
             *renamed = malloc(MPI_MAX_OBJECT_NAME);
@@ -159,6 +109,19 @@ int weft_mpi_type_set_name(const weft_type *datatype, const char *type_name)
         rc = weft_fail(WEFT_E_NOMEM, "no memory for a name of %s", datatype->name);
     pthread_mutex_unlock(&names_guard);
     return rc;
+}
+
+/* MPI_Get_elements (5.1.11), exact for messages that end within an element: MPI_UNDEFINED only within a basic element. */
+int weft_mpi_get_elements(const MPI_Status *status, const weft_type *datatype, MPI_Count *count)
+{
+    int64_t elements = weft_type_elements_in(datatype, weft_status_word(status) & ~WEFT_STATUS_CANCELLED);
+    *count = elements < 0 ? MPI_UNDEFINED : elements;
+    return 0;
+}
+
+int weft_mpi_get_elements_x(const MPI_Status *status, const weft_type *datatype, MPI_Count *count)
+{
+    return weft_mpi_get_elements(status, datatype, count);
 }
 
 int weft_mpi_get_address(const void *location, MPI_Aint *address)
@@ -176,56 +139,4 @@ MPI_Aint weft_mpi_aint_add(MPI_Aint base, MPI_Aint disp)
 MPI_Aint weft_mpi_aint_diff(MPI_Aint addr1, MPI_Aint addr2)
 {
     return (MPI_Aint)((uintptr_t)addr1 - (uintptr_t)addr2);
-}
-
-static int packed_bytes(MPI_Count count, const weft_type *type, MPI_Count *bytes)
-{
-    if (__builtin_mul_overflow(count, type->size, bytes))
-        return weft_fail(WEFT_E_TOOLARGE, "%lld elements of %lld bytes do not fit into 63 bits", (long long)count, (long long)type->size);
-    return 0;
-}
-
-/* Do `bytes` fit between position and the end? */
-static int position_check(const char *what, MPI_Count size, MPI_Count position, MPI_Count bytes)
-{
-    if (position < 0 || position > size)
-        return weft_fail(WEFT_E_ARG, "position %lld is not in 0..%lld, the size of %s", (long long)position, (long long)size, what);
-    if (bytes > size - position)
-        return weft_fail(WEFT_E_TRUNCATE, "%lld bytes at position %lld do not fit into the %lld bytes of %s", (long long)bytes,
-                         (long long)position, (long long)size, what);
-    return 0;
-}
-
-int weft_mpi_pack(const void *inbuf, MPI_Count incount, const weft_type *datatype, void *outbuf, MPI_Count outsize,
-                  MPI_Count *position, weft_comm *comm)
-{
-    MPI_Count bytes;
-    int rc = packed_bytes(incount, datatype, &bytes);
-    (void)comm; /* all ranks use the same format */
-    if (rc || (rc = position_check("outbuf", outsize, *position, bytes)))
-        return rc;
-    weft_pack(datatype, inbuf, (uint64_t)incount, 0, (uint64_t)bytes, (char *)outbuf + *position);
-    *position += bytes;
-    return 0;
-}
-
-int weft_mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
-                    const weft_type *datatype, weft_comm *comm)
-{
-    MPI_Count bytes;
-    int rc = packed_bytes(outcount, datatype, &bytes);
-    (void)comm;
-    if (rc || (rc = position_check("inbuf", insize, *position, bytes)))
-        return rc;
-    weft_unpack(datatype, outbuf, (uint64_t)outcount, 0, (uint64_t)bytes, (const char *)inbuf + *position);
-    *position += bytes;
-    return 0;
-}
-
-int weft_mpi_pack_size(MPI_Count incount, const weft_type *datatype, weft_comm *comm, MPI_Count *size)
-{
-    (void)comm;
-    if (datatype->is_absent)
-        return weft_fail(WEFT_E_TYPE, "%s does not exist with this compiler", datatype->name);
-    return packed_bytes(incount, datatype, size);
 }

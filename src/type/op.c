@@ -133,8 +133,8 @@ int weft_op_fits(const weft_op *op, const weft_type *type)
     if (!type->is_predefined)
         return weft_fail(WEFT_E_OP, "%s does not reduce %s: predefined operators take predefined datatypes only; "
                          "give the count in basic elements, or make an operator with MPI_Op_create", name, type_text(type));
-    if (!(type_groups[type->handle & 255] & op_info[op->handle & 31].groups))
-        return weft_fail(WEFT_E_OP, "%s does not reduce %s (MPI 5.0, 6.9.2 lists the valid pairs)", name, type->name);
+    if (!(type_groups[type->basic_handle & 255] & op_info[op->handle & 31].groups))
+        return weft_fail(WEFT_E_OP, "%s does not reduce %s (MPI 5.0, 6.9.2 lists the valid pairs)", name, type_text(type));
     return 0;
 }
 
@@ -155,7 +155,7 @@ static unsigned size_log2(int64_t size)
 static enum weft_elem elem_of(enum weft_op_kind kind, const weft_type *type, uint64_t *per_element)
 {
     int64_t size = type->size;
-    int32_t handle = type->handle;
+    int32_t handle = type->basic_handle;
     bool is_long = handle == HANDLE_LONG_DOUBLE || handle == HANDLE_C_LONG_DOUBLE || handle == HANDLE_CXX_LONG_DOUBLE;
     *per_element = 1;
     if (kind >= WEFT_OP_BAND && kind <= WEFT_OP_BXOR) {
@@ -187,7 +187,7 @@ weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, in
 /* Passes a valid type handle to the user's function: a duplicate if the type was freed since the operation began. */
 static void user_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
-    weft_type *handle = type->is_predefined ? (weft_type *)(uintptr_t)type->handle : (weft_type *)type, *again = NULL;
+    weft_type *handle = type->handle ? (weft_type *)(uintptr_t)type->handle : (weft_type *)type, *again = NULL;
     if (type->object.magic != WEFT_TYPE_MAGIC && !weft_type_dup(type, &again))
         handle = again;
     if (op->is_large) {

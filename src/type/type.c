@@ -35,7 +35,7 @@ typedef struct weft_float128_pair { weft_float128 re, im; } weft_float128_pair;
         .is_dense = dense_##name_, .class_ = WEFT_CLASS_PAIR, .basic_handle = value,                                               \
         .size = sizeof(first_type) + sizeof(second_type), .extent = sizeof(struct pair_##name_),                                   \
         .count_max = WEFT_TYPE_SPAN_MAX / sizeof(struct pair_##name_),                                                             \
-        .true_extent = offsetof(struct pair_##name_, i) + sizeof(second_type), .elements = 1,                                      \
+        .true_extent = offsetof(struct pair_##name_, i) + sizeof(second_type), .elements = 2,                                      \
         .layout = dense_##name_ ? NULL : &layout_##name_, .name = #name_, .align = __alignof__(struct pair_##name_)};
 #define BASIC(value, name_, c_type, kind, group, is_there)                                                                         \
     static const weft_type type_##name_ = {                                                                                        \
@@ -71,14 +71,13 @@ const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *
     return scratch;
 }
 
-static void envelope_free(weft_envelope *envelope)
+void weft_envelope_drop(weft_envelope *envelope)
 {
-    if (!envelope)
+    if (!envelope || __atomic_sub_fetch(&envelope->refs, 1, __ATOMIC_ACQ_REL))
         return;
     for (uint64_t i = 0; i < envelope->type_count; i++)
         weft_type_drop(envelope->types[i]);
-    free(envelope->numbers);
-    free(envelope->addresses);
+    free(envelope->values);
     free(envelope->types);
     free(envelope);
 }
@@ -94,13 +93,18 @@ void weft_type_drop(const weft_type *type)
     weft_type *mine = (weft_type *)type;
     weft_envelope *envelope;
     const weft_type_layout *layout;
+    const weft_type *origin;
     if (mine->is_predefined || !weft_object_drop(&mine->object))
         return;
     envelope = mine->envelope;
     layout = mine->layout;
+    origin = mine->origin;
     weft_object_free(&weft_type_pool, mine);
-    weft_layout_free(layout);
-    envelope_free(envelope);
+    if (origin)
+        weft_type_drop(origin);
+    else
+        weft_layout_free(layout);
+    weft_envelope_drop(envelope);
 }
 
 void weft_type_retire(weft_type *type)
@@ -111,39 +115,45 @@ void weft_type_retire(weft_type *type)
 
 int weft_type_commit(weft_type *type)
 {
-    if (!type->is_committed) /* predefined types are in read-only memory */
-        type->is_committed = true;
+    if (!__atomic_load_n(&type->is_committed, __ATOMIC_RELAXED)) /* predefined types are in read-only memory */
+        __atomic_store_n(&type->is_committed, true, __ATOMIC_RELAXED);
     return 0;
 }
 
-static int64_t *copy_numbers(const int64_t *from, uint64_t count, bool *is_out_of_memory)
-{
-    int64_t *to = malloc((count ? count : 1) * sizeof(*to));
-    if (!to)
-        *is_out_of_memory = true;
-    else if (count)
-        memcpy(to, from, count * sizeof(*to));
-    return to;
-}
-
-int weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
-                           uint64_t address_count, const int64_t *addresses)
+void weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, uint64_t address_count,
+                            uint64_t large_count, int64_t *values)
 {
     weft_envelope *envelope = type->envelope;
-    bool is_out_of_memory = false;
-    int64_t *n = copy_numbers(numbers, number_count, &is_out_of_memory), *a = copy_numbers(addresses, address_count, &is_out_of_memory);
-    if (is_out_of_memory) {
-        free(n);
-        free(a);
-        return weft_fail(WEFT_E_NOMEM, "no memory for the envelope of a datatype (%llu numbers)",
-                         (unsigned long long)(number_count + address_count));
-    }
-    free(envelope->numbers);
-    free(envelope->addresses);
+    free(envelope->values);
     envelope->combiner = combiner;
     envelope->number_count = number_count;
     envelope->address_count = address_count;
-    envelope->numbers = n;
-    envelope->addresses = a;
+    envelope->large_count = large_count;
+    envelope->values = values;
+}
+
+static const struct pair_row {
+    uint16_t handle, value, index;
+} pairs[] = {
+    {0x228, 0x210, 0x209}, {0x229, 0x214, 0x209}, {0x22a, 0x20a, 0x209}, {0x22b, 0x209, 0x209}, {0x22c, 0x208, 0x209},
+    {0x22d, 0x220, 0x209}, {0x230, 0x21a, 0x21a}, {0x231, 0x21c, 0x21c}, {0x232, 0x219, 0x219}};
+
+bool weft_type_pair_parts(const weft_type *pair, const weft_type *parts[2])
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (pairs[i].handle != pair->handle)
+            continue;
+        parts[0] = weft_type_table[pairs[i].value & 255];
+        parts[1] = weft_type_table[pairs[i].index & 255];
+        return true;
+    }
+    return false;
+}
+
+int32_t weft_type_pair_of(const weft_type *value, const weft_type *index)
+{
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].value == value->handle && pairs[i].index == index->handle)
+            return pairs[i].handle;
     return 0;
 }

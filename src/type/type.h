@@ -47,19 +47,23 @@ struct MPI_ABI_Datatype {
     char name[128];      /* MPI_MAX_OBJECT_NAME */
     int64_t align;       /* strictest alignment of the basic elements, bytes; rounds the extent (MPI 5.0 5.1) */
     bool is_resized;     /* lb and extent come from MPI_Type_create_resized, also of a member type, not from the data */
+    const weft_type *origin; /* referenced owner of the layout; NULL: the layout is this type's own */
 };
 
 /* Construction of a type, for MPI_Type_get_envelope and _contents. Combiners have the ABI's values. */
 enum weft_combiner {
     WEFT_COMBINER_NAMED = 101, WEFT_COMBINER_DUP, WEFT_COMBINER_CONTIGUOUS, WEFT_COMBINER_VECTOR, WEFT_COMBINER_HVECTOR,
     WEFT_COMBINER_INDEXED, WEFT_COMBINER_HINDEXED, WEFT_COMBINER_INDEXED_BLOCK, WEFT_COMBINER_HINDEXED_BLOCK, WEFT_COMBINER_STRUCT,
-    WEFT_COMBINER_SUBARRAY, WEFT_COMBINER_DARRAY, WEFT_COMBINER_RESIZED = 116
+    WEFT_COMBINER_SUBARRAY, WEFT_COMBINER_DARRAY, WEFT_COMBINER_F90_REAL, WEFT_COMBINER_F90_COMPLEX, WEFT_COMBINER_F90_INTEGER,
+    WEFT_COMBINER_RESIZED
 };
+/* The constructor's arguments in the order of MPI 5.0 5.1.13: int arguments, MPI_Aint arguments, MPI_Count arguments (of a _c
+ * constructor only). A STRUCT has its block lengths in values[1..type_count]. Immutable once the handle is returned. */
 typedef struct weft_envelope {
+    uint32_t refs; /* atomic: types that share it */
     int32_t combiner;
-    uint64_t number_count, address_count, type_count;
-    int64_t *numbers;        /* [number_count] counts and integers in the order of MPI 5.0 5.1.13 */
-    int64_t *addresses;      /* [address_count] byte displacements and strides */
+    uint64_t number_count, address_count, large_count, type_count;
+    int64_t *values;         /* [number_count + address_count + large_count] owned */
     const weft_type **types; /* [type_count] referenced, so that this type's layout may point into theirs */
 } weft_envelope;
 
@@ -90,9 +94,21 @@ int weft_type_hindexed(int64_t count, const int64_t *blocklengths, const int64_t
 int weft_type_resized(const weft_type *old, int64_t lb, int64_t extent, weft_type **out);
 /* A copy, committed if the old one is. */
 int weft_type_dup(const weft_type *old, weft_type **out);
-/* Replaces the envelope's combiner, numbers and addresses (constructors record their byte form); its types stay. */
-int weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
-                           uint64_t address_count, const int64_t *addresses);
+/* A second handle of the same type, for MPI_Type_get_contents: shares layout and envelope. */
+int weft_type_clone(const weft_type *old, weft_type **out);
+/* A type with the data and bounds of `made`, which it references, and an envelope of the one old type: a constructor of several steps. */
+int weft_type_wrap(const weft_type *made, const weft_type *old, weft_type **out);
+/* Replaces the combiner and values of the envelope of a new type (constructors record their byte form); its types stay. Takes
+ * ownership of values (malloc). */
+void weft_type_set_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, uint64_t address_count,
+                            uint64_t large_count, int64_t *values);
+/* Members of a predefined pair type (value, index). False: no pair. */
+bool weft_type_pair_parts(const weft_type *pair, const weft_type *parts[2]);
+/* The pair type of these members, a handle of the ABI; 0: none. */
+int32_t weft_type_pair_of(const weft_type *value, const weft_type *index);
+/* The predefined type without a name of MPI_Type_create_f90_x(p, r): the same for the same arguments. p or r negative: any; p is 0 for
+ * integers. 0; WEFT_E_NOMEM; WEFT_E_ARG without a text: no kind of gfortran has that precision and range. */
+int weft_type_f90(enum weft_combiner combiner, int p, int r, const weft_type **out);
 int weft_type_commit(weft_type *type); /* idempotent */
 void weft_type_hold(const weft_type *type);
 void weft_type_drop(const weft_type *type); /* the last drop frees; no effect on predefined types */

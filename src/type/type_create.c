@@ -106,7 +106,7 @@ static uint64_t count_max(const bounds *b)
     return span ? WEFT_TYPE_SPAN_MAX / span : INT64_MAX;
 }
 
-static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *types)
+weft_envelope *weft_envelope_new(uint64_t type_count, const weft_type *const *types)
 {
     weft_envelope *envelope = calloc(1, sizeof(*envelope));
     if (!envelope)
@@ -121,6 +121,7 @@ static weft_envelope *envelope_new(uint64_t type_count, const weft_type *const *
         weft_type_hold(types[i]);
     }
     envelope->type_count = type_count;
+    envelope->refs = 1;
     return envelope;
 }
 
@@ -159,7 +160,7 @@ static int type_finish(const bounds *b, weft_type_layout *layout, uint64_t type_
     if (!type)
         goto no_memory;
     type->layout = layout;
-    type->envelope = envelope_new(type_count, types);
+    type->envelope = weft_envelope_new(type_count, types);
     if (!type->envelope)
         goto undo_type;
     type_set_bounds(type, b);
@@ -173,15 +174,23 @@ no_memory:
     return weft_fail(WEFT_E_NOMEM, "no memory for a datatype made of %llu others", (unsigned long long)type_count);
 }
 
+/* Sets the envelope: combiner, and a copy of the two arrays. */
 static int with_envelope(weft_type *type, enum weft_combiner combiner, uint64_t number_count, const int64_t *numbers,
                          uint64_t address_count, const int64_t *addresses, weft_type **out)
 {
-    int rc = weft_type_set_envelope(type, combiner, number_count, numbers, address_count, addresses);
-    if (rc)
+    uint64_t count = number_count + address_count;
+    int64_t *values = malloc((count ? count : 1) * sizeof(*values));
+    if (!values) {
         weft_type_drop(type);
-    else
-        *out = type;
-    return rc;
+        return weft_fail(WEFT_E_NOMEM, "no memory for the envelope of a datatype (%llu numbers)", (unsigned long long)count);
+    }
+    if (number_count)
+        memcpy(values, numbers, number_count * sizeof(*values));
+    if (address_count)
+        memcpy(values + number_count, addresses, address_count * sizeof(*values));
+    weft_type_set_envelope(type, combiner, number_count, address_count, 0, values);
+    *out = type;
+    return 0;
 }
 
 /* Layout of count blocks of blocklength copies. */
@@ -253,22 +262,23 @@ static int blocks_make(int64_t count, const int64_t *blocklengths, const int64_t
     return type_finish(&b, weft_layout_builder_finish(&builder), step ? (uint64_t)count : 1, types, out);
 }
 
-/* Sets the envelope of struct and hindexed: the count, then the block lengths. */
+/* Sets the envelope of struct and hindexed: the count, then block lengths and displacements. */
 static int with_blocks_envelope(weft_type *type, enum weft_combiner combiner, int64_t count, const int64_t *blocklengths,
                                 const int64_t *displacements, weft_type **out)
 {
-    int64_t *numbers = malloc(((size_t)count + 1) * sizeof(*numbers));
-    int rc;
-    if (!numbers) {
+    int64_t *values = malloc((2 * (size_t)count + 1) * sizeof(*values));
+    if (!values) {
         weft_type_drop(type);
         return weft_fail(WEFT_E_NOMEM, "no memory for the envelope of a datatype (%lld block lengths)", (long long)count);
     }
-    numbers[0] = count;
-    if (count)
-        memcpy(numbers + 1, blocklengths, (size_t)count * sizeof(*numbers));
-    rc = with_envelope(type, combiner, (uint64_t)count + 1, numbers, (uint64_t)count, displacements, out);
-    free(numbers);
-    return rc;
+    values[0] = count;
+    if (count) {
+        memcpy(values + 1, blocklengths, (size_t)count * sizeof(*values));
+        memcpy(values + 1 + count, displacements, (size_t)count * sizeof(*values));
+    }
+    weft_type_set_envelope(type, combiner, (uint64_t)count + 1, (uint64_t)count, 0, values);
+    *out = type;
+    return 0;
 }
 
 int weft_type_struct(int64_t count, const int64_t *blocklengths, const int64_t *displacements, const weft_type *const *types,
@@ -318,4 +328,53 @@ int weft_type_dup(const weft_type *old, weft_type **out)
         return rc;
     type->is_committed = old->is_committed;
     return with_envelope(type, WEFT_COMBINER_DUP, 0, NULL, 0, NULL, out);
+}
+
+void weft_type_copy_shape(weft_type *type, const weft_type *from)
+{
+    type->size = from->size;
+    type->elements = from->elements;
+    type->align = from->align;
+    type->basic_handle = from->basic_handle;
+    type->class_ = from->class_;
+    type->true_lb = from->true_lb;
+    type->true_extent = from->true_extent;
+    type->is_resized = from->is_resized;
+    type->lb = from->lb;
+    type->extent = from->extent;
+    type->count_max = from->count_max;
+    type->is_dense = from->is_dense;
+    type->layout = from->layout;
+}
+
+/* A type over the layout of `from`. Takes ownership of a reference to the envelope; NULL: out of memory. */
+static int type_share(const weft_type *from, weft_envelope *envelope, weft_type **out)
+{
+    weft_type *type = envelope ? weft_type_blank() : NULL;
+    if (!type) {
+        weft_envelope_drop(envelope);
+        return weft_fail(WEFT_E_NOMEM, "no memory for another handle of a datatype");
+    }
+    weft_type_hold(from);
+    type->origin = from;
+    type->envelope = envelope;
+    weft_type_copy_shape(type, from);
+    *out = type;
+    return 0;
+}
+
+int weft_type_clone(const weft_type *old, weft_type **out)
+{
+    weft_envelope *envelope = old->envelope;
+    int rc;
+    __atomic_add_fetch(&envelope->refs, 1, __ATOMIC_RELAXED);
+    rc = type_share(old, envelope, out);
+    if (!rc)
+        (*out)->is_committed = __atomic_load_n(&old->is_committed, __ATOMIC_RELAXED);
+    return rc;
+}
+
+int weft_type_wrap(const weft_type *made, const weft_type *old, weft_type **out)
+{
+    return type_share(made, weft_envelope_new(1, &old), out);
 }

@@ -1,6 +1,6 @@
 /* np: 2 : each kind of invalid argument returns the right error class and a text that names function, argument and value */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "check.h"
+#include "expect.h"
 
 static int handler_calls, handler_code;
 static MPI_Comm handler_comm;
@@ -11,21 +11,6 @@ static void on_error(MPI_Comm *comm, int *code, ...)
     handler_comm = *comm;
     handler_code = *code;
 }
-
-/* The call returned this class, and its error string contains all words (NULL ends them). */
-static void expect(int line, const char *what, int code, int must, const char *const words[])
-{
-    char text[MPI_MAX_ERROR_STRING];
-    int class_ = -1, length;
-    MPI_Error_class(code, &class_);
-    if (class_ != must)
-        check_fail(__FILE__, line, what, "returned class %d, must be %d", class_, must);
-    MPI_Error_string(code, text, &length);
-    for (int i = 0; words[i]; i++)
-        if (!strstr(text, words[i]))
-            check_fail(__FILE__, line, what, "text lacks '%s': %s", words[i], text);
-}
-#define BAD(call, class_, ...) expect(__LINE__, #call, (call), class_, (const char *const[]){__VA_ARGS__, NULL})
 
 static int x[8], y[8];
 

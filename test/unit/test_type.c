@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_type: the table of predefined types, bounds by the standard's examples, collapsed layouts, lifetime of handles, envelopes, rejection
- * of sizes beyond 63 bits.
+ * test_type: the table of predefined types, bounds by the standard's examples, collapsed layouts, lifetime of handles, envelopes,
+ * signatures, types shared by threads, rejection of sizes beyond 63 bits.
  */
 #include <CUnit/Basic.h>
 #include <complex.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "base/status.h"
 #include "type/layout.h"
+#include "type/pack.h"
+#include "type/signature.h"
 #include "type/type.h"
 
 __attribute__((noinline)) static const weft_type *predefined(int handle) { return weft_type_of((void *)(uintptr_t)handle); }
@@ -42,7 +46,8 @@ static void test_table(void)
         if (!t)
             continue;
         count++;
-        CU_ASSERT(t->handle == 0x200 + h && t->object.magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined && t->elements == 1);
+        CU_ASSERT(t->handle == 0x200 + h && t->object.magic == WEFT_TYPE_MAGIC && t->is_committed && t->is_predefined &&
+                  t->elements == (t->class_ == WEFT_CLASS_PAIR ? 2 : 1));
         CU_ASSERT((t->layout == NULL) == t->is_dense && t->basic_handle == t->handle);
         if ((h >= 0x40 && h < 0x80) || h >= 0xc0) /* the ABI: the handle has their size */
             CU_ASSERT(t->is_absent || t->size == 1 << (t->handle >> 3 & 7));
@@ -170,21 +175,100 @@ static void test_life(void)
 
 static void test_envelope(void)
 {
-    int64_t lengths[2] = {1, 2}, disps[2] = {0, 16}, again[3] = {7, 8, 9};
+    int64_t lengths[2] = {1, 2}, disps[2] = {0, 16}, *again = malloc(3 * sizeof *again);
     const weft_type *types[2] = {predefined(0x209), predefined(0x214)};
     const weft_envelope *e;
-    weft_type *t;
+    weft_type *t, *u;
     CU_ASSERT_EQUAL_FATAL(weft_type_struct(2, lengths, disps, types, &t), 0);
     e = t->envelope;
     CU_ASSERT(e->combiner == WEFT_COMBINER_STRUCT && e->number_count == 3 && e->address_count == 2 && e->type_count == 2);
-    CU_ASSERT(e->numbers[0] == 2 && e->numbers[1] == 1 && e->numbers[2] == 2 && e->addresses[1] == 16 && e->types[1] == types[1]);
-    CU_ASSERT_EQUAL(weft_type_set_envelope(t, WEFT_COMBINER_VECTOR, 3, again, 0, NULL), 0);
-    CU_ASSERT(e->combiner == WEFT_COMBINER_VECTOR && e->numbers[2] == 9 && e->address_count == 0 && e->type_count == 2);
+    CU_ASSERT(e->values[0] == 2 && e->values[1] == 1 && e->values[2] == 2 && e->values[4] == 16 && e->types[1] == types[1]);
+    again[0] = 7;
+    again[1] = 8;
+    again[2] = 9;
+    weft_type_set_envelope(t, WEFT_COMBINER_VECTOR, 3, 0, 0, again);
+    CU_ASSERT(e->combiner == WEFT_COMBINER_VECTOR && e->values[2] == 9 && e->address_count == 0 && e->type_count == 2);
     weft_type_drop(t);
     CU_ASSERT_EQUAL_FATAL(weft_type_vector(2, 3, -40, types[0], &t), 0);
     e = t->envelope;
-    CU_ASSERT(e->combiner == WEFT_COMBINER_HVECTOR && e->numbers[0] == 2 && e->numbers[1] == 3 && e->addresses[0] == -40);
-    weft_type_drop(t);
+    CU_ASSERT(e->combiner == WEFT_COMBINER_HVECTOR && e->values[0] == 2 && e->values[1] == 3 && e->values[2] == -40);
+    CU_ASSERT_EQUAL_FATAL(weft_type_clone(t, &u), 0);
+    CU_ASSERT(u != t && u->envelope == e && u->layout == t->layout && t->object.refs == 2);
+    weft_type_retire(t);
+    CU_ASSERT(!weft_type_of(t) && weft_type_of(u) == u && u->size == 24 && e->combiner == WEFT_COMBINER_HVECTOR);
+    weft_type_retire(u);
+}
+
+/* Basic elements in the first bytes of a message, and back, over nested mixed types and pairs. */
+static void test_signature(void)
+{
+    const weft_type *parts[3] = {predefined(0x209), predefined(0x229), predefined(0x243)};
+    int64_t lengths[3] = {2, 1, 3}, disps[3] = {0, 16, 40}, bytes = 0, external;
+    weft_type *s, *v;
+    CU_ASSERT_EQUAL_FATAL(weft_type_struct(3, lengths, disps, parts, &s), 0); /* int int (double int) char char char: 23 bytes */
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(3, 2, 200, s, &v), 0);
+    CU_ASSERT(s->size == 23 && s->elements == 7 && v->elements == 42);
+    for (int64_t n = 0; n < 100; n++) {
+        static const int sizes[7] = {4, 4, 8, 4, 1, 1, 1};
+        CU_ASSERT(weft_type_elements_in(v, (uint64_t)bytes) == n && weft_type_bytes_of(v, n) == bytes);
+        for (int within = 1; within < sizes[n % 7]; within++)
+            CU_ASSERT(weft_type_elements_in(v, (uint64_t)(bytes + within)) == -1);
+        bytes += sizes[n % 7];
+    }
+    CU_ASSERT(weft_external_size(v, &external) == 0 && external == 6 * 23);
+    CU_ASSERT(weft_external_size(predefined(0x20a), &external) == 0 && external == 4);
+    CU_ASSERT(weft_external_size(predefined(0x22a), &external) == 0 && external == 8);
+    CU_ASSERT(weft_external_size(predefined(0x224), &external) == 0 && external == 32);
+    CU_ASSERT(weft_type_elements_in(predefined(0x229), 8) == 1 && weft_type_elements_in(predefined(0x229), 10) == -1);
+    weft_type_drop(v);
+    weft_type_drop(s);
+    CU_ASSERT_EQUAL_FATAL(weft_type_contiguous(0, predefined(0x209), &s), 0);
+    CU_ASSERT(weft_type_elements_in(s, 0) == 0 && weft_type_elements_in(s, 4) == -1);
+    CU_ASSERT(weft_type_bytes_of(s, 0) == 0 && weft_type_bytes_of(s, 1) == -1);
+    weft_type_drop(s);
+}
+
+/* Threads that make, commit, use, clone and free types over common old ones, and search the common predefined ones of Fortran. */
+static void *type_user(void *argument)
+{
+    const weft_type *old = argument, *real, *again;
+    for (int i = 0; i < 2000; i++) {
+        const weft_type *both[2] = {old, predefined(0x209)};
+        int64_t lengths[2] = {2, 1}, disps[2] = {0, 1000}, ints[64];
+        char packed[512];
+        weft_type *a, *b, *c;
+        if (weft_type_struct(2, lengths, disps, both, &a) || weft_type_contiguous(1 + i % 3, a, &b) || weft_type_clone(b, &c))
+            return argument;
+        weft_type_commit(b);
+        weft_type_commit((weft_type *)old);
+        weft_type_hold(b);
+        weft_type_retire(a);
+        memset(ints, i, sizeof ints);
+        weft_pack(old, ints, 2, 0, (uint64_t)old->size * 2, packed);
+        weft_type_retire(b);
+        weft_type_drop(b);
+        weft_type_retire(c);
+        if (weft_type_f90(WEFT_COMBINER_F90_REAL, i % 20, 30 + i % 5, &real) ||
+            weft_type_f90(WEFT_COMBINER_F90_REAL, i % 20, 30 + i % 5, &again) || real != again)
+            return argument;
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[4];
+    weft_type *old;
+    void *failed;
+    CU_ASSERT_EQUAL_FATAL(weft_type_vector(4, 1, 16, predefined(0x214), &old), 0);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, type_user, old) == 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &failed);
+        CU_ASSERT(!failed);
+    }
+    CU_ASSERT(old->object.refs == 1);
+    weft_type_drop(old);
 }
 
 static void test_too_large(void)
@@ -228,6 +312,8 @@ int main(void)
     CU_add_test(suite, "layouts collapse", test_collapse);
     CU_add_test(suite, "lifetime", test_life);
     CU_add_test(suite, "envelopes", test_envelope);
+    CU_add_test(suite, "signatures", test_signature);
+    CU_add_test(suite, "threads", test_threads);
     CU_add_test(suite, "too large", test_too_large);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
