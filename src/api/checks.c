@@ -18,8 +18,8 @@ static const char *of_comm(const weft_comm *comm, char text[192])
         text[0] = 0;
     else if (comm->handle == 0x101 || comm->handle == 0x102)
         snprintf(text, 192, " of %s", comm->handle == 0x101 ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
-    else if (comm->name[0])
-        snprintf(text, 192, " of communicator '%.127s'", comm->name);
+    else if (comm->traits.name[0])
+        snprintf(text, 192, " of communicator '%.127s'", comm->traits.name);
     else
         snprintf(text, 192, " of the communicator at %p", (const void *)comm);
     return text;
@@ -58,7 +58,7 @@ static int not_built(const char *function)
 int weft_checks_missing(MPI_Comm handle, const char *function)
 {
     weft_comm *comm = handle ? weft_comm_of(handle) : NULL;
-    return weft_errors_raise(comm, function, not_built(function));
+    return weft_errors_raise((weft_traits *)comm, function, not_built(function));
 }
 
 int weft_checks_missing_file(const char *function)

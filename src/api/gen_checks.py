@@ -8,6 +8,28 @@ import re
 from gen_header import wrapped
 
 
+# Kinds of handles that entries turn into objects, with the objects' C types. For each: weft_checks_KIND_at (inline: the object, or NULL),
+# weft_checks_KIND (cold: describes an invalid handle; for NULLABLE ones with an argument: may it be null?) and weft_KIND_of.
+OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *"}
+# Those that may be null handles, except in the chapter of their own functions.
+NULLABLE = {"info": "MPI_INFO_NULL"}
+
+
+def is_object(param):
+    """A handle by value that becomes an object."""
+    return param.kind is not None and param.kind.name in OBJECTS and param.mark == "" and param.length is None
+
+
+def is_object_inout(param):
+    """A handle by pointer, in and out."""
+    return param.kind is not None and param.kind.name in OBJECTS and param.mark == "<>" and param.length is None
+
+
+def null_of(row, param):
+    """The null handle that the call accepts, or None."""
+    return None if row.chapter == param.kind.name else NULLABLE.get(param.kind.name)
+
+
 def has_data(row):
     """Does the call move data? Then its types must be committed."""
     return any(p.kind_is("buf") for p in row.params) and any(p.kind_is("count", "bytes") for p in row.params)
@@ -91,11 +113,10 @@ def quick_of(row, param):
         return ["!" + name] if param.callback else []
     if param is comm:
         out.append("!comm_at")
-    elif param.kind_is("comm") and param.mark == "":
-        out.append("!%s_at" % name)
-    elif param.kind_is("type", "op") and param.mark == "" and param.length is None:
-        out.append("!%s_at" % name)
-    elif param.kind_is("type", "op") and param.mark == "<>":
+    elif is_object(param):
+        null = null_of(row, param)
+        out.append("(!%s_at && %s != %s)" % (name, name, null) if null else "!%s_at" % name)
+    elif is_object_inout(param):
         out.append("!weft_%s_of(*%s)" % (param.kind.name, name))
     elif param.kind_is("request") and param.mark != ">":
         if param.length is not None:
@@ -209,13 +230,11 @@ def cold_of(row, param):
         out.append("weft_checks_pointer(%s, %s%s)" % (about, "" if param.is_callback_poly else "(const void *)", name))
     if param.mark == "=" or param.kind is None:
         return out
-    if param.kind_is("type", "op") and param.mark == "" and param.length is None:
+    if (is_object(param) or is_object_inout(param)) and param is not comm:
         more = ", %s" % ("true" if has_data(row) else "false") if param.kind_is("type") else ""
-        out.append("weft_checks_%s(%s, %s%s)" % (param.kind.name, about, name, more))
-    elif param.kind_is("type", "op") and param.mark == "<>":
-        out.append("weft_checks_%s(%s, *%s%s)" % (param.kind.name, about, name, ", false" if param.kind_is("type") else ""))
-    elif param.kind_is("comm") and param is not comm and param.mark == "":
-        out.append("weft_checks_comm(%s, %s)" % (about, name))
+        if param.kind.name in NULLABLE:
+            more = ", %s" % ("true" if null_of(row, param) else "false")
+        out.append("weft_checks_%s(%s, %s%s%s)" % (param.kind.name, about, "*" if param.mark else "", name, more))
     elif param.kind_is("request") and param.mark != ">":
         by_value = param.mark == "" and param.length is None
         length = param.length or "1"

@@ -3,7 +3,7 @@
 # gen_entries: generates src/mpi/calls.h, the entry points (src/api/entries-*.c) and the list of missing functions. Used by gen_api.
 # Invariant: an entry has one unlikely branch for all checks; a cold function beside it repeats them one by one by checks.h, in the order
 # init, communicator, others, and finds the invalid argument.
-from gen_checks import checks_of, cold_checks, cold_declare, has_data
+from gen_checks import OBJECTS, checks_of, cold_checks, cold_declare, has_data, is_object
 from gen_header import wrapped
 from gen_tables import TableError
 
@@ -32,14 +32,7 @@ def inner_name(row):
 
 def converted(param):
     """The inner C type of an argument that is a handle turned into an object, or None."""
-    if param.mark == "" and param.length is None:
-        if param.kind_is("comm"):
-            return "weft_comm *"
-        if param.kind_is("type"):
-            return "const weft_type *"
-        if param.kind_is("op"):
-            return "const weft_op *"
-    return None
+    return OBJECTS[param.kind.name] if is_object(param) else None
 
 
 def is_poly_array(param):
@@ -197,7 +190,8 @@ def is_simple(row):
 
 
 def blame(row):
-    return "comm_at" if row.comm() else "NULL"
+    """The traits of the object whose error handler runs."""
+    return "(weft_traits *)comm_at" if row.comm() else "NULL"
 
 
 def end(row, name):
@@ -296,7 +290,7 @@ def simple_entry(row, name, wide, quick):
         body.append("%s %s_wide = %s;" % (param.kind.wide, param.name, "*" + param.name if param.mark == "<>" else "0"))
     body += shown(row, locked(row, call_of(row, wide)))
     for param in narrow_outs(row, wide):
-        narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": blame(row)}
+        narrow, text = param.kind.narrow, {"n": param.name, "t": param.kind.narrow, "f": name, "c": "comm_at" if row.comm() else "NULL"}
         if param.mark == ">":
             body.append("if (!rc)\n    *%(n)s = (%(t)s)%(n)s_wide == %(n)s_wide ? (%(t)s)%(n)s_wide : MPI_UNDEFINED;" % text)
         else:

@@ -29,8 +29,19 @@ struct weft_completion {
     void (*open)(weft_completion *completion);
 };
 
-/* BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
-enum weft_req_kind { WEFT_REQ_SEND = 1, WEFT_REQ_RECV, WEFT_REQ_SCHED, WEFT_REQ_USER, WEFT_REQ_NOTHING, WEFT_REQ_BATCH };
+/* mpi/request_ops has what MPI's calls do for each.
+ * BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
+enum weft_req_kind {
+    WEFT_REQ_SEND = 1,
+    WEFT_REQ_RECV,
+    WEFT_REQ_SCHED,
+    WEFT_REQ_USER,
+    WEFT_REQ_NOTHING,
+    WEFT_REQ_BATCH,
+    WEFT_REQ_SENDRECV,
+    WEFT_REQ_GENERALIZED,
+    WEFT_REQ_KINDS
+};
 
 #define WEFT_REQ_MAGIC 0x52455157u
 #define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm: opens, closes, compares and names communicators (MPI 5.0 7.4, 7.8), and sets their error handlers (9.3). comm_create.c creates
- * new ones from old ones, and frees them.
+ * comm: opens, closes, compares and names communicators (MPI 5.0 7.4, 7.8). comm_create.c creates new ones from old
+ * ones, and frees them.
  * Requires the worker's lock, except where finalize closes all. Freed ones keep their memory (base/object.h).
  */
 #include "mpi/comm.h"
@@ -26,7 +26,8 @@ weft_comm *weft_comm_new(weft_worker *worker)
         return NULL;
     }
     comm->worker = worker;
-    comm->errhandler = MPI_ERRORS_ARE_FATAL;
+    comm->traits.kind = WEFT_TRAITS_COMM;
+    comm->traits.errhandler = MPI_ERRORS_ARE_FATAL;
     weft_list_append(&mpi->live, &comm->link);
     return comm;
 }
@@ -40,7 +41,7 @@ void weft_comm_close(weft_comm *comm)
     }
     if (comm->chan)
         weft_chan_close(comm->chan);
-    weft_errhandler_drop(comm->errhandler);
+    weft_errhandler_drop(comm->traits.errhandler);
     free(comm->world_ranks);
     weft_list_remove(&comm->link);
     weft_object_free(&weft_comm_pool, comm);
@@ -48,7 +49,7 @@ void weft_comm_close(weft_comm *comm)
 
 void weft_comm_drop(weft_comm *comm)
 {
-    if (--comm->object.refs == 0)
+    if (--comm->traits.object.refs == 0)
         weft_comm_close(comm);
 }
 
@@ -67,7 +68,7 @@ static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_
         comm->size = (int32_t)size;
         comm->rank = (int32_t)rank;
         comm->handle = handle;
-        snprintf(comm->name, sizeof comm->name, "%s", name);
+        snprintf(comm->traits.name, sizeof comm->traits.name, "%s", name);
     }
     if (!rc)
         rc = weft_chan_open(worker, size, rank, world_ranks, first_id, &comm->chan);
@@ -129,7 +130,7 @@ int weft_mpi_comm_remote_size(weft_comm *comm, int *size)
 {
     (void)size;
     return weft_fail(WEFT_E_COMM, "%s is an intracommunicator: it has no remote group",
-                     comm->name[0] ? comm->name : "this communicator");
+                     comm->traits.name[0] ? comm->traits.name : "this communicator");
 }
 
 int weft_mpi_comm_test_inter(weft_comm *comm, int *flag)
@@ -197,7 +198,7 @@ int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
         return weft_fail(WEFT_E_COMM, "comm is %p: freed or never a communicator", (void *)comm);
     if (named)
         weft_worker_lock(named->worker); /* another thread may rename it */
-    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", named ? named->name : "MPI_COMM_NULL");
+    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", named ? named->traits.name : "MPI_COMM_NULL");
     if (named)
         weft_worker_unlock(named->worker);
     return 0;
@@ -217,26 +218,6 @@ int weft_mpi_comm_set_name(weft_comm *comm, const char *comm_name)
 {
     if (!comm_name)
         return weft_fail(WEFT_E_ARG, "comm_name is NULL");
-    snprintf(comm->name, sizeof comm->name, "%s", comm_name);
-    return 0;
-}
-
-int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler)
-{
-    weft_errhandler *before = comm->errhandler;
-    if (!weft_errhandler_is_valid(errhandler))
-        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (void *)errhandler,
-                         errhandler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
-    weft_errhandler_hold(errhandler);
-    comm->errhandler = errhandler;
-    weft_errhandler_drop(before);
-    return 0;
-}
-
-/* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
-int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
-{
-    weft_errhandler_hold(comm->errhandler);
-    *errhandler = comm->errhandler;
+    snprintf(comm->traits.name, sizeof comm->traits.name, "%s", comm_name);
     return 0;
 }

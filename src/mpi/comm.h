@@ -11,18 +11,16 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "base/object.h"
 #include "collectives/coll.h"
 #include "core/world.h"
+#include "mpi/traits.h"
 #include "p2p/chan.h"
 
 #define WEFT_COMM_MAGIC WEFT_OBJECT_MAGIC('C', 'O', 'M', 'M')
 
-struct MPI_ABI_Errhandler;
-
 typedef struct MPI_ABI_Comm weft_comm;
 struct MPI_ABI_Comm {
-    weft_object object;         /* refs: user's handle and operations in flight; guarded by the worker's lock */
+    weft_traits traits;         /* refs: user's handle and operations in flight; guarded by the worker's lock */
     weft_worker *worker;
     weft_chan *chan;            /* point-to-point */
     weft_team team;             /* collectives, with a channel of its own */
@@ -30,10 +28,7 @@ struct MPI_ABI_Comm {
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
-    struct MPI_ABI_Errhandler *errhandler; /* never NULL; may be a constant of the ABI */
     uint32_t *world_ranks;      /* [size] owned; NULL: identity */
-    void *attributes;
-    char name[128];             /* MPI_MAX_OBJECT_NAME */
     weft_list_link link;        /* in weft_mpi_world.live */
 };
 
@@ -62,7 +57,7 @@ static inline weft_comm *weft_comm_of(const void *handle)
         weft_mpi_world *mpi = weft_mpi_now();
         return !mpi ? NULL : bits == 0x101 ? mpi->comm_world : bits == 0x102 ? mpi->comm_self : NULL;
     }
-    return ((weft_comm *)handle)->object.magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;
+    return ((weft_comm *)handle)->traits.object.magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;
 }
 
 /* The handle of the user for a communicator. */
@@ -76,7 +71,7 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi);
 /* Finalize: closes all communicators, with or without operations in flight. */
 void weft_comm_close_all(weft_mpi_world *mpi);
 /* References of operations in flight; the last drop closes the communicator. Requires worker->lock. */
-static inline void weft_comm_hold(weft_comm *comm) { comm->object.refs++; }
+static inline void weft_comm_hold(weft_comm *comm) { comm->traits.object.refs++; }
 void weft_comm_drop(weft_comm *comm);
 /* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
  * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */

@@ -139,8 +139,7 @@ static int open_own(weft_comm *parent, uint32_t size, uint32_t rank, const uint3
     *out = comm;
     comm->size = (int32_t)size;
     comm->rank = (int32_t)rank;
-    comm->errhandler = parent->errhandler;
-    weft_errhandler_hold(comm->errhandler);
+    comm->traits.errhandler = weft_errhandler_get(&parent->traits);
     comm->world_ranks = malloc(size * sizeof *comm->world_ranks);
     if (!comm->world_ranks)
         return weft_fail(WEFT_E_NOMEM, "no memory for the %u members of a communicator", size);
@@ -290,8 +289,8 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     if (!gone)
         return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
     if (gone->handle)
-        return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->name);
-    weft_object_retire(&gone->object); /* invalidates the handle; operations in flight continue */
+        return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->traits.name);
+    weft_object_retire(&gone->traits.object); /* invalidates the handle; operations in flight continue */
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: creates and frees error handlers (MPI 5.0 9.3). Called by the generated entries. comm.c sets them, errors.c runs them.
- * Invariant: a communicator's handler is never NULL and not freed while it is set. Freed handlers keep their memory
- * (base/object.h), so that a stale handle is detected.
+ * errhandler: creates and frees error handlers, and sets them on objects (MPI 5.0 9.3). Called by the generated entries; errors.c runs
+ * handlers. Invariant: an object's handler is never NULL, and not freed while it is set.
  */
 #include "mpi/errhandler.h"
+
+#include <pthread.h>
 
 #include "base/status.h"
 #include "mpi/calls.h"
 
 weft_object_pool weft_errhandler_pool = WEFT_OBJECT_POOL(weft_errhandler, WEFT_ERRHANDLER_MAGIC);
 
-void weft_errhandler_hold(weft_errhandler *handler)
-{
-    if (weft_errhandler_is_user(handler))
-        weft_object_hold(&handler->object);
-}
+/* Guards traits.errhandler of all objects: raising and setting are rare. Never held across a handler. */
+static pthread_mutex_t set_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *const kinds[] = {
+    [WEFT_TRAITS_COMM] = "communicators", [WEFT_TRAITS_WIN] = "windows", [WEFT_TRAITS_FILE] = "files", [WEFT_TRAITS_SESSION] = "sessions"};
 
 void weft_errhandler_drop(weft_errhandler *handler)
 {
@@ -23,24 +24,92 @@ void weft_errhandler_drop(weft_errhandler *handler)
         weft_object_free(&weft_errhandler_pool, handler);
 }
 
-int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
+weft_errhandler *weft_errhandler_get(weft_traits *at)
 {
     weft_errhandler *handler;
-    if (!comm_errhandler_fn)
+    pthread_mutex_lock(&set_lock);
+    handler = at->errhandler;
+    if (weft_errhandler_is_user(handler))
+        weft_object_hold(&handler->object);
+    pthread_mutex_unlock(&set_lock);
+    return handler;
+}
+
+static int check(const weft_errhandler *handler)
+{
+    if (weft_errhandler_is_valid(handler))
+        return 0;
+    return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (const void *)handler,
+                     handler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
+}
+
+int weft_errhandler_set(weft_traits *at, weft_errhandler *handler)
+{
+    weft_errhandler *before;
+    int rc = check(handler);
+    if (rc)
+        return rc;
+    if (weft_errhandler_is_user(handler) && handler->kind != at->kind)
+        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is for %s, and cannot be set on %s", (void *)handler, kinds[handler->kind],
+                         kinds[at->kind]);
+    pthread_mutex_lock(&set_lock);
+    before = at->errhandler;
+    if (weft_errhandler_is_user(handler))
+        weft_object_hold(&handler->object);
+    at->errhandler = handler;
+    pthread_mutex_unlock(&set_lock);
+    weft_errhandler_drop(before);
+    return 0;
+}
+
+static int create(enum weft_traits_kind kind, weft_errhandler_function *function, MPI_Errhandler *errhandler)
+{
+    weft_errhandler *handler;
+    if (!function)
         return weft_fail(WEFT_E_ARG, "the error handler function is NULL");
     handler = weft_object_new(&weft_errhandler_pool);
     if (!handler)
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
-    handler->comm_function = comm_errhandler_fn;
+    handler->kind = (uint8_t)kind;
+    handler->function = function;
     *errhandler = handler;
+    return 0;
+}
+
+int weft_mpi_comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    return create(WEFT_TRAITS_COMM, (weft_errhandler_function *)comm_errhandler_fn, errhandler);
+}
+
+int weft_mpi_win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    return create(WEFT_TRAITS_WIN, (weft_errhandler_function *)win_errhandler_fn, errhandler);
+}
+
+int weft_mpi_file_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    return create(WEFT_TRAITS_FILE, (weft_errhandler_function *)file_errhandler_fn, errhandler);
+}
+
+int weft_mpi_session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    return create(WEFT_TRAITS_SESSION, (weft_errhandler_function *)session_errhandler_fn, errhandler);
+}
+
+int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler) { return weft_errhandler_set(&comm->traits, errhandler); }
+
+/* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
+int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
+{
+    *errhandler = weft_errhandler_get(&comm->traits);
     return 0;
 }
 
 int weft_mpi_errhandler_free(MPI_Errhandler *errhandler)
 {
-    if (!weft_errhandler_is_valid(*errhandler))
-        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (void *)*errhandler,
-                         *errhandler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
+    int rc = check(*errhandler);
+    if (rc)
+        return rc;
     weft_errhandler_drop(*errhandler);
     *errhandler = MPI_ERRHANDLER_NULL;
     return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * errhandler: error handler objects. An MPI_Errhandler points to a weft_errhandler or is a constant of the ABI (0x140..0x143).
- * Referenced by the user's handle and by each communicator that uses it. Counts are atomic: objects of different workers may
- * share a handler.
+ * errhandler: error handler objects (MPI 5.0 9.3). An MPI_Errhandler points to a weft_errhandler or is a constant of the ABI
+ * (0x140..0x143). Referenced by the user's handle and by each object on which it is set. Any thread.
  */
 #ifndef WEFT_MPI_ERRHANDLER_H
 #define WEFT_MPI_ERRHANDLER_H
@@ -12,16 +11,23 @@
 #include <stdint.h>
 
 #include "base/object.h"
+#include "mpi/traits.h"
 
 #define WEFT_ERRHANDLER_MAGIC WEFT_OBJECT_MAGIC('E', 'R', 'R', 'H')
+
+/* MPI_Comm_errhandler_function and those of windows, files and sessions: they differ in the type of the handle only. */
+typedef void weft_errhandler_function(void *handle, int *code, ...);
 
 typedef struct MPI_ABI_Errhandler weft_errhandler;
 struct MPI_ABI_Errhandler {
     weft_object object; /* refs: user's handle, objects on which it is set */
-    MPI_Comm_errhandler_function *comm_function;
+    uint8_t kind;       /* enum weft_traits_kind of the objects on which it may be set */
+    weft_errhandler_function *function;
 };
 
-/* May this handle be set on a communicator? MPI_ERRHANDLER_NULL may not. */
+extern weft_object_pool weft_errhandler_pool;
+
+/* A predefined or live handler? MPI_ERRHANDLER_NULL is none. */
 static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
 {
     if (weft_object_is_constant(handler))
@@ -32,8 +38,10 @@ static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
 /* Is it user-defined, not a constant of the ABI? */
 static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return !weft_object_is_constant(handler); }
 
-extern weft_object_pool weft_errhandler_pool;
-void weft_errhandler_hold(weft_errhandler *handler); /* no effect on constants */
-void weft_errhandler_drop(weft_errhandler *handler);
+void weft_errhandler_drop(weft_errhandler *handler); /* no effect on constants */
+/* The object's handler; the caller drops it. */
+weft_errhandler *weft_errhandler_get(weft_traits *at);
+/* MPI_X_set_errhandler. 0, or WEFT_E_ERRHANDLER: no handler, or one for another kind of object. */
+int weft_errhandler_set(weft_traits *at, weft_errhandler *handler);
 
 #endif

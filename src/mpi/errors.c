@@ -157,17 +157,17 @@ static const class_text *text_of(int mpi_code)
 
 int weft_errors_class(int code)
 {
-    if (code > 0 || code <= WEFT_E_LAST)
-        return MPI_ERR_UNKNOWN;
-    return classes[-code];
+    if (code > 0) /* a program's function returned it */
+        return code;
+    return code <= WEFT_E_LAST ? MPI_ERR_UNKNOWN : classes[-code];
 }
 
-/* Communicator of the failed request, for the next raise on this thread (weft_errors_set_comm). */
-static _Thread_local weft_comm *failed_comm;
+/* Object of the failed request, for the next raise on this thread (weft_errors_set_object). */
+static _Thread_local weft_traits *failed_object;
 
-int weft_errors_set_comm(weft_comm *comm, int code)
+int weft_errors_set_object(weft_traits *at, int code)
 {
-    failed_comm = comm;
+    failed_object = at;
     return code;
 }
 
@@ -179,21 +179,34 @@ void weft_errors_flush(void)
     funlockfile(stdout);
 }
 
+/* Writes "MPI_COMM_WORLD (rank 0 of 2; world rank 0 on host)", or name and place of another object. */
+static void describe(const weft_traits *at, char text[480])
+{
+    static const char *const unnamed[] = {[WEFT_TRAITS_COMM] = "an unnamed communicator", [WEFT_TRAITS_WIN] = "an unnamed window",
+                                          [WEFT_TRAITS_FILE] = "a file", [WEFT_TRAITS_SESSION] = "a session"};
+    const weft_boot *boot = weft_world_now->boot;
+    const char *name = at->name[0] ? at->name : unnamed[at->kind];
+    const weft_comm *comm = (const weft_comm *)at;
+    if (at->kind == WEFT_TRAITS_COMM)
+        snprintf(text, 480, "%s (rank %d of %d; world rank %u on %s)", name, comm->rank, comm->size, boot->rank, boot->host);
+    else
+        snprintf(text, 480, "%s (world rank %u on %s)", name, boot->rank, boot->host);
+}
+
 /* Prints the error and ends the job, or this process if there is no job. */
-static void abort_job(weft_comm *comm, const char *function, int mpi_code, const char *why, const char *handler)
+static void abort_job(const weft_traits *at, const char *function, int mpi_code, const char *why, const char *handler)
 {
     const class_text *text = text_of(mpi_code);
     weft_world *world = weft_world_now;
-    char message[1024];
-    if (!world || !comm) {
+    char message[1200], where[480];
+    if (!world || !at) {
         snprintf(message, sizeof message, "%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
         weft_boot_abort_text(message);
         exit(mpi_code & 255 ? mpi_code & 255 : 1);
     }
-    snprintf(message, sizeof message,
-             "%s failed on %s (rank %d of %d; world rank %u on %s): %s (%s)\n  %s\n  The error handler is %s: the job ends.",
-             function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, world->boot->rank,
-             world->boot->host, text->name, text->sentence, why, handler);
+    describe(at, where);
+    snprintf(message, sizeof message, "%s failed on %s: %s (%s)\n  %s\n  The error handler is %s: the job ends.", function, where,
+             text->name, text->sentence, why, handler);
     weft_errors_flush();
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
@@ -203,7 +216,7 @@ static void warn_stopped(weft_comm *comm, const char *function, const char *why)
 {
     weft_log_warn("%s stopped on %s (rank %d of %d): %s\n"
                   "Collective calls on it are errors from now on, on all of its members.",
-                  function, comm->name[0] ? comm->name : "an unnamed communicator", comm->rank, comm->size, why);
+                  function, comm->traits.name[0] ? comm->traits.name : "an unnamed communicator", comm->rank, comm->size, why);
 }
 
 /* User error handlers running on this thread, outermost first. A handler may be left by longjmp or an exception: an entry is stale if
@@ -211,64 +224,75 @@ static void warn_stopped(weft_comm *comm, const char *function, const char *why)
  * the handler is then entered again. */
 #define HANDLERS_DEEP 16
 static _Thread_local struct {
-    const weft_comm *comm;
+    const weft_traits *at;
     const char *frame; /* stacks grow downwards: stale frames have lower addresses */
 } active_handlers[HANDLERS_DEEP];
 static _Thread_local unsigned active_count;
 
-static bool is_active(const weft_comm *comm, const char *frame)
+static bool is_active(const weft_traits *at, const char *frame)
 {
     while (active_count && active_handlers[active_count - 1].frame <= frame)
         active_count--;
     for (unsigned i = 0; i < active_count; i++)
-        if (active_handlers[i].comm == comm)
+        if (active_handlers[i].at == at)
             return true;
     return active_count == HANDLERS_DEEP;
 }
 
-/* Must be called without locks; comm is not used after the call: the function may call MPI, free the communicator and its handler,
- * finalize, or not return. */
-static __attribute__((noinline)) void call_user(weft_comm *comm, MPI_Comm_errhandler_function *function, int code)
+/* The handle of the program for an object. */
+static void *handle_of(weft_traits *at)
 {
-    MPI_Comm handle = weft_comm_handle(comm);
+    return at->kind == WEFT_TRAITS_COMM ? (void *)weft_comm_handle((weft_comm *)at) : at;
+}
+
+/* Must be called without locks; `at` is not used after the call: the function may call MPI, free the object and its handler, finalize, or
+ * not return. */
+static __attribute__((noinline)) void call_user(weft_traits *at, weft_errhandler_function *function, int code)
+{
+    void *handle = handle_of(at);
     const char *frame = __builtin_frame_address(0);
-    active_handlers[active_count].comm = comm;
+    active_handlers[active_count].at = at;
     active_handlers[active_count++].frame = frame;
     function(&handle, &code);
     while (active_count && active_handlers[active_count - 1].frame <= frame)
         active_count--;
 }
 
-/* False: a handler is already running for this communicator on this thread; it is not entered again. */
-static bool run(weft_comm *comm, const char *function, int mpi_code, const char *why)
+/* Has a collective stopped on this communicator, and was that not reported yet? */
+static bool is_first_stop(weft_comm *comm)
 {
-    const weft_errhandler *handler;
-    MPI_Comm_errhandler_function *user = NULL;
-    bool is_stopped, is_again;
-    weft_worker_lock(comm->worker); /* another thread, or the handler itself, may set another handler */
-    handler = comm->errhandler;
-    if (weft_errhandler_is_user(handler))
-        user = handler->comm_function;
-    is_again = user && is_active(comm, __builtin_frame_address(0));
+    bool is_stopped;
+    weft_worker_lock(comm->worker);
     is_stopped = !comm->is_stop_reported && weft_team_stopped(&comm->team);
     comm->is_stop_reported |= is_stopped;
     weft_worker_unlock(comm->worker);
-    if (is_stopped && handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT)
-        warn_stopped(comm, function, why);
+    return is_stopped;
+}
+
+/* False: a handler is already running for this object on this thread; it is not entered again. */
+static bool run(weft_traits *at, const char *function, int mpi_code, const char *why)
+{
+    weft_errhandler *handler = weft_errhandler_get(at);
+    weft_errhandler_function *user = weft_errhandler_is_user(handler) ? handler->function : NULL;
+    bool is_again = user && is_active(at, __builtin_frame_address(0));
+    bool is_stopped = at->kind == WEFT_TRAITS_COMM && is_first_stop((weft_comm *)at);
+    weft_errhandler_drop(handler);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
-        abort_job(comm, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
+        abort_job(at, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
+    else if (is_stopped)
+        warn_stopped((weft_comm *)at, function, why);
     if (user && !is_again)
-        call_user(comm, user, mpi_code);
+        call_user(at, user, mpi_code);
     return !is_again;
 }
 
-int weft_errors_raise(weft_comm *comm, const char *function, int code)
+int weft_errors_raise(weft_traits *given, const char *function, int code)
 {
     weft_mpi_world *mpi = weft_mpi_now();
     int mpi_code = weft_errors_class(code);
-    weft_comm *at = comm ? comm : failed_comm ? failed_comm : mpi ? mpi->comm_self : NULL;
+    weft_traits *at = given ? given : failed_object ? failed_object : mpi ? &mpi->comm_self->traits : NULL;
     char why[512];
-    failed_comm = NULL;
+    failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
     if (at)
         run(at, function, mpi_code, why);
@@ -277,16 +301,18 @@ int weft_errors_raise(weft_comm *comm, const char *function, int code)
     return mpi_code;
 }
 
-int weft_errors_call(weft_comm *comm, const char *function, int mpi_code)
+int weft_errors_call(weft_traits *at, const char *function, int mpi_code)
 {
-    if (run(comm, function, mpi_code, "the program raised this error"))
+    static const char *const kinds[] = {[WEFT_TRAITS_COMM] = "communicator", [WEFT_TRAITS_WIN] = "window", [WEFT_TRAITS_FILE] = "file",
+                                        [WEFT_TRAITS_SESSION] = "session"};
+    if (run(at, function, mpi_code, "the program raised this error"))
         return 0;
-    return weft_fail(WEFT_E_OTHER, "the error handler of this communicator is already running: it is not entered again");
+    return weft_fail(WEFT_E_OTHER, "the error handler of this %s is already running: it is not entered again", kinds[at->kind]);
 }
 
 int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
 {
-    return weft_errors_call(comm, "MPI_Comm_call_errhandler", errorcode);
+    return weft_errors_call(&comm->traits, "MPI_Comm_call_errhandler", errorcode);
 }
 
 int weft_mpi_error_class(int errorcode, int *errorclass)

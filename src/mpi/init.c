@@ -149,7 +149,7 @@ int weft_mpi_abort(weft_comm *comm, int errorcode)
 {
     weft_boot *boot = comm->worker->world->boot;
     char text[256];
-    snprintf(text, sizeof text, "MPI_Abort(%s, %d) was called", comm->name[0] ? comm->name : "a communicator without a name",
+    snprintf(text, sizeof text, "MPI_Abort(%s, %d) was called", comm->traits.name[0] ? comm->traits.name : "a communicator without a name",
              errorcode);
     weft_errors_flush();
     boot->ops->abort(boot, errorcode, text);

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "collectives/sched.h"
 #include "core/peer.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/persistent_reg.h"
 #include "mpi/request.h"
+#include "mpi/request_ops.h"
 #include "p2p/p2p.h"
 
 typedef struct persist {
@@ -95,22 +95,33 @@ int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, in
     return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
+static int start_send(weft_req *req)
+{
+    const persist *args = req->extra;
+    return weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
+}
+
+static int start_recv(weft_req *req)
+{
+    const persist *args = req->extra;
+    return weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
+}
+
+const weft_request_ops weft_request_ops_send = {.name = "send", .holds_type = true, .start = start_send, .cancel = weft_cancel};
+/* A detached receive is cancelled: its data cannot be observed. One that has matched continues. */
+const weft_request_ops weft_request_ops_recv = {.name = "receive", .holds_type = true, .start = start_recv, .cancel = weft_cancel,
+                                                .abandon = weft_cancel};
+
 /* Requires the lock of the request's worker. */
 static int start(weft_req *req)
 {
-    const persist *args = req->extra;
     int rc;
     req->is_done = false;
     req->rc = 0;
-    if (req->kind == WEFT_REQ_SCHED)
-        rc = weft_sched_restart(req);
-    else if (args->is_receive)
-        rc = weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
-    else
-        rc = weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
+    rc = weft_request_ops_of(req)->start(req);
     req->is_active = rc == 0;
     if (rc)
-        weft_errors_set_comm(req->chan->user, rc);
+        weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
     return rc;
 }
 
@@ -136,7 +147,7 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
         rc = check(req, i);
         if (rc) {
             if (req && req->chan)
-                weft_errors_set_comm(req->chan->user, rc);
+                weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
             break;
         }
         weft_worker_lock(req->worker);

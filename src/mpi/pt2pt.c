@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * pt2pt: point-to-point calls (MPI 5.0 chapter 3) on top of p2p. Called by the generated entries, which have checked all arguments and
- * hold the worker's lock. A blocking send is one tail call.
+ * hold the worker's lock. A blocking send is one tail call. MPI_Sendrecv: sendrecv.c.
  */
 #include <mpi.h>
-#include <stdlib.h>
 
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/request.h"
 #include "mpi/status.h"
 #include "p2p/p2p.h"
-#include "type/pack.h"
 
 int weft_mpi_send(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm)
 {
@@ -71,52 +69,6 @@ int weft_mpi_irecv(void *buf, MPI_Count count, const weft_type *datatype, int so
     weft_req *req;
     int rc = weft_irecv(comm->chan, source, tag, buf, (uint64_t)count, datatype, &req);
     return weft_request_return(comm, comm->chan, req, rc, request);
-}
-
-/* The send is announced before the receive starts to move data, so that both directions overlap. No poll between the two calls: in a
- * ring of ranks each message then finds its receive posted. */
-static int exchange(weft_chan *chan, const void *sendbuf, uint64_t sendcount, const weft_type *sendtype, int dest, int sendtag,
-                    void *recvbuf, uint64_t recvcount, const weft_type *recvtype, int source, int recvtag, MPI_Status *status)
-{
-    weft_req *in, *out;
-    int sent, received = weft_isend(chan, dest, sendtag, sendbuf, sendcount, sendtype, WEFT_SEND_STANDARD, &out);
-    if (received)
-        return received;
-    received = weft_irecv(chan, source, recvtag, recvbuf, recvcount, recvtype, &in);
-    sent = weft_req_wait(out);
-    weft_req_free(out);
-    if (received)
-        return received;
-    if (sent && !in->is_done)
-        weft_cancel(in);
-    received = weft_req_wait(in);
-    weft_status_fill(status, &in->recv_info);
-    weft_req_free(in);
-    return sent ? sent : received;
-}
-
-int weft_mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, int dest, int sendtag, void *recvbuf,
-                      MPI_Count recvcount, const weft_type *recvtype, int source, int recvtag, weft_comm *comm,
-                      MPI_Status *status)
-{
-    return exchange(comm->chan, sendbuf, (uint64_t)sendcount, sendtype, dest, sendtag, recvbuf, (uint64_t)recvcount, recvtype,
-                    source, recvtag, status);
-}
-
-int weft_mpi_sendrecv_replace(void *buf, MPI_Count count, const weft_type *datatype, int dest, int sendtag, int source,
-                              int recvtag, weft_comm *comm, MPI_Status *status)
-{
-    uint64_t bytes = (uint64_t)count * (uint64_t)datatype->size;
-    char small[1024], *copy = bytes <= sizeof small ? small : malloc(bytes);
-    int rc;
-    if (!copy)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a copy of the %llu bytes to send", (unsigned long long)bytes);
-    weft_pack(datatype, buf, (uint64_t)count, 0, bytes, copy);
-    rc = exchange(comm->chan, copy, bytes, weft_type_of(MPI_BYTE), dest, sendtag, buf, (uint64_t)count, datatype, source, recvtag,
-                  status);
-    if (copy != small)
-        free(copy);
-    return rc;
 }
 
 int weft_mpi_probe(int source, int tag, weft_comm *comm, MPI_Status *status)

@@ -10,11 +10,12 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
+#include "mpi/request_ops.h"
 #include "mpi/status.h"
 
 void weft_request_hold(weft_comm *comm, weft_chan *chan, weft_req *req)
 {
-    if (req->kind == WEFT_REQ_BATCH && req->count > 1) /* already held since the first handle */
+    if (weft_request_ops_of(req)->is_shared && req->count > 1) /* already held since the first handle */
         return;
     req->chan = chan;
     weft_comm_hold(comm);
@@ -24,34 +25,43 @@ void weft_request_hold(weft_comm *comm, weft_chan *chan, weft_req *req)
 
 void weft_request_release(weft_req *req)
 {
+    const weft_request_ops *ops = weft_request_ops_of(req);
     weft_comm *comm = req->chan ? req->chan->user : NULL;
-    if (req->is_static || (req->kind == WEFT_REQ_BATCH && --req->count))
+    if (req->is_static || (ops->is_shared && --req->count))
         return;
     /* the type of a persistent request is held by its arguments, that of a schedule by its steps */
-    if (!req->is_persistent && req->kind != WEFT_REQ_SCHED && req->type && !req->type->is_predefined)
+    if (!req->is_persistent && ops->holds_type && req->type && !req->type->is_predefined)
         weft_type_drop(req->type);
     weft_req_free(req);
     if (comm)
         weft_comm_drop(comm);
 }
 
-/* Restores the error text, which another thread may have set long ago, and selects the error handler. Returns the request's rc. */
-static int describe(weft_req *req)
+/* Restores the error text, which another thread may have set long ago, and selects the error handler. */
+static void describe(weft_req *req, int rc)
 {
     weft_comm *comm = req->chan ? req->chan->user : NULL;
-    int rc = req->rc;
-    weft_req_report_error(req);
-    if (comm && comm->object.magic == WEFT_COMM_MAGIC)
-        weft_errors_set_comm(comm, rc);
-    return rc;
+    if (rc == req->rc)
+        weft_req_report_error(req);
+    if (comm && comm->traits.object.magic == WEFT_COMM_MAGIC)
+        weft_errors_set_object(&comm->traits, rc);
+}
+
+/* Sets the status of a done request and returns its result. completes: the request is released next. */
+static inline int query(weft_req *req, MPI_Status *status, bool completes)
+{
+    const weft_request_ops *ops = weft_request_ops_of(req);
+    if (weft_unlikely(ops->query != NULL))
+        return ops->query(req, status, completes);
+    weft_status_fill(status, &req->recv_info);
+    return req->rc;
 }
 
 int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
 {
-    int rc = req->rc;
-    weft_status_fill(status, &req->recv_info);
+    int rc = query(req, status, true);
     if (weft_unlikely(rc))
-        describe(req);
+        describe(req, rc);
     else
         weft_worker_catch_up(req->worker); /* not after an error: the poll may replace its text */
     if (req->is_persistent) {
@@ -73,6 +83,8 @@ static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *r
     }
     worker = req->worker;
     weft_worker_lock(worker);
+    if (!req->is_done)
+        weft_worker_poll(worker);
     if (!req->is_done)
         weft_req_wait(req);
     rc = weft_request_finish(request, req, status);
@@ -113,10 +125,17 @@ int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
     return rc;
 }
 
+int weft_request_peek(weft_req *req, MPI_Status *status)
+{
+    int rc = query(req, status, false);
+    return rc > 0 ? rc : 0;
+}
+
 /* Like test, but leaves the request unchanged. */
 int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 {
     weft_req *req = weft_request_of(request);
+    int rc = 0;
     *flag = 1;
     if (weft_request_is_idle(req)) {
         weft_status_clear(status);
@@ -127,9 +146,9 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
         weft_worker_poll(req->worker);
     *flag = req->is_done;
     if (req->is_done)
-        weft_status_fill(status, &req->recv_info);
+        rc = weft_request_peek(req, status);
     weft_worker_unlock(req->worker);
-    return 0;
+    return rc;
 }
 
 typedef struct detached_req {
@@ -149,8 +168,9 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
     for (weft_list_link *link = mpi->detached.next, *next; link != &mpi->detached; link = next) {
         detached_req *entry = weft_container(link, detached_req, link);
         if (all && !entry->req->is_done) {
-            if (entry->req->kind == WEFT_REQ_RECV)
-                weft_cancel(entry->req); /* its data cannot be observed; a matched one continues */
+            const weft_request_ops *ops = weft_request_ops_of(entry->req);
+            if (ops->abandon)
+                ops->abandon(entry->req);
             weft_req_wait(entry->req);
         }
         next = link->next;
@@ -199,9 +219,9 @@ int weft_mpi_request_free(MPI_Request *request)
     }
     worker = req->worker;
     weft_worker_lock(worker);
-    if (!req->is_done && req->kind == WEFT_REQ_BATCH)
-        weft_cancel(req); /* its message was copied: ends at once */
-    if (req->is_done || weft_request_is_idle(req))
+    if (!weft_request_is_idle(req) && weft_request_ops_of(req)->free)
+        rc = weft_request_ops_of(req)->free(req);
+    else if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else
         rc = weft_request_detach(req);
@@ -214,20 +234,21 @@ int weft_mpi_request_free(MPI_Request *request)
 int weft_mpi_cancel(MPI_Request *request)
 {
     weft_req *req = weft_request_of(*request);
+    const weft_request_ops *ops;
     weft_worker *worker;
     int rc = 0;
     if (!req)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
     if (weft_request_is_idle(req))
         return weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
-    if (req->kind == WEFT_REQ_SCHED)
-        return weft_fail(WEFT_E_REQUEST, "the request is of a collective operation, which cannot be cancelled");
-    worker = req->worker;
     if (req->is_static)
         return 0;
+    ops = weft_request_ops_of(req);
+    if (!ops->cancel)
+        return weft_fail(WEFT_E_REQUEST, "the request is of a %s, which cannot be cancelled", ops->name);
+    worker = req->worker;
     weft_worker_lock(worker);
-    if (!req->is_done)
-        rc = weft_cancel(req);
+    rc = ops->cancel(req);
     weft_worker_unlock(worker);
     return rc;
 }

@@ -40,8 +40,11 @@ static inline int weft_request_return(weft_comm *comm, weft_chan *chan, weft_req
 
 /* Frees a request that is done or inactive and drops its communicator. Requires the lock of its worker. */
 void weft_request_release(weft_req *req);
-/* Completes a done request: sets status and handle, returns its rc. Requires the lock of its worker. */
+/* Completes a done request: sets status and handle, returns its rc. Requires the lock of its worker, which it may drop. */
 int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status);
+/* Sets the status of a done request, which stays as it is. Returns 0, or the error of a program's query_fn; the operation's own error is
+ * returned when it is completed. Requires the lock of its worker, which it may drop. */
+int weft_request_peek(weft_req *req, MPI_Status *status);
 /* MPI_Request_free of a request in flight: it is released once it is done. 0 or an error. */
 int weft_request_detach(weft_req *req);
 /* Releases detached requests that are done. all: waits for the others (finalize). Requires worker 0's lock. */

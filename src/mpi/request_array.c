@@ -12,6 +12,7 @@
 #include "mpi/errors.h"
 #include "mpi/request.h"
 #include "mpi/status.h"
+#include "p2p/p2p.h"
 
 /* The worker whose lock this thread holds; NULL: none. */
 typedef struct held_lock {
@@ -119,14 +120,12 @@ static void end_wait(array_wait *self)
 static void wait_for_first(array_wait *self, int first)
 {
     const weft_req *req = weft_request_of(self->requests[first]);
-    enum weft_wait_reason why = req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND;
     self->first = first;
-    if (self->wait.worker) {
-        weft_wait_next(&self->wait, why, req->rank, req->tag, req->bytes);
-    } else {
-        weft_wait_begin(&self->wait, req->worker, why, req->rank, req->tag, req->bytes);
+    if (!self->wait.worker) {
+        weft_wait_begin(&self->wait, req->worker, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
         self->wait.attach = attach_array;
     }
+    weft_req_wait_show(&self->wait, req);
     do
         weft_wait_progress(&self->wait);
     while (!req->is_done);
@@ -367,4 +366,86 @@ int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_
     held_lock_move(&held, NULL);
     *flag = left == count;
     return *flag ? weft_mpi_waitall(count, array_of_requests, result.statuses) : 0;
+}
+
+/* -- without completing: the requests stay as they are -- */
+
+int weft_mpi_request_get_status_any(int count, const MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status *status)
+{
+    held_lock held = {NULL};
+    bool is_mixed;
+    int found, rc = 0;
+    *indx = MPI_UNDEFINED;
+    *flag = 1;
+    if (!survey(count, array_of_requests, &is_mixed)) {
+        weft_status_clear(status);
+        return 0;
+    }
+    if ((found = find_done(&held, 0, count, array_of_requests)) == count) {
+        poll_workers(&held, count, array_of_requests, is_mixed);
+        found = find_done(&held, 0, count, array_of_requests);
+    }
+    *flag = found < count;
+    if (found < count) {
+        *indx = found;
+        rc = weft_request_peek(weft_request_of(array_of_requests[found]), status);
+    }
+    held_lock_move(&held, NULL);
+    return rc;
+}
+
+/* Status of a done request, at a place of the array of statuses. */
+static void peek_into(tally *result, weft_req *req, int place, int index)
+{
+    int rc = weft_request_peek(req, status_at(result, place));
+    if (weft_unlikely(rc))
+        record_failure(result, place, index, rc);
+    else if (weft_unlikely(result->first_failed >= 0) && result->statuses)
+        result->statuses[place].MPI_ERROR = MPI_SUCCESS;
+}
+
+int weft_mpi_request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
+{
+    tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
+    held_lock held = {NULL};
+    bool is_mixed;
+    int left = find_left(&held, 0, count, array_of_requests);
+    if (left < count) {
+        survey(count, array_of_requests, &is_mixed);
+        poll_workers(&held, count, array_of_requests, is_mixed);
+        left = find_left(&held, left, count, array_of_requests);
+    }
+    *flag = left == count;
+    for (int i = 0; i < count && *flag; i++) {
+        weft_req *req = weft_request_of(array_of_requests[i]);
+        if (weft_request_is_idle(req)) {
+            weft_status_clear(status_at(&result, i));
+            continue;
+        }
+        held_lock_move(&held, req->worker);
+        peek_into(&result, req, i, i);
+    }
+    held_lock_move(&held, NULL);
+    return tally_end(&result);
+}
+
+int weft_mpi_request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
+                                     MPI_Status *array_of_statuses)
+{
+    tally result = {.statuses = array_of_statuses, .count = 0, .first_failed = -1};
+    held_lock held = {NULL};
+    bool is_mixed;
+    int i;
+    *outcount = MPI_UNDEFINED;
+    if (!survey(incount, array_of_requests, &is_mixed))
+        return 0;
+    poll_workers(&held, incount, array_of_requests, is_mixed);
+    for (i = find_done(&held, 0, incount, array_of_requests); i < incount; i = find_done(&held, i + 1, incount, array_of_requests)) {
+        int place = result.count++;
+        array_of_indices[place] = i;
+        peek_into(&result, weft_request_of(array_of_requests[i]), place, i);
+    }
+    held_lock_move(&held, NULL);
+    *outcount = result.count;
+    return tally_end(&result);
 }

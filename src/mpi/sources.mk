@@ -6,12 +6,14 @@ libweft_la_SOURCES += \
 	src/mpi/environment.c \
 	src/mpi/errhandler.c src/mpi/errhandler.h \
 	src/mpi/errors.c src/mpi/errors.h \
+	src/mpi/grequest.c \
 	src/mpi/handle.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \
 	src/mpi/mem.c \
 	src/mpi/persistent.c src/mpi/persistent_reg.c src/mpi/persistent_reg.h \
 	src/mpi/pt2pt.c \
-	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c \
+	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c src/mpi/request_ops.h src/mpi/request_table.c \
+	src/mpi/sendrecv.c \
 	src/mpi/status.c src/mpi/status.h \
 	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
 	src/mpi/tool_pvar.c

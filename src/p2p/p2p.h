@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/req.h"
+#include "core/wait.h"
 #include "p2p/chan.h"
 #include "type/type.h"
 
@@ -41,5 +42,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
 int weft_cancel(weft_req *req);
 /* Blocks until the request is done; returns its rc. The request stays allocated. */
 int weft_req_wait(weft_req *req);
+/* Sets what a wait for this request shows: reason, peer, tag, bytes. */
+void weft_req_wait_show(weft_wait *wait, const weft_req *req);
 
 #endif

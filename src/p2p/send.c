@@ -224,14 +224,21 @@ int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count
     return weft_send_standard(buf, count, type, dst, tag, chan);
 }
 
-/* Sets the wait reason. The request of a schedule has no single peer. */
-static void wait_begin(weft_wait *wait, const weft_req *req)
+void weft_req_wait_show(weft_wait *wait, const weft_req *req)
 {
-    if (req->kind == WEFT_REQ_SCHED)
-        weft_wait_begin(wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
-    else
-        weft_wait_begin(wait, req->worker, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND,
-                        req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
+    switch (req->kind) {
+    case WEFT_REQ_SEND:
+    case WEFT_REQ_RECV:
+    case WEFT_REQ_BATCH:
+        weft_wait_next(wait, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND,
+                       req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
+        break;
+    case WEFT_REQ_SCHED:
+        weft_wait_next(wait, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
+        break;
+    default:
+        weft_wait_next(wait, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    }
 }
 
 int weft_req_wait(weft_req *req)
@@ -242,7 +249,8 @@ int weft_req_wait(weft_req *req)
             weft_req_report_error(req);
         return req->rc;
     }
-    wait_begin(&wait, req);
+    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_REQUESTS, WEFT_ANY, WEFT_ANY_TAG, 0);
+    weft_req_wait_show(&wait, req);
     wait.req = req;
     do
         weft_wait_progress(&wait);

@@ -3,6 +3,7 @@
  * uring: the contract suite over the software HCA, and what only it can show: registrations pin pages, so one of unmapped memory transfers
  * the old pages; limits on locked memory; peers in other processes, served while they sleep, and their death. A separate program since the
  * HCA is a thread: an empty poll lets it run. Skipped (77) if io_uring is refused.
+ *     uring [-v] [test]; uring --why: only says whether it can run here, for test/stress
  */
 #include <CUnit/Basic.h>
 #include <poll.h>
@@ -289,7 +290,7 @@ static int remote_send(remote_side *me, uint32_t seq, enum weft_frame_kind kind)
     return rc;
 }
 
-enum { SERVES_WELL, SENDS_AND_DIES, KEEPS_SILENT };
+enum { SERVES_WELL, SENDS_AND_DIES, DIES_WHEN_SPOKEN_TO, KEEPS_SILENT };
 #define LAST_FRAMES 40
 
 /* The child exposes an area, does not poll, sends, and waits for the end; or a part of this. */
@@ -314,7 +315,9 @@ static int remote_serve(int in, int out, int manner)
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
         if (remote_send(&me, i, WEFT_FRAME_EAGER))
             return 5;
-    if (manner == SENDS_AND_DIES)
+    while (manner == DIES_WHEN_SPOKEN_TO && !me.arrived)
+        remote_wait(&me);
+    if (manner == SENDS_AND_DIES || manner == DIES_WHEN_SPOKEN_TO)
         return 0;
     sleep(1); /* in the meantime the HCA works */
     while (!me.has_bye)
@@ -427,6 +430,18 @@ static void killed(void)
     killed_at(20000, KEEPS_SILENT); /* no frame was ever sent: only rma can detect it */
 }
 
+/* The child's frames are received although it has ended before its socket was accepted: all of them, then peer_failed. */
+static void expect_last_frames(remote_side *me)
+{
+    weft_frame frame = {.hdr = {.bytes = 0}};
+    time_t end = time(NULL) + 200;
+    while (!me->losts && time(NULL) < end)
+        weft_uring_ops.poll(me->iface, 1);
+    CU_ASSERT(me->losts == 1 && me->arrived == LAST_FRAMES && me->wrong == 0);
+    CU_ASSERT(me->iface->ops->send(me->iface, me->ep, &frame) == WEFT_E_PEER);
+    me->iface->ops->close(me->iface);
+}
+
 /* A socket to a killed peer ends at once; frames that the peer had sent can still be accepted and received. */
 static void last_frames_come_first(void)
 {
@@ -434,26 +449,50 @@ static void last_frames_come_first(void)
     offer theirs;
     int status;
     weft_frame frame = {.hdr = {.bytes = 0}};
-    pid_t child = remote_meet(&me, &theirs, SENDS_AND_DIES);
-    time_t end = time(NULL) + 200;
+    pid_t child = remote_meet(&me, &theirs, DIES_WHEN_SPOKEN_TO);
     CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == 0);
     waitpid(child, &status, 0);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    while (!me.losts && time(NULL) < end)
-        weft_uring_ops.poll(me.iface, 1);
-    CU_ASSERT(me.losts == 1 && me.arrived == LAST_FRAMES && me.wrong == 0);
-    me.iface->ops->close(me.iface);
+    expect_last_frames(&me);
 }
 
-/* --why: only whether it can be tried here; for test/stress. */
+/* The same when the peer has ended before the first frame to it: no socket can be connected. */
+static void first_frame_is_too_late(void)
+{
+    static remote_side me;
+    offer theirs;
+    int status;
+    weft_frame frame = {.hdr = {.bytes = 0}};
+    pid_t child = remote_meet(&me, &theirs, SENDS_AND_DIES);
+    waitpid(child, &status, 0);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_AGAIN); /* poll reports the failure, after the frames */
+    expect_last_frames(&me);
+}
+
+static const struct { const char *name; void (*run)(void); } own_tests[] = {
+    {"stale-registrations-are-detected", stale_registrations_are_detected}, {"long-rmas", long_rmas},
+    {"flush-waits-long", flush_waits_long}, {"refuses-to-register", refuses_to_register},
+    {"locked-memory-is-limited", locked_memory_is_limited}, {"two-processes", two_processes}, {"killed", killed},
+    {"last-frames-come-first", last_frames_come_first}, {"first-frame-is-too-late", first_frame_is_too_late},
+};
+
+static void add_own_tests(CU_pSuite suite, const char *only)
+{
+    for (size_t i = 0; suite && i < weft_count(own_tests); i++)
+        if (!only || strcmp(only, own_tests[i].name) == 0)
+            CU_add_test(suite, own_tests[i].name, own_tests[i].run);
+}
+
 int main(int argc, char **argv)
 {
-    const char *why = weft_uring_ops.unavailable();
+    bool is_verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+    const char *only = argc > 1 + is_verbose ? argv[1 + is_verbose] : NULL, *why = weft_uring_ops.unavailable();
     if (why) {
         printf("skipped: %s\n", why);
         return 77;
     }
-    if (argc > 1 && strcmp(argv[1], "--why") == 0)
+    if (only && strcmp(only, "--why") == 0)
         return 0;
     prctl(PR_SET_TIMERSLACK, 1000);
     alarm(HANG_S);
@@ -462,16 +501,9 @@ int main(int argc, char **argv)
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
     CU_pSuite suite = CU_add_suite("uring", NULL, NULL);
-    rig_add_rooms(suite, NULL, run_named);
-    CU_add_test(suite, "stale-registrations-are-detected", stale_registrations_are_detected);
-    CU_add_test(suite, "long-rmas", long_rmas);
-    CU_add_test(suite, "flush-waits-long", flush_waits_long);
-    CU_add_test(suite, "refuses-to-register", refuses_to_register);
-    CU_add_test(suite, "locked-memory-is-limited", locked_memory_is_limited);
-    CU_add_test(suite, "two-processes", two_processes);
-    CU_add_test(suite, "killed", killed);
-    CU_add_test(suite, "last-frames-come-first", last_frames_come_first);
-    CU_basic_set_mode(getenv("CONTRACT_VERBOSE") ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
+    rig_add_rooms(suite, only, run_named);
+    add_own_tests(suite, only);
+    CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();
     CU_cleanup_registry();

@@ -85,6 +85,26 @@ static void stale(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
 }
 
+static void win_handler(MPI_Win *win, int *code, ...) { (void)win, (void)code; }
+static void file_handler(MPI_File *file, int *code, ...) { (void)file, (void)code; }
+static void session_handler(MPI_Session *session, int *code, ...) { (void)session, (void)code; }
+
+/* A handler for windows, files or sessions cannot be set on a communicator. */
+static void other_kinds(void)
+{
+    MPI_Errhandler handlers[3];
+    OK(MPI_Win_create_errhandler(win_handler, &handlers[0]));
+    OK(MPI_File_create_errhandler(file_handler, &handlers[1]));
+    OK(MPI_Session_create_errhandler(session_handler, &handlers[2]));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int i = 0; i < 3; i++) {
+        CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, handlers[i]) == MPI_ERR_ERRHANDLER);
+        OK(MPI_Errhandler_free(&handlers[i]));
+        CHECK(handlers[i] == MPI_ERRHANDLER_NULL);
+    }
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
 /* An error in MPI_Wait runs the handler of the request's communicator. */
 static void late(void)
 {
@@ -174,6 +194,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv, &rank, &size);
     users();
     stale();
+    other_kinds();
     late();
     unattached();
     strings();

@@ -26,6 +26,9 @@ static inline void local_handler(MPI_Comm *comm, int *code, ...)
 {
     CHECK(*comm != MPI_COMM_NULL && *code > 0);
 }
+static inline void local_win_handler(MPI_Win *win, int *code, ...) { (void)win, (void)code; }
+static inline void local_file_handler(MPI_File *file, int *code, ...) { (void)file, (void)code; }
+static inline void local_session_handler(MPI_Session *session, int *code, ...) { (void)session, (void)code; }
 
 static inline void local_types(void)
 {
@@ -164,6 +167,12 @@ static inline void local_statuses(void)
     OK(MPI_Get_count(&status, MPI_INT, &count));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(count == 0 && flag == 0);
+    OK(MPI_Status_set_elements(&status, MPI_INT, 4));
+    OK(MPI_Status_set_elements_x(&status, MPI_INT, 5));
+    OK(MPI_Status_set_cancelled(&status, 1));
+    OK(MPI_Test_cancelled(&status, &flag));
+    OK(MPI_Get_count(&status, MPI_INT, &count));
+    CHECK(count == 5 && flag == 1);
 }
 
 static inline void local_environment(void)
@@ -199,6 +208,12 @@ static inline void local_errhandler_objects(void)
     MPI_Errhandler handler;
     OK(MPI_Comm_create_errhandler(local_handler, &handler));
     CHECK(MPI_Errhandler_fromint(MPI_Errhandler_toint(handler)) == handler);
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Win_create_errhandler(local_win_handler, &handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_File_create_errhandler(local_file_handler, &handler));
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Session_create_errhandler(local_session_handler, &handler));
     OK(MPI_Errhandler_free(&handler));
 }
 
@@ -322,6 +337,23 @@ static inline void local_comms(void)
     OK(MPI_Free_mem(memory));
 }
 
+static inline int local_query(void *state, MPI_Status *status)
+{
+    (void)state;
+    return MPI_Status_set_elements(status, MPI_INT, 1);
+}
+static inline int local_free(void *state)
+{
+    (void)state;
+    return MPI_SUCCESS;
+}
+static inline int local_cancel(void *state, int complete)
+{
+    (void)state;
+    (void)complete;
+    return MPI_SUCCESS;
+}
+
 static inline void local_requests(void)
 {
     int x = 0, flag, index, count;
@@ -334,6 +366,12 @@ static inline void local_requests(void)
     CHECK(flag);
     for (int i = 0; i < 4; i++)
         OK(MPI_Request_free(&reqs[i]));
+    OK(MPI_Grequest_start(local_query, local_free, local_cancel, NULL, &reqs[4]));
+    OK(MPI_Grequest_complete(reqs[4]));
+    OK(MPI_Wait(&reqs[4], MPI_STATUS_IGNORE));
+    OK(MPI_Request_get_status_all(2, none, &flag, MPI_STATUSES_IGNORE));
+    OK(MPI_Request_get_status_any(2, none, &index, &flag, MPI_STATUS_IGNORE));
+    OK(MPI_Request_get_status_some(2, none, &count, &index, MPI_STATUSES_IGNORE));
     OK(MPI_Test(&none[0], &flag, MPI_STATUS_IGNORE));
     OK(MPI_Testall(2, none, &flag, MPI_STATUSES_IGNORE));
     OK(MPI_Testany(2, none, &index, &flag, MPI_STATUS_IGNORE));

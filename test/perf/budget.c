@@ -58,6 +58,15 @@ static void count_isend_wait(char *buffer)
           MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
+/* Irecv posts, Wait polls: the message has arrived. */
+static void count_irecv_wait(char *buffer)
+{
+    MPI_Request request;
+
+    COUNT("irecv_wait", MPI_Irecv(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
 static void nap(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -93,8 +102,8 @@ static int sends(int rank, void (*count)(char *))
     return 0;
 }
 
-/* Rank 0 requests a message, sleeps until it has arrived, and receives it by count_recv. */
-static int receives(int rank)
+/* Rank 0 requests a message, sleeps until it has arrived, and receives it by `count`. */
+static int receives(int rank, void (*count)(char *))
 {
     char buffer[BYTES] = "", expected[BYTES];
     int wrong = 0;
@@ -107,7 +116,7 @@ static int receives(int rank)
         } else {
             MPI_Send(expected, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
             nap(20);
-            count_recv(buffer);
+            count(buffer);
             wrong |= memcmp(buffer, expected, BYTES) != 0;
         }
     }
@@ -132,7 +141,8 @@ int main(int argc, char **argv)
     }
     wrong = sends(rank, count_send);
     wrong |= sends(rank, count_isend_wait);
-    wrong |= receives(rank);
+    wrong |= receives(rank, count_recv);
+    wrong |= receives(rank, count_irecv_wait);
     MPI_Finalize();
     if (wrong) {
         fprintf(stderr, "budget: rank %d received wrong bytes\n", rank);
