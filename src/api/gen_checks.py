@@ -102,6 +102,11 @@ def is_array_in(param):
     return param.kind_is("count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type")
 
 
+def is_null_callback(param):
+    """A callback whose predefined value is 0 (MPI_COMM_NULL_COPY_FN)."""
+    return param.callback.endswith("attr_function") or param.callback in ("Copy_function", "Delete_function")
+
+
 def quick_of(row, param):
     """Conditions in C, each true if the argument needs the cold check."""
     name = param.name
@@ -110,7 +115,7 @@ def quick_of(row, param):
     if is_pointer_out(param):
         out.append("!" + name)
     if param.mark == "=" or param.kind is None:
-        return ["!" + name] if param.callback else []
+        return ["!" + name] if param.callback and not is_null_callback(param) else []
     if param is comm:
         out.append("!comm_at")
     elif is_object(param):
@@ -226,7 +231,7 @@ def cold_of(row, param):
     out = []
     if is_pointer_out(param) or is_status_in(param) or (param.kind_is("string") and param.mark == "") or param.kind_is("address"):
         out.append("weft_checks_pointer(%s, %s)" % (about, name))
-    if param.callback:
+    if param.callback and not is_null_callback(param):
         out.append("weft_checks_pointer(%s, %s%s)" % (about, "" if param.is_callback_poly else "(const void *)", name))
     if param.mark == "=" or param.kind is None:
         return out

@@ -66,6 +66,7 @@ static const char *const words[] = {
     [-WEFT_E_STALE] = "the memory window is invalid: the connection broke",
     [-WEFT_E_NOT_SAME] = "the members of the communicator did not make the same collective calls",
     [-WEFT_E_WIN] = "invalid window",
+    [-WEFT_E_KEYVAL] = "invalid attribute key",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

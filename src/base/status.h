@@ -46,7 +46,8 @@ enum weft_status {
     WEFT_E_STALE = -29,       /* key of a memory window whose connection broke: transfer the bytes otherwise */
     WEFT_E_NOT_SAME = -30,    /* members of a communicator make different collective calls */
     WEFT_E_WIN = -31,
-    WEFT_E_LAST = -32
+    WEFT_E_KEYVAL = -32,
+    WEFT_E_LAST = -33
 };
 
 /* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */

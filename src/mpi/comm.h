@@ -76,6 +76,8 @@ void weft_comm_drop(weft_comm *comm);
 /* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
  * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
+/* Runs the delete functions of comm's attributes, with the worker unlocked meanwhile. 0, or the code of a function. */
+int weft_comm_delete_attributes(weft_comm *comm);
 /* A struct with name, error handler and lists set, without channels. NULL: out of memory. */
 weft_comm *weft_comm_new(weft_worker *worker);
 /* Closes the channels and team, if open, and frees what weft_comm_new made. */

@@ -12,6 +12,8 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
+#include "core/callout.h"
+#include "mpi/attribute_of.h"
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/errhandler.h"
@@ -179,13 +181,42 @@ static int create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_
     return rc;
 }
 
+/* Runs the copy functions of comm's attributes; the worker is unlocked meanwhile. */
+static int copy_attributes(weft_comm *comm, void **attributes)
+{
+    int rc;
+    if (!comm->traits.attributes)
+        return 0;
+    weft_worker_callout_begin(comm->worker);
+    rc = weft_attributes_copy(weft_attributes_of_comm(comm), attributes);
+    weft_worker_callout_end(comm->worker);
+    return rc;
+}
+
+/* The duplicate was not made: deletes the copies. Their functions get MPI_COMM_NULL. */
+static void discard_attributes(weft_worker *worker, void **attributes)
+{
+    if (!*attributes)
+        return;
+    weft_worker_callout_begin(worker);
+    weft_attributes_delete_all((weft_attributes){WEFT_KEYVAL_COMM, MPI_COMM_NULL, attributes});
+    weft_worker_callout_end(worker);
+}
+
+/* The attributes are copied before the members agree on the result, so that all fail if a copy function does. */
 int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
 {
     uint32_t *ranks = malloc((size_t)comm->size * sizeof *ranks);
-    int rc = ranks ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the %d members of a communicator", comm->size);
+    void *attributes = NULL;
+    int rc = ranks ? copy_attributes(comm, &attributes)
+                   : weft_fail(WEFT_E_NOMEM, "no memory for the %d members of a communicator", comm->size);
     for (int i = 0; i < comm->size && ranks; i++)
         ranks[i] = (uint32_t)i;
     rc = create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, ranks, rc, newcomm);
+    if (rc)
+        discard_attributes(comm->worker, &attributes);
+    else
+        (*newcomm)->traits.attributes = attributes;
     free(ranks);
     return rc;
 }
@@ -283,13 +314,28 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
     }
 }
 
+int weft_comm_delete_attributes(weft_comm *comm)
+{
+    int rc;
+    if (!comm->traits.attributes)
+        return 0;
+    weft_worker_callout_begin(comm->worker);
+    rc = weft_attributes_delete_all(weft_attributes_of_comm(comm));
+    weft_worker_callout_end(comm->worker);
+    return rc;
+}
+
 int weft_mpi_comm_free(MPI_Comm *comm)
 {
     weft_comm *gone = weft_comm_of(*comm);
+    int rc;
     if (!gone)
         return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->traits.name);
+    rc = weft_comm_delete_attributes(gone);
+    if (rc)
+        return rc;
     weft_object_retire(&gone->traits.object); /* invalidates the handle; operations in flight continue */
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);

@@ -48,6 +48,7 @@ static const short classes[] = {
     [-WEFT_E_STALE] = MPI_ERR_INTERN, /* never returned by p2p */
     [-WEFT_E_NOT_SAME] = MPI_ERR_NOT_SAME,
     [-WEFT_E_WIN] = MPI_ERR_WIN,
+    [-WEFT_E_KEYVAL] = MPI_ERR_KEYVAL,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 

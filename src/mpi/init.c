@@ -119,12 +119,23 @@ int weft_mpi_finalized(int *flag)
     return 0;
 }
 
+/* MPI_COMM_SELF's attributes are deleted first, while MPI still works (MPI 5.0 11.2.4); then MPI_COMM_WORLD's. */
+static void delete_attributes(weft_world *world)
+{
+    weft_mpi_world *mpi = world->mpi;
+    weft_worker_lock(world->workers[0]);
+    weft_comm_delete_attributes(mpi->comm_self);
+    weft_comm_delete_attributes(mpi->comm_world);
+    weft_worker_unlock(world->workers[0]);
+}
+
 int weft_mpi_finalize(void)
 {
     int expected = WEFT_STAGE_OPEN, rc;
     weft_world *world = weft_world_now;
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
+    delete_attributes(world);
     weft_mpi_world_close(world);
     weft_tool_add_closed(world);
     rc = weft_world_close(world);

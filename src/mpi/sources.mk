@@ -1,5 +1,6 @@
 # src/mpi: MPI objects and their rules; a file for each kind of object, called by the generated entry points
 libweft_la_SOURCES += \
+	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/coll.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c \
 	src/mpi/counts.h \
@@ -9,6 +10,7 @@ libweft_la_SOURCES += \
 	src/mpi/grequest.c \
 	src/mpi/handle.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \
+	src/mpi/keyval.c src/mpi/keyval.h \
 	src/mpi/mem.c \
 	src/mpi/persistent.c src/mpi/persistent_reg.c src/mpi/persistent_reg.h \
 	src/mpi/pt2pt.c \

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "mpi/attribute_of.h"
 #include "mpi/calls.h"
 #include "mpi/status.h"
 #include "type/signature.h"
@@ -34,10 +35,14 @@ int weft_mpi_type_commit(MPI_Datatype *datatype)
 int weft_mpi_type_free(MPI_Datatype *datatype)
 {
     weft_type *type = (weft_type *)weft_type_of(*datatype);
+    int rc;
     if (!type)
         return weft_fail(WEFT_E_TYPE, "datatype %p is no datatype, or was freed already", (void *)*datatype);
     if (type->is_predefined)
         return weft_fail(WEFT_E_TYPE, "%s is predefined: it cannot be freed", type->name);
+    rc = weft_attributes_delete_all(weft_attributes_of_type(type));
+    if (rc)
+        return rc;
     weft_type_retire(type);
     *datatype = MPI_DATATYPE_NULL;
     return 0;

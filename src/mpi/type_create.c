@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "mpi/attribute_of.h"
 #include "mpi/calls.h"
 #include "mpi/type_local.h"
 
@@ -77,8 +78,18 @@ int weft_mpi_type_vector(MPI_Count count, MPI_Count blocklength, MPI_Count strid
 
 int weft_mpi_type_dup(const weft_type *oldtype, MPI_Datatype *newtype)
 {
+    weft_type *type;
     int rc = weft_type_old_check(oldtype);
-    return rc ? rc : weft_type_dup(oldtype, newtype);
+    if (rc || (rc = weft_type_dup(oldtype, &type)))
+        return rc;
+    rc = weft_attributes_copy(weft_attributes_of_type(oldtype), &type->attributes);
+    if (rc) {
+        weft_attributes_delete_all(weft_attributes_of_type(type));
+        weft_type_retire(type);
+        return rc;
+    }
+    *newtype = type;
+    return 0;
 }
 
 int weft_mpi_type_create_resized(const weft_type *oldtype, MPI_Count lb, MPI_Count extent, MPI_Datatype *newtype, bool is_large)

@@ -217,6 +217,30 @@ static inline void local_errhandler_objects(void)
     OK(MPI_Errhandler_free(&handler));
 }
 
+static inline void local_attributes(void)
+{
+    int key, flag;
+    void *value;
+    OK(MPI_Comm_create_keyval(MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, key, &key));
+    OK(MPI_Comm_get_attr(MPI_COMM_SELF, key, &value, &flag));
+    CHECK(flag && value == &key);
+    OK(MPI_Comm_delete_attr(MPI_COMM_SELF, key));
+    OK(MPI_Comm_free_keyval(&key));
+    OK(MPI_Keyval_create(MPI_DUP_FN, MPI_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Attr_put(MPI_COMM_SELF, key, &key));
+    OK(MPI_Attr_get(MPI_COMM_SELF, key, &value, &flag));
+    OK(MPI_Attr_delete(MPI_COMM_SELF, key));
+    OK(MPI_Keyval_free(&key));
+    OK(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Type_set_attr(MPI_INT, key, &key));
+    OK(MPI_Type_get_attr(MPI_INT, key, &value, &flag));
+    OK(MPI_Type_delete_attr(MPI_INT, key));
+    OK(MPI_Type_free_keyval(&key));
+    OK(MPI_Win_create_keyval(MPI_WIN_DUP_FN, MPI_WIN_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Win_free_keyval(&key));
+}
+
 static inline void local_tool_variables(void)
 {
     int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
@@ -313,6 +337,7 @@ static inline void unlocked_calls(void)
     local_statuses();
     local_environment();
     local_errhandler_objects();
+    local_attributes();
     local_tool_variables();
     local_tool_events();
 }
