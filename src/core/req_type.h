@@ -30,6 +30,7 @@ struct weft_completion {
 };
 
 /* mpi/request_ops has what MPI's calls do for each.
+ * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends.
  * BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
 enum weft_req_kind {
     WEFT_REQ_SEND = 1,
@@ -40,6 +41,8 @@ enum weft_req_kind {
     WEFT_REQ_BATCH,
     WEFT_REQ_SENDRECV,
     WEFT_REQ_GENERALIZED,
+    WEFT_REQ_BSEND,
+    WEFT_REQ_FLUSH,
     WEFT_REQ_KINDS
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "mpi/bsend_buffer.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
 
@@ -42,6 +43,7 @@ void weft_comm_close(weft_comm *comm)
     if (comm->chan)
         weft_chan_close(comm->chan);
     weft_errhandler_drop(comm->traits.errhandler);
+    weft_bsend_buffer_close(comm->bsend_buffer);
     free(comm->world_ranks);
     weft_list_remove(&comm->link);
     weft_object_free(&weft_comm_pool, comm);

@@ -29,6 +29,7 @@ struct MPI_ABI_Comm {
     bool is_inter;
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     uint32_t *world_ranks;      /* [size] owned; NULL: identity */
+    struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
     weft_list_link link;        /* in weft_mpi_world.live */
 };
 
@@ -39,6 +40,7 @@ typedef struct weft_mpi_world {
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
+    struct weft_bsend_buffer *bsend_buffer; /* attached to the process (bsend.c), owned; NULL: none */
     weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;
 

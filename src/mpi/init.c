@@ -14,6 +14,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/persistent_reg.h"
@@ -47,6 +48,7 @@ void weft_mpi_world_close(weft_world *world)
     weft_mpi_world *mpi = world->mpi;
     weft_worker_lock(world->workers[0]);
     weft_request_reap(mpi, true);
+    weft_bsend_close_all(mpi);
     weft_request_release_all(world->workers[0]);
     weft_comm_close_all(mpi);
     weft_persistent_reg_release_all(mpi);

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "core/peer.h"
+#include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/persistent_reg.h"
@@ -16,7 +17,7 @@
 #include "p2p/p2p.h"
 
 typedef struct persist {
-    bool is_receive;
+    enum weft_req_kind kind; /* SEND, RECV or BSEND */
     enum weft_send_mode mode;
     int rank, tag;
     void *buf;
@@ -39,15 +40,16 @@ static weft_persistent_reg *register_buffer(weft_comm *comm, const persist *args
 {
     const weft_peer *peer = args->rank >= 0 ? comm->chan->peers[args->rank] : NULL;
     uint64_t bytes = args->count * (uint64_t)args->type->size, min = peer ? (uint64_t)peer->eager_max + 1 : WEFT_PERSISTENT_REG_MIN;
-    if (args->rank == WEFT_PROC_NULL || !args->type->is_dense || bytes < min || (peer && !weft_reg_needed(peer->ep->iface)))
+    if (args->kind == WEFT_REQ_BSEND || args->rank == WEFT_PROC_NULL || !args->type->is_dense || bytes < min ||
+        (peer && !weft_reg_needed(peer->ep->iface)))
         return NULL;
     return weft_persistent_reg_acquire(comm->worker, (char *)args->buf + args->type->true_lb, bytes,
-                                       args->is_receive ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
+                                       args->kind == WEFT_REQ_RECV ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ);
 }
 
 static int make(weft_comm *comm, const persist *args, MPI_Request *request)
 {
-    weft_req *req = weft_req_new(comm->worker, args->is_receive ? WEFT_REQ_RECV : WEFT_REQ_SEND);
+    weft_req *req = weft_req_new(comm->worker, args->kind);
     persist *own = malloc(sizeof *own);
     if (!req || !own) {
         if (req)
@@ -68,7 +70,7 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
 static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
                      enum weft_send_mode mode, MPI_Request *request)
 {
-    return make(comm, &(persist){false, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
+    return make(comm, &(persist){WEFT_REQ_SEND, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
 }
 
 int weft_mpi_send_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -89,10 +91,16 @@ int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datat
     return make_send(comm, buf, count, datatype, dest, tag, WEFT_SEND_READY, request);
 }
 
+int weft_mpi_bsend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
+                        MPI_Request *request)
+{
+    return make(comm, &(persist){WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL}, request);
+}
+
 int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
                        MPI_Request *request)
 {
-    return make(comm, &(persist){true, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
+    return make(comm, &(persist){WEFT_REQ_RECV, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
 static int start_send(weft_req *req)
@@ -107,7 +115,19 @@ static int start_recv(weft_req *req)
     return weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
 }
 
+/* Ends at once: the message was copied. */
+static int start_bsend(weft_req *req)
+{
+    const persist *args = req->extra;
+    int rc = weft_bsend(req->chan->user, args->rank, args->tag, args->buf, args->count, args->type);
+    req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+    if (!rc)
+        weft_req_end(req, 0);
+    return rc;
+}
+
 const weft_request_ops weft_request_ops_send = {.name = "send", .holds_type = true, .start = start_send, .cancel = weft_cancel};
+const weft_request_ops weft_request_ops_bsend = {.name = "send", .holds_type = true, .start = start_bsend, .cancel = weft_cancel};
 /* A detached receive is cancelled: its data cannot be observed. One that has matched continues. */
 const weft_request_ops weft_request_ops_recv = {.name = "receive", .holds_type = true, .start = start_recv, .cancel = weft_cancel,
                                                 .abandon = weft_cancel};

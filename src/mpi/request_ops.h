@@ -26,7 +26,8 @@ typedef struct weft_request_ops {
 } weft_request_ops;
 
 /* The rows that other files define. */
-extern const weft_request_ops weft_request_ops_send, weft_request_ops_recv; /* persistent.c */
+extern const weft_request_ops weft_request_ops_send, weft_request_ops_recv, weft_request_ops_bsend; /* persistent.c */
+extern const weft_request_ops weft_request_ops_flush;                       /* bsend.c */
 extern const weft_request_ops weft_request_ops_sendrecv;                    /* sendrecv.c */
 extern const weft_request_ops weft_request_ops_generalized;                 /* grequest.c */
 

@@ -1,6 +1,7 @@
 # src/mpi: MPI objects and their rules; a file for each kind of object, called by the generated entry points
 libweft_la_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
+	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/coll.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c \
 	src/mpi/counts.h \

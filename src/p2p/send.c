@@ -71,6 +71,11 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     return rc;
 }
 
+int weft_send_try(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+{
+    return send_now(buf, count, type, dst, tag, chan, false);
+}
+
 int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,
                     weft_req *req)
 {

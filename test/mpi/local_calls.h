@@ -387,10 +387,14 @@ static inline void local_requests(void)
     OK(MPI_Ssend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[1]));
     OK(MPI_Rsend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[2]));
     OK(MPI_Recv_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[3]));
+    OK(MPI_Bsend_init(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &reqs[4]));
     OK(MPI_Request_get_status(reqs[0], &flag, MPI_STATUS_IGNORE));
     CHECK(flag);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         OK(MPI_Request_free(&reqs[i]));
+    OK(MPI_Bsend(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF));
+    OK(MPI_Ibsend(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &reqs[0]));
+    OK(MPI_Wait(&reqs[0], MPI_STATUS_IGNORE));
     OK(MPI_Grequest_start(local_query, local_free, local_cancel, NULL, &reqs[4]));
     OK(MPI_Grequest_complete(reqs[4]));
     OK(MPI_Wait(&reqs[4], MPI_STATUS_IGNORE));
