@@ -45,6 +45,15 @@ static void make_patient(weft_iface *iface)
     iface->ops = &patient;
 }
 
+/* CU_ASSERT of equal integers, which shows them. */
+#define SAME(value, must) expect_same((int64_t)(value), (int64_t)(must), #value " == " #must, __LINE__)
+static void expect_same(int64_t value, int64_t must, const char *text, unsigned line)
+{
+    if (value != must)
+        printf("\n    %s:%u: not so: %s: it is %lld\n", __FILE__, line, text, (long long)value);
+    CU_assertImplementation(value == must, line, text, __FILE__, "", CU_FALSE);
+}
+
 static void run_named(void)
 {
     rig_run_named(&row);
@@ -203,9 +212,10 @@ static void locked_memory_is_limited(void)
     if (child == 0)
         _exit(register_unprivileged());
     waitpid(child, &status, 0);
-    CU_ASSERT(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77));
-    if (WIFEXITED(status) && WEXITSTATUS(status))
-        printf(" code %d ", WEXITSTATUS(status));
+    if (status >> 8 == 77)
+        printf(" code 77 ");
+    else
+        SAME(status, 0); /* wait's: 256 times the code, or the signal */
 }
 
 /* -- two processes -- */
@@ -371,22 +381,22 @@ static void two_processes(void)
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
     pid_t child = remote_meet(&me, &theirs, SERVES_WELL);
-    CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
+    SAME(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr), 0);
     while (me.arrived < 3000)
         remote_wait(&me);
-    CU_ASSERT(remote_move(&me, area, &mr, &theirs, true) == 0 && rig_is_pattern(area, 5, AREA));
+    SAME(remote_move(&me, area, &mr, &theirs, true), 0);
+    CU_ASSERT(rig_is_pattern(area, 5, AREA));
     rig_pattern(area, 6, AREA);
-    CU_ASSERT(remote_move(&me, area, &mr, &theirs, false) == 0);
-    CU_ASSERT(remote_send(&me, 0, WEFT_FRAME_BYE) == 0);
+    SAME(remote_move(&me, area, &mr, &theirs, false), 0);
+    SAME(remote_send(&me, 0, WEFT_FRAME_BYE), 0);
     waitpid(child, &status, 0);
-    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status))
-        printf(" child's code %d ", WEXITSTATUS(status));
-    CU_ASSERT(me.wrong == 0 && me.losts == 0);
-    CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
+    SAME(status, 0);
+    SAME(me.wrong, 0);
+    SAME(me.losts, 0);
+    SAME(me.iface->ops->mr_dereg(me.iface, &mr), 0);
     while (me.iface->ops->ep_close(me.iface, me.ep) == WEFT_AGAIN)
         remote_wait(&me);
-    CU_ASSERT(me.losts == 0);
+    SAME(me.losts, 0);
     me.iface->ops->close(me.iface);
     munmap(area, AREA);
 }
@@ -401,7 +411,7 @@ static void killed_at(unsigned moment_us, int manner)
     weft_mr mr;
     pid_t child = remote_meet(&me, &theirs, manner);
     time_t end = time(NULL) + 200;
-    CU_ASSERT(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr) == 0);
+    SAME(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr), 0);
     pid_t killer = fork();
     if (killer == 0) {
         usleep(moment_us);
@@ -410,17 +420,18 @@ static void killed_at(unsigned moment_us, int manner)
     }
     while (rc == 0 && time(NULL) < end)
         rc = remote_move(&me, area, &mr, &theirs, true);
-    CU_ASSERT(rc == WEFT_E_PEER);
+    SAME(rc, WEFT_E_PEER);
     while (!me.losts && time(NULL) < end)
         remote_wait(&me);
     waitpid(child, NULL, 0);
     waitpid(killer, NULL, 0);
     for (int i = 0; i < 100; i++)
         weft_uring_ops.poll(me.iface, 16);
-    CU_ASSERT(me.losts == 1 && me.wrong == 0);
+    SAME(me.losts, 1);
+    SAME(me.wrong, 0);
     weft_frame frame = {.hdr = {.bytes = 0}};
-    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_E_PEER);
-    CU_ASSERT(me.iface->ops->mr_dereg(me.iface, &mr) == 0);
+    SAME(me.iface->ops->send(me.iface, me.ep, &frame), WEFT_E_PEER);
+    SAME(me.iface->ops->mr_dereg(me.iface, &mr), 0);
     me.iface->ops->close(me.iface); /* a failed ep is not closed */
     munmap(area, AREA);
 }
@@ -439,8 +450,10 @@ static void expect_last_frames(remote_side *me)
     time_t end = time(NULL) + 200;
     while (!me->losts && time(NULL) < end)
         weft_uring_ops.poll(me->iface, 1);
-    CU_ASSERT(me->losts == 1 && me->arrived == LAST_FRAMES && me->wrong == 0);
-    CU_ASSERT(me->iface->ops->send(me->iface, me->ep, &frame) == WEFT_E_PEER);
+    SAME(me->losts, 1);
+    SAME(me->arrived, LAST_FRAMES);
+    SAME(me->wrong, 0);
+    SAME(me->iface->ops->send(me->iface, me->ep, &frame), WEFT_E_PEER);
     me->iface->ops->close(me->iface);
 }
 
@@ -452,9 +465,9 @@ static void last_frames_come_first(void)
     int status;
     weft_frame frame = {.hdr = {.bytes = 0}};
     pid_t child = remote_meet(&me, &theirs, DIES_WHEN_SPOKEN_TO);
-    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == 0);
+    SAME(me.iface->ops->send(me.iface, me.ep, &frame), 0);
     waitpid(child, &status, 0);
-    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    SAME(status, 0);
     expect_last_frames(&me);
 }
 
@@ -467,8 +480,8 @@ static void first_frame_is_too_late(void)
     weft_frame frame = {.hdr = {.bytes = 0}};
     pid_t child = remote_meet(&me, &theirs, SENDS_AND_DIES);
     waitpid(child, &status, 0);
-    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    CU_ASSERT(me.iface->ops->send(me.iface, me.ep, &frame) == WEFT_AGAIN); /* poll reports the failure, after the frames */
+    SAME(status, 0);
+    SAME(me.iface->ops->send(me.iface, me.ep, &frame), WEFT_AGAIN); /* poll reports the failure, after the frames */
     expect_last_frames(&me);
 }
 
