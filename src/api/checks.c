@@ -129,13 +129,13 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
     return 0;
 }
 
-int weft_checks_info(WEFT_ABOUT, MPI_Info handle)
+int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null)
 {
     char value[64], on[192];
-    if (!weft_object_is_constant(handle) || handle == MPI_INFO_NULL || handle == MPI_INFO_ENV)
+    if (weft_info_of(handle) || (handle == MPI_INFO_NULL && may_be_null))
         return 0;
     return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument,
-                     handle_text(handle, "NULL", 0, value), on_comm(comm, on));
+                     handle_text(handle, "MPI_INFO_NULL", 0x130, value), on_comm(comm, on));
 }
 
 int weft_checks_count(WEFT_ABOUT, MPI_Count count)

@@ -24,6 +24,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "core/world.h"
 #include "mpi/comm.h"
 #include "mpi/counts.h"
+#include "mpi/info.h"
 #include "type/op.h"
 #include "type/type.h"
 
@@ -109,8 +110,7 @@ bool weft_checks_counts_odd(weft_counts counts, MPI_Count count);
 /* Is the array NULL, although count > 0, or one of its handles no datatype, or one that this compiler does not have? */
 bool weft_checks_types_odd(const MPI_Datatype *types, MPI_Count count);
 
-/* Everything but MPI_INFO_NULL and MPI_INFO_ENV. */
-static inline bool weft_checks_info_is_odd(MPI_Info info) { return (uintptr_t)info - 0x130u > 1; }
+static inline weft_info *weft_checks_info_at(MPI_Info handle) { return weft_info_of(handle); }
 
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not implemented, with the error handler of comm if that is a valid
  * handle. Returns the MPI class. */
@@ -126,7 +126,7 @@ int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle) __attribute__((cold));
 int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed) __attribute__((cold));
 int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
-int weft_checks_info(WEFT_ABOUT, MPI_Info handle) __attribute__((cold));
+int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
 /* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */
 int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));

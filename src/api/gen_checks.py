@@ -10,8 +10,8 @@ from gen_header import wrapped
 
 # Kinds of handles that entries turn into objects, with the objects' C types. For each: weft_checks_KIND_at (inline: the object, or NULL),
 # weft_checks_KIND (cold: describes an invalid handle; for NULLABLE ones with an argument: may it be null?) and weft_KIND_of.
-OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *"}
-# Those that may be null handles, except in the chapter of their own functions.
+OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *", "info": "weft_info *"}
+# Those that may be null handles, except in their own functions.
 NULLABLE = {"info": "MPI_INFO_NULL"}
 
 
@@ -27,7 +27,7 @@ def is_object_inout(param):
 
 def null_of(row, param):
     """The null handle that the call accepts, or None."""
-    return None if row.chapter == param.kind.name else NULLABLE.get(param.kind.name)
+    return None if row.name.lower().startswith(param.kind.name + "_") else NULLABLE.get(param.kind.name)
 
 
 def has_data(row):
@@ -138,8 +138,6 @@ def quick_of(row, param):
         out.append("(uint32_t)%s >= (uint32_t)comm_at->size" % name)
     elif param.kind_is("rtag") and param.mark == "":
         out.append("(%s < 0 && %s != MPI_ANY_TAG)" % (name, name))
-    elif param.kind_is("info") and param.mark == "":
-        out.append("weft_checks_info_is_odd(%s)" % name)
     elif param.kind_is("string") and param.mark == "" or is_status_in(param):
         out.append("!" + name)
     elif param.kind_is("address"):
@@ -259,8 +257,6 @@ def cold_of(row, param):
         out.append("weft_checks_%s(%s, %s)" % (param.kind.name, about, name))
     elif param.kind_is("tag", "rtag") and comm and param.mark == "":
         out.append("weft_checks_tag(%s, %s, %s)" % (about, name, "true" if param.kind_is("rtag") else "false"))
-    elif param.kind_is("info") and param.mark == "":
-        out.append("weft_checks_info(%s, %s)" % (about, name))
     return out
 
 

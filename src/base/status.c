@@ -67,6 +67,11 @@ static const char *const words[] = {
     [-WEFT_E_NOT_SAME] = "the members of the communicator did not make the same collective calls",
     [-WEFT_E_WIN] = "invalid window",
     [-WEFT_E_KEYVAL] = "invalid attribute key",
+    [-WEFT_E_INFO_KEY] = "the info key is too long or empty",
+    [-WEFT_E_INFO_VALUE] = "the info value is too long",
+    [-WEFT_E_INFO_NOKEY] = "no such info key",
+    [-WEFT_E_BASE] = "not the address of allocated memory",
+    [-WEFT_E_ABI] = "an ABI function was used wrongly",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

@@ -47,7 +47,12 @@ enum weft_status {
     WEFT_E_NOT_SAME = -30,    /* members of a communicator make different collective calls */
     WEFT_E_WIN = -31,
     WEFT_E_KEYVAL = -32,
-    WEFT_E_LAST = -33
+    WEFT_E_INFO_KEY = -33,
+    WEFT_E_INFO_VALUE = -34,
+    WEFT_E_INFO_NOKEY = -35,
+    WEFT_E_BASE = -36,
+    WEFT_E_ABI = -37,
+    WEFT_E_LAST = -38
 };
 
 /* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */

@@ -49,6 +49,11 @@ static const short classes[] = {
     [-WEFT_E_NOT_SAME] = MPI_ERR_NOT_SAME,
     [-WEFT_E_WIN] = MPI_ERR_WIN,
     [-WEFT_E_KEYVAL] = MPI_ERR_KEYVAL,
+    [-WEFT_E_INFO_KEY] = MPI_ERR_INFO_KEY,
+    [-WEFT_E_INFO_VALUE] = MPI_ERR_INFO_VALUE,
+    [-WEFT_E_INFO_NOKEY] = MPI_ERR_INFO_NOKEY,
+    [-WEFT_E_BASE] = MPI_ERR_BASE,
+    [-WEFT_E_ABI] = MPI_ERR_ABI,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 
@@ -91,7 +96,7 @@ static const class_text texts[] = {
     ROW(ERR_FILE, "invalid file handle"),
     ROW(ERR_INFO_KEY, "the info key is too long or empty"),
     ROW(ERR_INFO_NOKEY, "no such info key"),
-    ROW(ERR_INFO_VALUE, "the info value is too long or empty"),
+    ROW(ERR_INFO_VALUE, "the info value is too long"),
     ROW(ERR_INFO, "invalid info object"),
     ROW(ERR_IO, "input or output failed"),
     ROW(ERR_KEYVAL, "invalid attribute key"),

@@ -40,6 +40,10 @@ int weft_mpi_errhandler_toint(MPI_Errhandler errhandler) { return number_of(errh
 
 MPI_Errhandler weft_mpi_errhandler_fromint(int errhandler) { return handle_of(&weft_errhandler_pool, errhandler, MPI_ERRHANDLER_NULL); }
 
+int weft_mpi_info_toint(MPI_Info info) { return number_of(info); }
+
+MPI_Info weft_mpi_info_fromint(int info) { return handle_of(&weft_info_pool, info, MPI_INFO_NULL); }
+
 int weft_mpi_request_toint(MPI_Request request)
 {
     return weft_object_is_constant(request) ? (int)(uintptr_t)request : ((const weft_req *)(const void *)request)->number;

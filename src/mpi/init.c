@@ -86,8 +86,6 @@ static int open_world(int level)
 int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int expected = WEFT_STAGE_BEFORE, rc;
-    (void)argc;
-    (void)argv;
     if (required != MPI_THREAD_SINGLE && required != MPI_THREAD_FUNNELED && required != MPI_THREAD_SERIALIZED &&
         required != MPI_THREAD_MULTIPLE)
         return weft_fail(WEFT_E_ARG, "required is %d, which is none of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE",
@@ -96,6 +94,8 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
     rc = open_world(required);
+    if (!rc)
+        weft_info_env_open(argc ? *argc : 0, argv ? *argv : NULL);
     weft_tool_on_open();
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
     if (!rc)

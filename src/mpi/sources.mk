@@ -10,6 +10,7 @@ libweft_la_SOURCES += \
 	src/mpi/errors.c src/mpi/errors.h \
 	src/mpi/grequest.c \
 	src/mpi/handle.c \
+	src/mpi/info.c src/mpi/info.h src/mpi/info_env.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \
 	src/mpi/keyval.c src/mpi/keyval.h \
 	src/mpi/mem.c \

@@ -241,6 +241,27 @@ static inline void local_attributes(void)
     OK(MPI_Win_free_keyval(&key));
 }
 
+static inline void local_infos(void)
+{
+    char text[MPI_MAX_INFO_KEY];
+    int n, flag, length = sizeof text;
+    MPI_Info info, copy;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "a", "1"));
+    OK(MPI_Info_dup(info, &copy));
+    OK(MPI_Info_get_string(copy, "a", &length, text, &flag));
+    CHECK(flag && length == 2 && MPI_Info_fromint(MPI_Info_toint(copy)) == copy);
+    OK(MPI_Info_get(copy, "a", 1, text, &flag));
+    OK(MPI_Info_get_valuelen(copy, "a", &length, &flag));
+    OK(MPI_Info_get_nkeys(copy, &n));
+    OK(MPI_Info_get_nthkey(copy, n - 1, text));
+    OK(MPI_Info_delete(copy, text));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Info_free(&copy));
+    OK(MPI_Info_create_env(0, NULL, &info));
+    OK(MPI_Info_free(&info));
+}
+
 static inline void local_tool_variables(void)
 {
     int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
@@ -338,6 +359,7 @@ static inline void unlocked_calls(void)
     local_environment();
     local_errhandler_objects();
     local_attributes();
+    local_infos();
     local_tool_variables();
     local_tool_events();
 }

@@ -215,6 +215,8 @@ static int rank_start(node *self, const app *part, uint32_t index, env_list *env
     rc |= env_set(env, text);
     snprintf(text, sizeof(text), "WEFT_BOOT_SIZE=%u", self->opts->ranks);
     rc |= env_set(env, text);
+    snprintf(text, sizeof(text), "WEFT_BOOT_MAXPROCS=%u", part->count);
+    rc |= env_set(env, text);
     if (self->pmix)
         rc |= pmix_srv_environ(self->pmix, rank, env);
     if (self->pmi && wants_pmi(self, part) && pmi_server_environ(self->pmi, rank, (uint32_t)(part - self->opts->apps), env))
