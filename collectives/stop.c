@@ -134,10 +134,16 @@ static int rejects(const weft_chan *chan, int32_t tag)
 {
     const weft_team *team = chan->owner;
 
+    if (tag < 0) /* no collective: mpi/exchange */
+        return WEFT_OK;
     return is_covered(tag, team->stop_tag) ? WEFT_E_REVOKED : WEFT_OK; /* the notification with the reason follows */
 }
 
-static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag) { compare_unexpected(chan->owner, from, (uint32_t)tag); }
+static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag)
+{
+    if (tag >= 0)
+        compare_unexpected(chan->owner, from, (uint32_t)tag);
+}
 
 bool weft_team_is_over(const weft_team *team, uint32_t tag)
 {

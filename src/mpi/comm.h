@@ -29,6 +29,8 @@ struct MPI_ABI_Comm {
     bool is_inter;
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     uint32_t *world_ranks;      /* [size] owned; NULL: identity */
+    weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
+    weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
     weft_list_link link;        /* in weft_mpi_world.live */
 };
@@ -75,8 +77,8 @@ void weft_comm_close_all(weft_mpi_world *mpi);
 /* References of operations in flight; the last drop closes the communicator. Requires worker->lock. */
 static inline void weft_comm_hold(weft_comm *comm) { comm->traits.object.refs++; }
 void weft_comm_drop(weft_comm *comm);
-/* comm_create.c: creates a communicator out of `parent`; collective over parent. Members pass the new size, their new rank and ranks[size],
- * the members' ranks in parent. Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
+/* comm_create.c: creates a communicator out of an intracommunicator; collective over it. Members pass the new size, their new rank and
+ * ranks[size], the members' ranks in parent (NULL: equal). Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
 /* Runs the delete functions of comm's attributes, with the worker unlocked meanwhile. 0, or the code of a function. */
 int weft_comm_delete_attributes(weft_comm *comm);

@@ -4,6 +4,7 @@ libweft_la_SOURCES += \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/coll.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c \
+	src/mpi/comm_make.c src/mpi/comm_make.h src/mpi/exchange.c src/mpi/exchange.h \
 	src/mpi/counts.h \
 	src/mpi/environment.c \
 	src/mpi/errhandler.c src/mpi/errhandler.h \

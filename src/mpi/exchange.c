@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * exchange: see exchange.h. By messages: a binomial tree with participant 0 as its root, up and down again.
+ * A damaged message ends the job (weft_team_trust), since participants would decide differently and hang.
+ */
+#include "mpi/exchange.h"
+
+#include <mpi.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "p2p/p2p.h"
+
+typedef struct weft_exchange_ops {
+    int (*min)(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
+    int (*gather)(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all);
+} weft_exchange_ops;
+
+/* -- over the collectives of an intracommunicator -- */
+
+static int comm_min(weft_comm *comm, uint32_t *inout, uint32_t count)
+{
+    weft_coll coll = {
+        .sendbuf = inout,
+        .recvbuf = inout,
+        .sendcount = count,
+        .recvcount = count,
+        .sendtype = weft_type_of(MPI_UINT32_T),
+        .recvtype = weft_type_of(MPI_UINT32_T),
+        .op = weft_op_of(MPI_MIN),
+        .in_place = true,
+    };
+    return weft_team_trust(&comm->team, weft_coll_run(&comm->team, WEFT_COLL_ALLREDUCE, &coll));
+}
+
+static int comm_gather(weft_comm *comm, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    weft_coll coll = {
+        .sendbuf = mine,
+        .recvbuf = all,
+        .sendcount = words,
+        .recvcount = words,
+        .sendtype = weft_type_of(MPI_UINT32_T),
+        .recvtype = weft_type_of(MPI_UINT32_T),
+    };
+    return weft_team_trust(&comm->team, weft_coll_run(&comm->team, WEFT_COLL_ALLGATHER, &coll));
+}
+
+static int coll_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count) { return comm_min(exchange->comm, inout, count); }
+
+static int coll_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    return comm_gather(exchange->comm, mine, words, all);
+}
+
+weft_exchange weft_exchange_over_comm(weft_comm *comm)
+{
+    static const weft_exchange_ops ops = {coll_min, coll_gather};
+    return (weft_exchange){.ops = &ops, .comm = comm, .size = (uint32_t)comm->size, .rank = (uint32_t)comm->rank};
+}
+
+/* -- by messages among members of an intracommunicator -- */
+
+static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words, uint32_t count)
+{
+    return weft_send(exchange->comm->team.chan, (int)exchange->members[to], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+                     WEFT_SEND_STANDARD);
+}
+
+static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
+{
+    weft_recv_info found;
+    int rc = weft_recv(exchange->comm->team.chan, (int)exchange->members[from], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+                       &found);
+    if (!rc && found.bytes != (uint64_t)count * sizeof *words)
+        rc = weft_fail(WEFT_E_NOT_SAME, "rank %u passed another group to a call that makes a communicator: all members must pass the same",
+                       exchange->members[from]);
+    return weft_team_trust(&exchange->comm->team, rc);
+}
+
+/* The children of a participant are rank + 1, + 2, + 4 ... below this span; its parent is rank - span. */
+static uint32_t span_of(uint32_t rank, uint32_t size)
+{
+    uint32_t span = rank ? rank & -rank : 1;
+    while (!rank && span < size)
+        span *= 2;
+    return span;
+}
+
+/* Participants in the subtree of a child. */
+static uint32_t subtree(uint32_t child, uint32_t step, uint32_t size) { return child + step < size ? step : size - child; }
+
+/* Sends the root's words to all. */
+static int down(const weft_exchange *exchange, uint32_t *words, uint32_t count)
+{
+    uint32_t span = span_of(exchange->rank, exchange->size);
+    int rc = exchange->rank ? get(exchange, exchange->rank - span, words, count) : 0;
+    for (uint32_t step = span / 2; step && !rc; step /= 2)
+        if (exchange->rank + step < exchange->size)
+            rc = put(exchange, exchange->rank + step, words, count);
+    return rc;
+}
+
+static int messages_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)
+{
+    uint32_t span = span_of(exchange->rank, exchange->size), from[WEFT_EXCHANGE_WORDS];
+    int rc = 0;
+    for (uint32_t step = 1; step < span && !rc; step *= 2) {
+        if (exchange->rank + step >= exchange->size)
+            break;
+        rc = get(exchange, exchange->rank + step, from, count);
+        for (uint32_t i = 0; i < count && !rc; i++)
+            inout[i] = from[i] < inout[i] ? from[i] : inout[i];
+    }
+    if (!rc && exchange->rank)
+        rc = put(exchange, exchange->rank - span, inout, count);
+    return rc ? rc : down(exchange, inout, count);
+}
+
+static int messages_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    uint32_t rank = exchange->rank, size = exchange->size, span = span_of(rank, size);
+    int rc = 0;
+    memcpy(all + (size_t)rank * words, mine, words * sizeof *all);
+    for (uint32_t step = 1; step < span && rank + step < size && !rc; step *= 2)
+        rc = get(exchange, rank + step, all + (size_t)(rank + step) * words, subtree(rank + step, step, size) * words);
+    if (!rc && rank)
+        rc = put(exchange, rank - span, all + (size_t)rank * words, subtree(rank, span, size) * words);
+    return rc ? rc : down(exchange, all, size * words);
+}
+
+weft_exchange weft_exchange_by_messages(weft_comm *comm, uint32_t size, uint32_t rank, const uint32_t *members, int tag)
+{
+    static const weft_exchange_ops ops = {messages_min, messages_gather};
+    return (weft_exchange){.ops = &ops, .comm = comm, .size = size, .rank = rank, .members = members, .tag = weft_exchange_tag(tag, false)};
+}
+
+/* -- over an intercommunicator -- */
+
+static int leader_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words)
+{
+    const weft_type *type = weft_type_of(MPI_UINT32_T);
+    weft_recv_info found;
+    weft_req *req;
+    int rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, theirs, their_words, type, &req), wait_rc;
+    if (rc)
+        return rc;
+    rc = weft_send(bridge->chan, (int)bridge->remote_leader, bridge->tag, mine, words, type, WEFT_SEND_STANDARD);
+    if (rc)
+        weft_cancel(req);
+    wait_rc = weft_req_wait(req);
+    found = req->recv_info;
+    weft_req_free(req);
+    if (!rc && !wait_rc && found.bytes != (uint64_t)their_words * sizeof *theirs)
+        wait_rc = weft_fail(WEFT_E_NOT_SAME, "the leaders of the two groups make different calls: %llu bytes came, not %llu",
+                            (unsigned long long)found.bytes, (unsigned long long)their_words * sizeof *theirs);
+    return rc ? rc : wait_rc;
+}
+
+/* All members of the group get the leader's words. */
+static int spread(const weft_bridge *bridge, uint32_t *words, uint32_t count)
+{
+    weft_coll coll = {.recvbuf = words, .recvcount = count, .recvtype = weft_type_of(MPI_UINT32_T), .root = (int)bridge->leader};
+    return weft_team_trust(&bridge->local->team, weft_coll_run(&bridge->local->team, WEFT_COLL_BCAST, &coll));
+}
+
+int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words)
+{
+    uint32_t fine = 1;
+    int rc = 0, agreed;
+    if ((uint32_t)bridge->local->rank == bridge->leader)
+        rc = leader_swap(bridge, mine, words, theirs, their_words);
+    fine = rc == 0;
+    agreed = comm_min(bridge->local, &fine, 1);
+    if (!rc && (agreed || !fine))
+        rc = agreed ? agreed : weft_fail(WEFT_E_OTHER, "the leader of this group could not exchange with the leader of the other group");
+    return rc ? rc : spread(bridge, theirs, their_words);
+}
+
+weft_bridge weft_bridge_of(weft_comm *comm)
+{
+    return (weft_bridge){.local = comm->local, .chan = comm->bridge, .tag = 0};
+}
+
+static int bridge_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)
+{
+    weft_bridge bridge = weft_bridge_of(exchange->comm);
+    uint32_t theirs[WEFT_EXCHANGE_WORDS];
+    int rc = comm_min(bridge.local, inout, count);
+    if (!rc)
+        rc = weft_bridge_swap(&bridge, inout, count, theirs, count);
+    for (uint32_t i = 0; i < count && !rc; i++)
+        inout[i] = theirs[i] < inout[i] ? theirs[i] : inout[i];
+    return rc;
+}
+
+static int bridge_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    weft_bridge bridge = weft_bridge_of(exchange->comm);
+    uint32_t local = (uint32_t)bridge.local->size, remote = exchange->size - local;
+    uint32_t *own = all + (exchange->remote_first ? (size_t)remote * words : 0);
+    uint32_t *theirs = all + (exchange->remote_first ? 0 : (size_t)local * words);
+    int rc = comm_gather(bridge.local, mine, words, own);
+    return rc ? rc : weft_bridge_swap(&bridge, own, local * words, theirs, remote * words);
+}
+
+weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
+{
+    static const weft_exchange_ops ops = {bridge_min, bridge_gather};
+    uint32_t remote = comm->chan->size;
+    return (weft_exchange){.ops = &ops, .comm = comm, .size = (uint32_t)comm->size + remote,
+                           .rank = (uint32_t)comm->rank + (remote_first ? remote : 0), .remote_first = remote_first};
+}
+
+int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count) { return exchange->ops->min(exchange, inout, count); }
+
+int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+{
+    return exchange->ops->gather(exchange, mine, words, all);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * exchange: how processes that make a communicator agree and tell each other their parts: over the collectives of an existing
+ * communicator, by messages among some of its members, or over an intercommunicator. Blocking; requires the worker's lock.
+ * Invariant: all participants make the same calls in the same order.
+ */
+#ifndef WEFT_MPI_EXCHANGE_H
+#define WEFT_MPI_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpi/comm.h"
+
+struct weft_exchange_ops;
+
+typedef struct weft_exchange {
+    const struct weft_exchange_ops *ops;
+    weft_comm *comm;         /* over which; its worker and error handler become the new communicator's */
+    uint32_t size, rank;     /* participants, and the number of this one */
+    const uint32_t *members; /* by messages: [size] the participants' ranks in comm; borrowed */
+    int tag;                 /* by messages */
+    bool remote_first;       /* intercommunicator: participants are the remote group, then the local one; else the other way round */
+} weft_exchange;
+
+/* Participants: all members of an intracommunicator. */
+weft_exchange weft_exchange_over_comm(weft_comm *comm);
+/* Participants: members[size] of comm, in this order; `rank` is this process's place. tag: of the program, keeps concurrent calls apart. */
+weft_exchange weft_exchange_by_messages(weft_comm *comm, uint32_t size, uint32_t rank, const uint32_t *members, int tag);
+/* Participants: both groups of an intercommunicator. */
+weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first);
+
+#define WEFT_EXCHANGE_WORDS 16
+/* inout[i] becomes the minimum over all participants, count <= WEFT_EXCHANGE_WORDS. 0 or an error. */
+int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
+/* all[i * words ...] becomes participant i's mine[words]. */
+int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all);
+
+/* Between two groups, through their leaders (bridge.c): each group has the words of one side, the same on all its members, and all get
+ * the other side's. `local`: intracommunicator of this group; leader: its rank of the leader, which sends over chan to remote_leader;
+ * chan is read by the leader only. */
+typedef struct weft_bridge {
+    weft_comm *local;
+    weft_chan *chan;
+    uint32_t leader, remote_leader;
+    int tag;
+} weft_bridge;
+int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words);
+/* The bridge of an intercommunicator, between ranks 0 of both groups. */
+weft_bridge weft_bridge_of(weft_comm *comm);
+
+/* Tags of messages on a communicator's collective channel that are no collective's: negative, which collectives/stop.c leaves alone. Two
+ * tags of the program share one only if they differ by a multiple of 2^30 - 16. */
+static inline int weft_exchange_tag(int tag, bool is_bridge) { return -16 - 2 * (tag % 0x3ffffff0) - is_bridge; }
+
+#endif
