@@ -129,6 +129,16 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
     return 0;
 }
 
+/* MPI_MESSAGE_NO_PROC may be received. */
+int weft_checks_message(WEFT_ABOUT, MPI_Message handle)
+{
+    char value[64], on[192];
+    if (weft_message_of(handle) || handle == MPI_MESSAGE_NO_PROC)
+        return 0;
+    return weft_fail(WEFT_E_REQUEST, "%s: argument %s is %s: not a message%s", function, argument,
+                     handle_text(handle, "MPI_MESSAGE_NULL", 0x128, value), on_comm(comm, on));
+}
+
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null)
 {
     char value[64], on[192];

@@ -25,6 +25,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "mpi/comm.h"
 #include "mpi/counts.h"
 #include "mpi/info.h"
+#include "mpi/message.h"
 #include "type/op.h"
 #include "type/type.h"
 
@@ -127,6 +128,7 @@ int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed) __
 int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null) __attribute__((cold));
+int weft_checks_message(WEFT_ABOUT, MPI_Message handle) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
 /* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */
 int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));

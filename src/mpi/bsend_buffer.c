@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bsend_buffer: see bsend_buffer.h. A message takes exactly its bytes and MPI_BSEND_OVERHEAD, as in the model. Entries lie in the program's
- * memory, each with its message behind it; those of an automatic buffer are allocated. A completion marks an entry as sent inside a poll; the next call of the program frees it.
+ * bsend_buffer: see bsend_buffer.h. A message takes exactly its bytes and MPI_BSEND_OVERHEAD, as in the model. Entries lie in the
+ * program's memory, each with its message behind it; those of an automatic buffer are allocated. A completion marks an entry as sent
+ * inside a poll; the next call of the program frees it.
  */
 #include "mpi/bsend_buffer.h"
 

@@ -43,6 +43,7 @@ typedef struct weft_mpi_world {
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
     struct weft_bsend_buffer *bsend_buffer; /* attached to the process (bsend.c), owned; NULL: none */
+    weft_list_link messages;    /* matched and not received yet (message.c) */
     weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;
 

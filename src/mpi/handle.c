@@ -9,6 +9,7 @@
 #include "core/req.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
+#include "mpi/message.h"
 
 static int number_of(const void *handle)
 {
@@ -43,6 +44,10 @@ MPI_Errhandler weft_mpi_errhandler_fromint(int errhandler) { return handle_of(&w
 int weft_mpi_info_toint(MPI_Info info) { return number_of(info); }
 
 MPI_Info weft_mpi_info_fromint(int info) { return handle_of(&weft_info_pool, info, MPI_INFO_NULL); }
+
+int weft_mpi_message_toint(MPI_Message message) { return number_of(message); }
+
+MPI_Message weft_mpi_message_fromint(int message) { return handle_of(&weft_message_pool, message, MPI_MESSAGE_NULL); }
 
 int weft_mpi_request_toint(MPI_Request request)
 {

@@ -17,6 +17,7 @@
 #include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
+#include "mpi/message.h"
 #include "mpi/persistent_reg.h"
 #include "mpi/request.h"
 #include "mpi/stage.h"
@@ -33,6 +34,7 @@ int weft_mpi_world_open(weft_world *world)
     if (!mpi)
         return weft_fail(WEFT_E_NOMEM, "no memory for the predefined communicators");
     weft_list_init(&mpi->live);
+    weft_list_init(&mpi->messages);
     weft_list_init(&mpi->detached);
     weft_list_init(&mpi->persistent_regs);
     mpi->main_thread = (unsigned long)pthread_self();
@@ -47,6 +49,7 @@ void weft_mpi_world_close(weft_world *world)
 {
     weft_mpi_world *mpi = world->mpi;
     weft_worker_lock(world->workers[0]);
+    weft_message_close_all(mpi);
     weft_request_reap(mpi, true);
     weft_bsend_close_all(mpi);
     weft_request_release_all(world->workers[0]);

@@ -39,6 +39,11 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
 int weft_irecv_into(weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type, weft_req *req);
 /* Looks for an unexpected message and leaves it in the queue. wait: blocks until there is one; else polls at most once. */
 int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found);
+/* The same, but takes the message out of matching: no other probe, receive or cancel finds it. NULL: none. The caller passes it to
+ * mrecv_into, which receives it into a request of kind RECV, or to mrecv_reject, which ends its send with WEFT_E_COMM. */
+int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **message, weft_recv_info *found);
+void weft_mrecv_into(weft_chan *chan, weft_unexpected *message, void *buf, uint64_t count, const weft_type *type, weft_req *req);
+void weft_mrecv_reject(weft_chan *chan, weft_unexpected *message);
 /* O(1). Cancels a posted receive or a send that waits for credit at once, and an announced send if the receiver has not matched it.
  * A cancelled request ends with recv_info.cancelled. Any other request completes normally. */
 int weft_cancel(weft_req *req);

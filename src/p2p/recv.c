@@ -30,11 +30,11 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->order = chan->worker->post_order++; /* also needed by weft_reg_lookup_posted */
 }
 
-static void recv_unexpected(weft_req *req, weft_unexpected *unexpected)
+/* The message is out of matching. Frees it. */
+static void recv_removed(weft_req *req, weft_unexpected *unexpected)
 {
     weft_worker *worker = req->worker;
     worker->unpolled++;
-    weft_unexpected_remove(&req->chan->match, worker, unexpected);
     if (weft_likely(unexpected->hdr.kind == WEFT_FRAME_EAGER))
         weft_deliver_eager(unexpected->peer, req, &unexpected->hdr, unexpected->body);
     else
@@ -46,7 +46,8 @@ static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
 {
     weft_unexpected *unexpected = weft_unexpected_search(&chan->match, chan->worker, req->rank, req->tag);
     if (unexpected) {
-        recv_unexpected(req, unexpected);
+        weft_unexpected_remove(&chan->match, chan->worker, unexpected);
+        recv_removed(req, unexpected);
     } else {
         weft_match_post(&chan->match, req);
         weft_stall_ask(chan, req->rank, req->tag);
@@ -132,20 +133,21 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
     return weft_recv_plain(buf, count, type, src, tag, chan, found ? found : &ignored);
 }
 
-static bool search(weft_chan *chan, int src, int tag, weft_recv_info *found)
+static weft_unexpected *search(weft_chan *chan, int src, int tag)
 {
     weft_unexpected *unexpected = weft_match_find(&chan->match, chan->worker, src, tag);
-    if (!unexpected) {
-        if (chan->match.unexpected_count)
-            weft_stall_ask(chan, src, tag);
-        return false;
-    }
+    if (!unexpected && chan->match.unexpected_count)
+        weft_stall_ask(chan, src, tag);
+    return unexpected;
+}
+
+static void describe_unexpected(const weft_unexpected *unexpected, weft_recv_info *found)
+{
     found->source = unexpected->hdr.src;
     found->tag = unexpected->hdr.tag;
     found->cancelled = false;
     found->bytes = unexpected->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes
                                                           : weft_msg_csum_payload(&unexpected->hdr);
-    return true;
 }
 
 typedef struct probe_wait {
@@ -158,35 +160,66 @@ typedef struct probe_wait {
 static bool has_unexpected(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
-    weft_recv_info found;
-    return search(self->chan, self->src, self->tag, &found);
+    return search(self->chan, self->src, self->tag);
 }
 
-int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *found)
+/* NULL: none, and !wait. Polls at most once without wait. */
+static weft_unexpected *probe(weft_chan *chan, int src, int tag, bool wait)
 {
+    weft_unexpected *found = search(chan, src, tag);
     probe_wait self;
-    if (src == WEFT_PROC_NULL) {
-        *found = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
-        *is_there = true;
-        return 0;
-    }
-    *is_there = search(chan, src, tag, found);
-    if (*is_there)
-        return 0;
+    if (found)
+        return found;
     if (!wait) {
         weft_worker_poll(chan->worker);
-        *is_there = search(chan, src, tag, found);
-        return 0;
+        return search(chan, src, tag);
     }
     self.chan = chan;
     self.src = src;
     self.tag = tag;
     weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_world_rank(chan, src), tag, 0);
     self.wait.is_over = has_unexpected;
-    while (!(*is_there = search(chan, src, tag, found)))
+    while (!(found = search(chan, src, tag)))
         weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);
+    return found;
+}
+
+int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, weft_recv_info *info)
+{
+    const weft_unexpected *found;
+    if (src == WEFT_PROC_NULL) {
+        *info = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
+        *is_there = true;
+        return 0;
+    }
+    found = probe(chan, src, tag, wait);
+    *is_there = found;
+    if (found)
+        describe_unexpected(found, info);
     return 0;
+}
+
+int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **message, weft_recv_info *info)
+{
+    weft_unexpected *found = *message = probe(chan, src, tag, wait);
+    if (found) {
+        describe_unexpected(found, info);
+        weft_unexpected_remove(&chan->match, chan->worker, found);
+    }
+    return 0;
+}
+
+void weft_mrecv_into(weft_chan *chan, weft_unexpected *message, void *buf, uint64_t count, const weft_type *type, weft_req *req)
+{
+    describe(req, chan, message->hdr.src, message->hdr.tag, buf, count, type);
+    recv_removed(req, message);
+}
+
+void weft_mrecv_reject(weft_chan *chan, weft_unexpected *message)
+{
+    weft_deliver_drop(message->peer, &message->hdr, message->body, WEFT_E_COMM);
+    weft_unexpected_free(chan->worker, message);
 }
 
 /* An eager send completes. A copied one (BATCH) ends at once; its messages are still sent. */

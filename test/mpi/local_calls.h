@@ -405,6 +405,7 @@ static inline void local_requests(void)
 {
     int x = 0, flag, index, count;
     MPI_Request reqs[5], none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Message message = MPI_MESSAGE_NO_PROC;
     OK(MPI_Send_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[0]));
     OK(MPI_Ssend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[1]));
     OK(MPI_Rsend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[2]));
@@ -417,6 +418,10 @@ static inline void local_requests(void)
     OK(MPI_Bsend(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF));
     OK(MPI_Ibsend(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &reqs[0]));
     OK(MPI_Wait(&reqs[0], MPI_STATUS_IGNORE));
+    OK(MPI_Mrecv(&x, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+    message = MPI_Message_fromint(MPI_Message_toint(MPI_MESSAGE_NO_PROC));
+    OK(MPI_Imrecv(&x, 1, MPI_INT, &message, &reqs[4]));
+    OK(MPI_Wait(&reqs[4], MPI_STATUS_IGNORE));
     OK(MPI_Grequest_start(local_query, local_free, local_cancel, NULL, &reqs[4]));
     OK(MPI_Grequest_complete(reqs[4]));
     OK(MPI_Wait(&reqs[4], MPI_STATUS_IGNORE));
