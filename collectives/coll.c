@@ -21,17 +21,18 @@
 int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 {
     const weft_boot *boot = chan->worker->world->boot;
+    bool is_own_job = weft_group_is_of_job(chan->group, boot->job); /* nodes of other jobs are not known */
 
     memset(team, 0, sizeof *team);
     team->chan = chan;
     team->rank = chan->rank;
     team->size = chan->size;
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
-    team->may_share = team->needs_setup = share && chan->size > 1;
+    team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
     chan->worker->progress_scheds = weft_sched_progress;
-    if (boot->node_of && team->size > 2)
-        return weft_topology_make(team->rank, team->size, boot->node_of, chan->world_rank, &team->topology);
+    if (boot->node_of && is_own_job && team->size > 2)
+        return weft_topology_make(team->rank, chan->group, boot->node_of, &team->topology);
     return WEFT_OK;
 }
 

@@ -48,10 +48,9 @@ static node_group node_group_of(const weft_team *team)
                     : (node_group){NULL, team->size, team->rank};
 }
 
-static uint32_t world_rank(const weft_team *team, const node_group *group, uint32_t i)
+static uint32_t job_rank(const weft_team *team, const node_group *group, uint32_t i)
 {
-    uint32_t member = group->members ? group->members[i] : i;
-    return team->chan->world_rank ? team->chan->world_rank[member] : member;
+    return weft_group_process(team->chan->group, group->members ? group->members[i] : i).rank;
 }
 
 /* Every member is on a node of its own. Local: all members know it without messages. */
@@ -62,7 +61,7 @@ static bool is_one_per_node(const weft_team *team)
 
     if (team->topology || !boot->node_of)
         return false;
-    return boot->node_of[world_rank(team, &all, 0)] != boot->node_of[world_rank(team, &all, 1)];
+    return boot->node_of[job_rank(team, &all, 0)] != boot->node_of[job_rank(team, &all, 1)];
 }
 
 static uint8_t own_flags(const weft_team *team, uint32_t node_ranks)
@@ -165,8 +164,8 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *group, const a
     if (weft_segment_view(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes, bytes, &base))
         return NULL;
     for (uint32_t i = 0; i < group->count; i++) {
-        uint32_t world = world_rank(team, group, i);
-        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[world] : world);
+        uint32_t rank = job_rank(team, group, i);
+        pages[i] = weft_segment_rank(segment, boot->local_of ? boot->local_of[rank] : rank);
     }
     area = weft_shmcoll_attach(worker, base, bytes, group->rank, group->count, pages, flags);
     if (!area) {

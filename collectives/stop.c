@@ -55,7 +55,7 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;
-    uint32_t rank = chan->world_rank ? chan->world_rank[team->log.reported_to] : team->log.reported_to;
+    uint32_t rank = weft_group_process(chan->group, team->log.reported_to).rank;
     char here[100];
 
     if (!team->log.has_reported || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))

@@ -9,7 +9,10 @@
 
 #include "base/status.h"
 
-static uint32_t node_at(const uint32_t *node_of, const uint32_t *world, uint32_t member) { return node_of[world ? world[member] : member]; }
+static uint32_t node_at(const weft_topology *topology, uint32_t member)
+{
+    return topology->node_of[weft_group_process(topology->group, member).rank];
+}
 
 typedef struct tally { /* of one node */
     uint32_t members, order; /* order: its index in leaders */
@@ -18,10 +21,10 @@ typedef struct tally { /* of one node */
 /* Counts nodes and their members. `nodes` is zero, indexed by node_of. */
 static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nodes)
 {
-    uint32_t ours = node_at(to->node_of, to->world, rank);
+    uint32_t ours = node_at(to, rank);
 
     for (uint32_t i = 0; i < size; i++) {
-        tally *node = &nodes[node_at(to->node_of, to->world, i)];
+        tally *node = &nodes[node_at(to, i)];
         to->count += !node->members;
         if (i == rank)
             to->index = node->members;
@@ -30,7 +33,7 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
     to->node_rank_count = nodes[ours].members;
     to->leaders_per_node = size;
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t members = nodes[node_at(to->node_of, to->world, i)].members;
+        uint32_t members = nodes[node_at(to, i)].members;
         to->leaders_per_node = members < to->leaders_per_node ? members : to->leaders_per_node;
     }
 }
@@ -40,10 +43,10 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
 {
     uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count,
              *same_index = node_ranks + topology->node_rank_count, node_count = 0;
-    const tally *ours = &nodes[node_at(topology->node_of, topology->world, rank)];
+    const tally *ours = &nodes[node_at(topology, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
-        tally *node = &nodes[node_at(topology->node_of, topology->world, i)];
+        tally *node = &nodes[node_at(topology, i)];
         if (!node->members) {
             node->order = node_count;
             leaders[node_count++] = i;
@@ -60,16 +63,16 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
     topology->same_index = same_index;
 }
 
-int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_topology **out)
+int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *node_of, weft_topology **out)
 {
-    weft_topology found = {.node_of = node_of, .world = world}, *topology = NULL;
-    uint32_t capacity = 0;
+    weft_topology found = {.node_of = node_of, .group = group}, *topology = NULL;
+    uint32_t capacity = 0, size = group->size;
     tally *nodes;
 
     *out = NULL;
     for (uint32_t i = 0; i < size; i++)
-        if (node_at(node_of, world, i) >= capacity)
-            capacity = node_at(node_of, world, i) + 1;
+        if (node_at(&found, i) >= capacity)
+            capacity = node_at(&found, i) + 1;
     nodes = calloc(capacity, sizeof *nodes);
     if (!nodes)
         return weft_fail(WEFT_E_NOMEM, "no memory for the topology of a communicator of %u members", size);
@@ -91,16 +94,16 @@ int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, co
 
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member)
 {
-    uint32_t node = node_at(topology->node_of, topology->world, member), i = 0;
+    uint32_t node = node_at(topology, member), i = 0;
 
-    while (node_at(topology->node_of, topology->world, topology->leaders[i]) != node)
+    while (node_at(topology, topology->leaders[i]) != node)
         i++;
     return i;
 }
 
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member)
 {
-    return node_at(topology->node_of, topology->world, member) == node_at(topology->node_of, topology->world, topology->node_ranks[0]);
+    return node_at(topology, member) == node_at(topology, topology->node_ranks[0]);
 }
 
 uint32_t weft_topology_index(const weft_topology *topology, uint32_t member)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "collectives/team.h"
+#include "core/group.h"
 
 typedef struct weft_topology {
     uint32_t count;          /* nodes with members; at least 2 */
@@ -20,14 +21,14 @@ typedef struct weft_topology {
     const uint32_t *leaders; /* [count] lowest member of each node, ascending; defines the order of nodes */
     const uint32_t *node_ranks; /* [node_rank_count] members on this node, ascending */
     const uint32_t *same_index;   /* [count] the member with this index on each node, as leaders; valid if index < leaders_per_node */
-    const uint32_t *node_of; /* node of a world rank; owned by the launcher's boot */
-    const uint32_t *world;   /* world rank of a member; NULL: equal */
+    const uint32_t *node_of; /* node of a rank in the job; owned by the launcher's boot */
+    const weft_group *group; /* the members; not owned */
     uint32_t members[];      /* storage of leaders, node_ranks and same_index */
 } weft_topology;
 
-/* Member i of `size` is on node node_of[world[i]] (world NULL: node_of[i]). Both arrays must outlive *topology, which is freed by free().
- * *topology is NULL if all members are on one node, or each on its own. Returns 0 or WEFT_E_NOMEM. */
-int weft_topology_make(uint32_t rank, uint32_t size, const uint32_t *node_of, const uint32_t *world, weft_topology **topology);
+/* A member is on node_of[its rank in the job]. Group and array must outlive *topology, which is freed by free(). *topology is NULL if all
+ * members are on one node, or each on its own. Returns 0 or WEFT_E_NOMEM. */
+int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *node_of, weft_topology **topology);
 /* The node (0 .. count - 1) of a member. */
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member);
 /* Whether a member is on this node. */

@@ -45,6 +45,16 @@ size_t weft_group_bytes(const weft_group *group)
 
 /* Look-up. */
 
+bool weft_group_is_of_job(const weft_group *group, uint64_t job)
+{
+    bool is = true;
+    for (uint32_t i = 0; i < group->run_count; i++)
+        is &= group->runs[i].job == job;
+    for (uint32_t i = 0; group->processes && is && i < group->size; i++)
+        is = group->processes[i].job == job;
+    return is && (!group->ranks || group->job == job);
+}
+
 weft_process weft_group_process(const weft_group *group, uint32_t rank)
 {
     weft_group_run run = weft_group_run_at(group, rank);

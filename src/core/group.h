@@ -83,6 +83,8 @@ static inline bool weft_group_is_identity(const weft_group *group, uint64_t job)
 {
     return group->run_count == 1 && group->one.job == job && group->one.first == 0 && group->one.stride == 1;
 }
+/* Are all members processes of this job? O(size) for a list of several jobs, else O(1). */
+bool weft_group_is_of_job(const weft_group *group, uint64_t job);
 /* Bytes of memory that the group owns beside the struct. */
 size_t weft_group_bytes(const weft_group *group);
 

@@ -93,13 +93,16 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     if (boot->size > 1 && !weft_iface_select_allow("shm"))
         boot->has_segment = false; /* the user excluded shm: no component may share memory */
     weft_world_now = world;
-    rc = split_node(world);
+    rc = weft_group_range(boot->job, 0, 1, boot->size, &world->group);
+    if (rc == 0)
+        rc = split_node(world);
     if (rc == 0)
         rc = weft_worker_open(world, 0, callbacks, &world->workers[0]);
     if (rc) {
         weft_world_now = NULL;
         boot->has_failed = true;
         boot->ops->finalize(boot);
+        weft_group_drop(world->group);
         free(world->node_of);
         free(own_page);
         free(world);
@@ -177,6 +180,7 @@ int weft_world_close(weft_world *world)
     weft_call_close();
     world->boot->ops->finalize(world->boot);
     weft_world_now = NULL;
+    weft_group_drop(world->group);
     free(world->own_page);
     free(world->node_of);
     free(world);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/group.h"
 #include "core/wait_policy.h"
 #include "core/worker_type.h"
 #include "launch/boot.h"
@@ -23,6 +24,7 @@ typedef struct weft_sleep_ops {
 
 typedef struct weft_world {
     weft_boot *boot;
+    weft_group *group;     /* all processes of the job */
     weft_worker *workers[16];
     uint32_t worker_count;
     int thread_level;      /* MPI_THREAD_*, as provided */

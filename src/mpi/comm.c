@@ -8,8 +8,6 @@
 
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "mpi/bsend_buffer.h"
@@ -44,7 +42,7 @@ void weft_comm_close(weft_comm *comm)
         weft_chan_close(comm->chan);
     weft_errhandler_drop(comm->traits.errhandler);
     weft_bsend_buffer_close(comm->bsend_buffer);
-    free(comm->world_ranks);
+    weft_group_drop(comm->group);
     weft_list_remove(&comm->link);
     weft_object_free(&weft_comm_pool, comm);
 }
@@ -55,40 +53,33 @@ void weft_comm_drop(weft_comm *comm)
         weft_comm_close(comm);
 }
 
-/* Opens a communicator with fixed channel ids, which need no exchange. Takes ownership of world_ranks, also on error. */
-static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_t *world_ranks, int first_id, int handle,
-                      const char *name, weft_comm **out)
+/* Opens a communicator with fixed channel ids, which need no exchange. */
+static int open_fixed(weft_worker *worker, weft_group *group, uint32_t rank, int first_id, int handle, const char *name, weft_comm **out)
 {
     weft_comm *comm = weft_comm_new(worker);
-    uint32_t *ids = malloc(size * sizeof *ids);
     weft_chan *coll = NULL;
-    int rc = comm && ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for %s", name);
-    if (!comm) {
-        free(world_ranks);
-    } else {
-        comm->world_ranks = world_ranks;
-        comm->size = (int32_t)size;
-        comm->rank = (int32_t)rank;
-        comm->handle = handle;
-        snprintf(comm->traits.name, sizeof comm->traits.name, "%s", name);
-    }
+    int rc;
+    if (!comm)
+        return WEFT_E_NOMEM;
+    comm->group = group;
+    weft_group_hold(group);
+    comm->size = (int32_t)group->size;
+    comm->rank = (int32_t)rank;
+    comm->handle = handle;
+    snprintf(comm->traits.name, sizeof comm->traits.name, "%s", name);
+    rc = weft_chan_open(worker, group, rank, first_id, &comm->chan);
     if (!rc)
-        rc = weft_chan_open(worker, size, rank, world_ranks, first_id, &comm->chan);
-    if (!rc)
-        rc = weft_chan_open(worker, size, rank, world_ranks, first_id + 1, &coll);
+        rc = weft_chan_open(worker, group, rank, first_id + 1, &coll);
     for (int half = 0; half < 2 && !rc; half++) {
         weft_chan *chan = half ? coll : comm->chan;
         chan->user = comm;
-        for (uint32_t i = 0; i < size; i++)
-            ids[i] = chan->id;
-        rc = weft_chan_connect(chan, ids);
+        weft_chan_connect_same(chan, chan->id);
     }
     if (!rc)
-        rc = weft_team_open(coll, size > 1, &comm->team);
-    free(ids);
+        rc = weft_team_open(coll, group->size > 1, &comm->team);
     if (rc && coll)
         weft_chan_close(coll);
-    if (rc && comm) {
+    if (rc) {
         comm->team.chan = NULL;
         weft_comm_close(comm);
     }
@@ -99,14 +90,15 @@ static int open_fixed(weft_worker *worker, uint32_t size, uint32_t rank, uint32_
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 {
     weft_worker *worker = world->workers[0];
-    uint32_t *alone = malloc(sizeof *alone);
-    int rc = open_fixed(worker, world->boot->size, world->boot->rank, NULL, 0, 0x101, "MPI_COMM_WORLD", &mpi->comm_world);
-    if (rc || !alone) {
-        free(alone);
-        return rc ? rc : weft_fail(WEFT_E_NOMEM, "no memory for MPI_COMM_SELF");
-    }
-    *alone = world->boot->rank;
-    return open_fixed(worker, 1, 0, alone, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
+    weft_group *self;
+    int rc = open_fixed(worker, world->group, world->boot->rank, 0, 0x101, "MPI_COMM_WORLD", &mpi->comm_world);
+    if (!rc)
+        rc = weft_group_range(world->boot->job, world->boot->rank, 1, 1, &self);
+    if (rc)
+        return rc;
+    rc = open_fixed(worker, self, 0, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
+    weft_group_drop(self);
+    return rc;
 }
 
 void weft_comm_close_all(weft_mpi_world *mpi)
@@ -141,56 +133,22 @@ int weft_mpi_comm_test_inter(weft_comm *comm, int *flag)
     return 0;
 }
 
-static uint32_t world_rank(const weft_comm *comm, int rank)
-{
-    return comm->world_ranks ? comm->world_ranks[rank] : (uint32_t)rank;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Do both have the same members in some order? Sorts copies: n log n. */
-static int same_members(const weft_comm *a, const weft_comm *b, bool *same)
-{
-    size_t n = (size_t)a->size;
-    uint32_t *members = malloc(2 * n * sizeof *members);
-    if (!members)
-        return weft_fail(WEFT_E_NOMEM, "no memory to compare %zu members", n);
-    for (size_t i = 0; i < n; i++) {
-        members[i] = world_rank(a, (int)i);
-        members[n + i] = world_rank(b, (int)i);
-    }
-    qsort(members, n, sizeof *members, by_value);
-    qsort(members + n, n, sizeof *members, by_value);
-    *same = memcmp(members, members + n, n * sizeof *members) == 0;
-    free(members);
-    return 0;
-}
-
+/* Intercommunicators: by both groups. */
 int weft_mpi_comm_compare(weft_comm *comm1, weft_comm *comm2, int *result)
 {
-    bool same = true;
-    int rc;
-    if (comm1 == comm2) {
-        *result = MPI_IDENT;
+    static const int results[] = {[WEFT_GROUP_IDENT] = MPI_CONGRUENT, [WEFT_GROUP_SIMILAR] = MPI_SIMILAR,
+                                  [WEFT_GROUP_UNEQUAL] = MPI_UNEQUAL};
+    enum weft_group_relation local, remote;
+    *result = MPI_IDENT;
+    if (comm1 == comm2)
         return 0;
-    }
     *result = MPI_UNEQUAL;
-    if (comm1->size != comm2->size)
+    if (comm1->is_inter != comm2->is_inter)
         return 0;
-    for (int i = 0; i < comm1->size && same; i++)
-        same = world_rank(comm1, i) == world_rank(comm2, i);
-    if (same) {
-        *result = MPI_CONGRUENT;
-        return 0;
-    }
-    rc = same_members(comm1, comm2, &same);
-    if (!rc && same)
-        *result = MPI_SIMILAR;
-    return rc;
+    local = weft_group_compare(comm1->group, comm2->group);
+    remote = comm1->is_inter ? weft_group_compare(comm1->chan->group, comm2->chan->group) : local;
+    *result = results[local > remote ? local : remote];
+    return 0;
 }
 
 int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)

@@ -28,10 +28,10 @@ struct MPI_ABI_Comm {
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
-    uint32_t *world_ranks;      /* [size] owned; NULL: identity */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
     weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
+    weft_group *group;          /* held; its members, in the order of their ranks */
     weft_list_link link;        /* in weft_mpi_world.live */
 };
 

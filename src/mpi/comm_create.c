@@ -16,20 +16,17 @@
 #include "mpi/errhandler.h"
 #include "mpi/request.h"
 
-/* World rank of member i: participants are the parent's members. */
-static uint32_t world_rank(const weft_comm_members *members, uint32_t i)
-{
-    const weft_comm *parent = members->from;
-    uint32_t rank = members->participants ? members->participants[i] : i;
-    return parent->world_ranks ? parent->world_ranks[rank] : rank;
-}
-
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm)
 {
     weft_exchange exchange = weft_exchange_over_comm(parent);
-    weft_comm_members members = {.exchange = &exchange, .size = size, .rank = rank, .participants = ranks, .world_rank = world_rank,
-                                 .from = parent};
-    return weft_comm_make(&members, rc, comm);
+    weft_comm_members members = {.exchange = &exchange, .size = size, .rank = rank, .participants = ranks};
+    if (!rc && ranks)
+        rc = weft_group_incl(parent->group, size, (const int *)ranks, &members.group);
+    else if (!ranks)
+        weft_group_hold(members.group = parent->group);
+    rc = weft_comm_make(&members, rc, comm);
+    weft_group_drop(members.group);
+    return rc;
 }
 
 /* Creates the communicator and sets *newcomm; MPI_COMM_NULL for non-members and on error. */

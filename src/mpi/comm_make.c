@@ -25,7 +25,7 @@ static int open_channels(weft_comm *comm, weft_chan *chans[2])
 {
     int rc = 0;
     for (int half = 0; half < 2 && !rc; half++) {
-        rc = weft_chan_open(comm->worker, (uint32_t)comm->size, (uint32_t)comm->rank, comm->world_ranks, -1, &chans[half]);
+        rc = weft_chan_open(comm->worker, comm->group, (uint32_t)comm->rank, -1, &chans[half]);
         if (!rc)
             chans[half]->user = comm;
     }
@@ -108,11 +108,8 @@ static int open_own(const weft_comm_members *members, weft_comm **out, weft_chan
     comm->size = (int32_t)members->size;
     comm->rank = (int32_t)members->rank;
     comm->traits.errhandler = weft_errhandler_get(&over->traits);
-    comm->world_ranks = malloc(members->size * sizeof *comm->world_ranks);
-    if (!comm->world_ranks)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the %u members of a communicator", members->size);
-    for (uint32_t i = 0; i < members->size; i++)
-        comm->world_ranks[i] = members->world_rank(members, i);
+    comm->group = members->group;
+    weft_group_hold(comm->group);
     rc = open_channels(comm, chans);
     return rc ? rc : weft_team_open(chans[1], members->size > 1, &comm->team);
 }

@@ -12,8 +12,7 @@ typedef struct weft_comm_members {
     const weft_exchange *exchange;
     uint32_t size, rank;          /* of the new communicator; size 0: this process becomes no member */
     const uint32_t *participants; /* [size] number of each member among the participants; NULL: equal */
-    uint32_t (*world_rank)(const struct weft_comm_members *members, uint32_t i); /* of member i */
-    const void *from;             /* context of world_rank */
+    weft_group *group;            /* the members; borrowed; NULL if size is 0 */
 } weft_comm_members;
 
 /* Collective over the exchange's participants. rc: an earlier error of this one; then all fail. *comm NULL: no member, or error. */

@@ -40,10 +40,11 @@ static int take_index(weft_worker *worker, int fixed_id, uint32_t *out)
     return index < worker->chan_capacity ? 0 : grow(worker, index);
 }
 
-int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **out)
+int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fixed_id, weft_chan **out)
 {
     weft_chan *chan = calloc(1, sizeof *chan);
-    uint32_t index;
+    weft_group *group = given ? given : worker->world->group;
+    uint32_t index, size = group->size;
     int rc;
     if (!chan || !(chan->peers = calloc(size ? size : 1, sizeof *chan->peers))) {
         free(chan);
@@ -58,7 +59,8 @@ int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint
     chan->worker = worker;
     chan->size = size;
     chan->rank = rank;
-    chan->world_rank = world_rank;
+    chan->group = group;
+    weft_group_hold(group);
     chan->id = worker->chans[index].generation << WEFT_CHAN_INDEX_BITS | index;
     weft_match_open(&chan->match);
     worker->chans[index].chan = chan;
@@ -127,7 +129,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     weft_peer *peer;
     queued_notify *queued;
     bool is_sent;
-    uint32_t max, rank = chan->world_rank ? chan->world_rank[to] : to;
+    uint32_t max, rank = weft_group_process(chan->group, to).rank;
     bool is_known = chan->worker->peers[rank] != NULL;
     int rc = weft_peer_find(chan->worker, rank, &peer);
     if (rc)
@@ -147,7 +149,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
-    int rc = weft_peer_find(chan->worker, chan->world_rank ? chan->world_rank[rank] : rank, peer);
+    int rc = weft_peer_find(chan->worker, weft_group_process(chan->group, rank).rank, peer);
     if (rc == 0)
         (*peer)->is_courtesy = false;
     if (rc == 0 && !weft_knob.checksum) /* with checksums a NULL peer keeps sends off the fast path (msg_csum.h) */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/group.h"
 #include "core/peer.h"
 #include "core/worker.h"
 #include "p2p/match.h"
@@ -26,7 +27,7 @@ struct weft_chan {
     uint32_t size, rank;        /* size of the remote group; own rank in the local group */
     uint32_t id_out;            /* the members' id, if it is the same at all of them */
     const uint32_t *ids_out;    /* [size] each member's id, owned; NULL: all use id_out */
-    const uint32_t *world_rank; /* [size] world rank of each member, borrowed; NULL: identity */
+    weft_group *group;          /* the members of the remote group; held */
     weft_peer **peers;          /* [size] NULL until the first use; always NULL with WEFT_CHECKSUM */
     weft_match match;
     struct weft_sendq **sendqs; /* [size] sends that wait for credit, by destination; NULL: none yet */
@@ -59,10 +60,17 @@ static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
 
-/* Opens a channel; its id may be sent to the members afterwards. world_rank is borrowed. fixed_id < 0: any index, else that index. */
-int weft_chan_open(weft_worker *worker, uint32_t size, uint32_t rank, const uint32_t *world_rank, int fixed_id, weft_chan **chan);
+/* Opens a channel to the members of `group` (NULL: all of the job); its id may be sent to them afterwards. rank: own, in the local group.
+ * fixed_id < 0: any index, else that index. */
+int weft_chan_open(weft_worker *worker, weft_group *group, uint32_t rank, int fixed_id, weft_chan **chan);
 /* Sets the members' ids of the channel. ids[size] is copied if they differ. */
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
+/* The same if all members have this id. */
+static inline void weft_chan_connect_same(weft_chan *chan, uint32_t id)
+{
+    chan->id_out = id;
+    chan->is_connected = true;
+}
 /* Closes and frees the channel. Drops unmatched messages; announced ones end with WEFT_E_COMM at the sender. */
 void weft_chan_close(weft_chan *chan);
 
@@ -75,10 +83,10 @@ void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
 void weft_chan_drop_refused(weft_chan *chan);
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /* connects on first contact; 0 or an error */
-/* World rank of a member; a negative rank (wildcard) is returned unchanged. */
-static inline int weft_chan_world_rank(const weft_chan *chan, int rank)
+/* Rank of a member in its job; a negative rank (wildcard) is returned unchanged. */
+static inline int weft_chan_job_rank(const weft_chan *chan, int rank)
 {
-    return rank >= 0 && chan->world_rank ? (int)chan->world_rank[rank] : rank;
+    return rank < 0 ? rank : (int)weft_group_process(chan->group, (uint32_t)rank).rank;
 }
 /* The channel's id at a member. */
 static inline uint32_t weft_chan_id_at(const weft_chan *chan, int dst)

@@ -51,5 +51,6 @@ void weft_chan_close(weft_chan *chan)
         worker->chan_lowest = index;
     free((void *)chan->ids_out);
     free(chan->peers);
+    weft_group_drop(chan->group);
     free(chan);
 }

@@ -90,7 +90,7 @@ int weft_irecv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, con
 static __attribute__((noinline)) void wait_long(weft_req *req)
 {
     weft_wait wait;
-    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_world_rank(req->chan, req->rank), req->tag, req->bytes);
+    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(req->chan, req->rank), req->tag, req->bytes);
     wait.req = req;
     do
         weft_wait_progress(&wait);
@@ -177,7 +177,7 @@ static weft_unexpected *probe(weft_chan *chan, int src, int tag, bool wait)
     self.chan = chan;
     self.src = src;
     self.tag = tag;
-    weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_world_rank(chan, src), tag, 0);
+    weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_job_rank(chan, src), tag, 0);
     self.wait.is_over = has_unexpected;
     while (!(found = search(chan, src, tag)))
         weft_wait_progress(&self.wait);

@@ -236,7 +236,7 @@ void weft_req_wait_show(weft_wait *wait, const weft_req *req)
     case WEFT_REQ_RECV:
     case WEFT_REQ_BATCH:
         weft_wait_next(wait, req->kind == WEFT_REQ_RECV ? WEFT_WAIT_REASON_RECV : WEFT_WAIT_REASON_SEND,
-                       req->chan ? weft_chan_world_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
+                       req->chan ? weft_chan_job_rank(req->chan, req->rank) : req->rank, req->tag, req->bytes);
         break;
     case WEFT_REQ_SCHED:
         weft_wait_next(wait, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);

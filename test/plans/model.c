@@ -45,7 +45,7 @@ typedef struct rank_state {
 
 static struct {
     rank_state *ranks;
-    weft_world world; /* only its boot's node_of is used */
+    weft_world world; /* only its group and its boot's node_of are used */
     weft_boot boot;
     uint32_t node_of[RANKS_MAX];
     uint32_t count, now;
@@ -289,6 +289,7 @@ static void rank_open(rank_state *self, uint32_t i)
     weft_list_init(&self->worker.scheds);
     weft_list_init(&self->posted);
     self->chan.worker = &self->worker;
+    self->chan.group = model.world.group;
     self->chan.size = model.count;
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);
@@ -357,6 +358,8 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
     model.argument = argument;
     model.eager = seed % 4 < 2 ? 0 : seed % 4 < 3 ? 20 : 50;
     place_ranks(ranks, seed);
+    if (weft_group_range(0, 0, 1, ranks, &model.world.group))
+        abort();
     for (uint32_t i = 0; i < ranks; i++)
         rank_open(&model.ranks[i], i);
     if (!run_all())
@@ -369,5 +372,6 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
         else
             weft_fibre_free(model.ranks[i].fibre); /* not freed after a failed run */
     free(model.ranks);
+    weft_group_drop(model.world.group);
     return model.complaints != 0;
 }

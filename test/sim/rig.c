@@ -79,7 +79,7 @@ const weft_type *rig_type(uint32_t handle)
 static int open_chan(rig *rig, int id, weft_chan **chan)
 {
     uint32_t ids[64] = {0};
-    int rc = weft_chan_open(rig->world->workers[0], (uint32_t)rig->size, (uint32_t)rig->rank, NULL, id, chan);
+    int rc = weft_chan_open(rig->world->workers[0], NULL, (uint32_t)rig->rank, id, chan);
     for (int i = 0; i < rig->size; i++)
         ids[i] = (*chan)->id;
     return rc ? rc : weft_chan_connect(*chan, ids);

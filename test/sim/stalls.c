@@ -73,7 +73,7 @@ static int open_job(job *job, const run_args *what)
     uint32_t ids[64];
     int rc = rig_open(&job->rig, what->seed), size = job->rig.size;
     job->chans[0] = job->rig.chan;
-    rc = rc ? rc : weft_chan_open(job->rig.world->workers[0], (uint32_t)size, (uint32_t)job->rig.rank, NULL, 4, &job->chans[1]);
+    rc = rc ? rc : weft_chan_open(job->rig.world->workers[0], NULL, (uint32_t)job->rig.rank, 4, &job->chans[1]);
     for (int i = 0; i < size && !rc; i++)
         ids[i] = job->chans[1]->id;
     rc = rc ? rc : weft_chan_connect(job->chans[1], ids);
@@ -431,7 +431,7 @@ static int freed_comm(int rank, void *arg)
         while (!is_there && !rc)
             rc = weft_probe(job.chans[1], 0, 0, true, &is_there, &found);
         weft_chan_close(job.chans[1]);
-        rc = rc ? rc : weft_chan_open(job.rig.world->workers[0], (uint32_t)job.rig.size, 1, NULL, 4, &job.chans[1]);
+        rc = rc ? rc : weft_chan_open(job.rig.world->workers[0], NULL, 1, 4, &job.chans[1]);
     }
     return close_job(&job, rc);
 }

@@ -59,7 +59,7 @@ static int measure(weft_world *world, uint32_t rank)
     if (!buffer)
         return weft_fail(rc, "no memory for messages of %u bytes", LARGEST);
     memset(buffer, 1, LARGEST);
-    rc = weft_chan_open(world->workers[0], 2, rank, NULL, 0, &chan);
+    rc = weft_chan_open(world->workers[0], NULL, rank, 0, &chan);
     if (rc)
         goto undo_buffer;
     rc = weft_chan_connect(chan, (const uint32_t[]){chan->id, chan->id});
