@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "transports/shm/shm.h"
+#include "test/unit/shm_ranks.h"
 
 enum { RANKS = 3, BYTES = 4096, SHORT = 100 };
 
@@ -116,8 +116,7 @@ static void long_times_do_not_wrap(void)
 
 /* -- three ranks -- */
 
-static weft_segment segment;
-static weft_iface *ifaces[RANKS];
+static shm_ranks ranks;
 static weft_ep *to[RANKS]; /* of rank 0 */
 
 static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *body)
@@ -129,36 +128,20 @@ static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *b
     CU_ASSERT_EQUAL(sum, 0);
 }
 
-static void *on_accept(void *owner, const weft_proc_id *who)
-{
-    static char cookies[RANKS];
-    weft_iface *iface = ifaces[(intptr_t)owner];
-    weft_ep *ep;
-    return iface->ops->ep_open(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
-}
+static void *on_accept(void *owner, const weft_proc_id *who) { return shm_ranks_accept(&ranks, owner, who); }
 
 static int open_all(void)
 {
     static const weft_iface_callbacks callbacks = {.recv_frame = on_frame, .accept_peer = on_accept};
-    if (weft_segment_make(RANKS, 1, 0, &segment))
+    if (!shm_ranks_open(&ranks, RANKS, &callbacks, NULL))
         return 1;
-    for (uint32_t i = 0; i < RANKS; i++) {
-        weft_proc_id self = {.job = 1, .rank = i};
-        weft_iface_params params = {.owner = (void *)(intptr_t)i, .callbacks = &callbacks, .self = self, .segment = &segment,
-                                    .local_rank = (int)i};
-        if (weft_shm_ops.open(&params, &ifaces[i]) || (i && weft_shm_ops.ep_open(ifaces[0], &self, &i, sizeof i, NULL, &to[i])))
+    for (uint32_t i = 1; i < RANKS; i++)
+        if (!(to[i] = shm_ranks_connect(&ranks, 0, i, NULL)))
             return 1;
-    }
     return 0;
 }
 
-static int close_all(void)
-{
-    for (int i = 0; i < RANKS; i++)
-        weft_shm_ops.close(ifaces[i]);
-    weft_segment_close(&segment);
-    return 0;
-}
+static int close_all(void) { return shm_ranks_close(&ranks); }
 
 static void pack(const weft_frame *frame, void *place) { memset(place, 0, frame->hdr.bytes); }
 
@@ -169,7 +152,7 @@ static void send_body(uint32_t who, uint32_t bytes, bool is_packed)
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .bytes = bytes}, .body = is_packed ? NULL : body,
                         .pack = is_packed ? pack : NULL};
     CU_ASSERT_EQUAL_FATAL(weft_iface_send(to[who], &frame), 0);
-    CU_ASSERT_EQUAL_FATAL(weft_shm_poll(ifaces[who], 32), 1 + WEFT_POLL_EXTRA(bytes));
+    CU_ASSERT_EQUAL_FATAL(weft_shm_poll(ranks.ifaces[who], 32), 1 + WEFT_POLL_EXTRA(bytes));
 }
 
 static const _Atomic uint32_t *times_of(uint32_t who) { return ((shm_ep *)to[who])->out.ring->read_ps[WEFT_HOT]; }
@@ -188,7 +171,7 @@ static void another_reader_is_tried_as_well(void)
 /* A short body of a vector datatype between two long ones: these are timed as often as without it. */
 static void short_packed_bodies_do_not_count(void)
 {
-    const weft_nt_copy *store = &((shm_iface *)ifaces[0])->store[WEFT_HOT];
+    const weft_nt_copy *store = &((shm_iface *)ranks.ifaces[0])->store[WEFT_HOT];
     for (int i = 0; i < 10 * WEFT_STORE_SAMPLE; i++) {
         send_body(1, SHORT, true);
         send_body(1, BYTES, true);

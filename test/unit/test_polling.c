@@ -10,12 +10,11 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "transports/shm/shm.h"
+#include "test/unit/shm_ranks.h"
 
 #define RANKS 64
 
-static weft_segment segment;
-static weft_iface *ifaces[RANKS];
+static shm_ranks ranks;
 static weft_ep *to_first[RANKS];
 static int arrived[RANKS];
 static uint64_t now;         /* ns */
@@ -33,13 +32,8 @@ static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *b
 
 static void *on_accept(void *owner, const weft_proc_id *who)
 {
-    static char cookies[RANKS];
-    weft_ep *ep;
-    weft_iface *iface = ifaces[(intptr_t)owner];
     greeted++;
-    if (unreachable && who->rank == unreachable)
-        return NULL;
-    return iface->ops->ep_open(iface, who, &who->rank, sizeof who->rank, &cookies[who->rank], &ep) ? NULL : &cookies[who->rank];
+    return unreachable && who->rank == unreachable ? NULL : shm_ranks_accept(&ranks, owner, who);
 }
 
 static void on_failed(void *owner, void *peer, int rc)
@@ -53,31 +47,18 @@ static const weft_iface_callbacks callbacks = {.recv_frame = on_frame, .accept_p
 
 static int open_all(void)
 {
-    uint32_t first = 0;
     now = 1;
     unreachable = 0;
     memset(arrived, 0, sizeof arrived);
-    if (weft_segment_make(RANKS, 1, 0, &segment))
+    if (!shm_ranks_open(&ranks, RANKS, &callbacks, now_ns))
         return 1;
-    for (intptr_t i = 0; i < RANKS; i++) {
-        weft_iface_params params = {.owner = (void *)i, .callbacks = &callbacks, .self = {.job = 1, .rank = (uint32_t)i},
-                                    .segment = &segment, .local_rank = (int)i, .now_ns = now_ns};
-        weft_proc_id who = {.job = 1, .rank = 0};
-        if (weft_shm_ops.open(&params, &ifaces[i]))
+    for (uint32_t i = 1; i < RANKS; i++)
+        if (!(to_first[i] = shm_ranks_connect(&ranks, i, 0, NULL)))
             return 1;
-        if (i && weft_shm_ops.ep_open(ifaces[i], &who, &first, sizeof first, NULL, &to_first[i]))
-            return 1;
-    }
     return 0;
 }
 
-static int close_all(void)
-{
-    for (int i = 0; i < RANKS; i++)
-        weft_shm_ops.close(ifaces[i]);
-    weft_segment_close(&segment);
-    return 0;
-}
+static int close_all(void) { return shm_ranks_close(&ranks); }
 
 static void send_one(int i)
 {
@@ -90,7 +71,7 @@ static double poll_ns(void)
     enum { POLLS = 20000 };
     uint64_t start = weft_clock_ns();
     for (int i = 0; i < POLLS; i++)
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
     return (double)(weft_clock_ns() - start) / POLLS;
 }
 
@@ -99,20 +80,20 @@ static void pass(uint64_t ns)
 {
     now += ns;
     for (int i = 0; i < 1024; i++)
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
 }
 
 static void idle_rings_cost_nothing(void)
 {
-    shm_iface *first = (shm_iface *)ifaces[0];
+    shm_iface *first = (shm_iface *)ranks.ifaces[0];
     double alone, among;
     send_one(1);
-    CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 1);
+    CU_ASSERT_EQUAL(weft_shm_poll(ranks.ifaces[0], 32), 1);
     alone = poll_ns();
     for (int i = 2; i < RANKS; i++)
         send_one(i);
     for (int i = 0; i < 10; i++)
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], 1);
     CU_ASSERT_EQUAL(first->hot_count, RANKS - 1);
@@ -129,12 +110,12 @@ static void active_sender_is_polled_again(void)
         for (int i = 1; i < RANKS; i++)
             send_one(i);
         for (int i = 0; i < 4; i++)
-            weft_shm_poll(ifaces[0], 32);
+            weft_shm_poll(ranks.ifaces[0], 32);
         for (int i = 1; i < RANKS; i++)
             CU_ASSERT_EQUAL(arrived[i], round);
         pass(WEFT_SHM_PATIENCE_MIN_NS);
         pass(WEFT_SHM_PATIENCE_MAX_NS);
-        CU_ASSERT_EQUAL(((shm_iface *)ifaces[0])->hot_count, 0);
+        CU_ASSERT_EQUAL(((shm_iface *)ranks.ifaces[0])->hot_count, 0);
     }
 }
 
@@ -142,7 +123,7 @@ static void active_sender_is_polled_again(void)
 static void iterations_keep_their_rings(void)
 {
     static const uint64_t pauses_ms[] = {5, 20, 100, 200};
-    const weft_iface_counts *counts = &ifaces[0]->counts;
+    const weft_iface_counts *counts = &ranks.ifaces[0]->counts;
     for (size_t k = 0; k < weft_count(pauses_ms); k++) {
         weft_iface_counts before = *counts;
         uint64_t barriers;
@@ -160,13 +141,13 @@ static void iterations_keep_their_rings(void)
     CU_ASSERT(counts->barriers > 0);
     /* and are closed when it stops sending */
     pass(WEFT_SHM_PATIENCE_MAX_NS);
-    CU_ASSERT_EQUAL(((shm_iface *)ifaces[0])->hot_count, 0);
+    CU_ASSERT_EQUAL(((shm_iface *)ranks.ifaces[0])->hot_count, 0);
 }
 
 /* Silent and active in turn, with a period that defeats any patience: at most one barrier per minimum patience. */
 static void barriers_are_rare(void)
 {
-    weft_iface_counts before = ifaces[0]->counts;
+    weft_iface_counts before = ranks.ifaces[0]->counts;
     uint64_t begin = now, lasted;
     for (int round = 0; round < 2000; round++) {
         for (int i = 1; i <= 8; i++)
@@ -175,7 +156,7 @@ static void barriers_are_rare(void)
         pass(1000 * (uint64_t)(round % 3000));
     }
     lasted = now - begin;
-    CU_ASSERT(ifaces[0]->counts.barriers - before.barriers <= lasted / WEFT_SHM_PATIENCE_MIN_NS + 1);
+    CU_ASSERT(ranks.ifaces[0]->counts.barriers - before.barriers <= lasted / WEFT_SHM_PATIENCE_MIN_NS + 1);
 }
 
 static void fill(int i)
@@ -194,18 +175,18 @@ static void floods_delay_no_new_sender(void)
         for (int round = 0; round < 100; round++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
-            CU_ASSERT(weft_shm_poll(ifaces[0], 32) >= 32);
+            CU_ASSERT(weft_shm_poll(ranks.ifaces[0], 32) >= 32);
         }
         send_one(new_sender);
         for (int i = 1; i <= flooders; i++)
             fill(i);
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[new_sender], 1);
         send_one(new_sender);
         for (; arrived[new_sender] < 2 && polls < 1000; polls++) {
             for (int i = 1; i <= flooders; i++)
                 fill(i);
-            weft_shm_poll(ifaces[0], 32);
+            weft_shm_poll(ranks.ifaces[0], 32);
         }
         CU_ASSERT(polls <= flooders + 1);
     }
@@ -221,30 +202,30 @@ static void a_failure_delays_no_other_sender(void)
     for (int i = 1; i < RANKS; i++)
         send_one(i);
     for (int i = 0; i < 1000; i++)
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
     CU_ASSERT_EQUAL(greeted, RANKS - 1);
     for (int i = 1; i < RANKS; i++)
         CU_ASSERT_EQUAL(arrived[i], i != 5);
     for (int tries = 1; tries < 20; tries++) { /* the sleeper wakes by its limit, each time later, within the bound */
-        CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &wakeup), 0);
+        CU_ASSERT_EQUAL(weft_shm_arm(ranks.ifaces[0], &wakeup), 0);
         CU_ASSERT(wakeup.within_ns > 0 && wakeup.within_ns >= until && wakeup.within_ns <= WEFT_SHM_RETRY_MAX_NS);
         until = wakeup.within_ns;
-        CU_ASSERT_EQUAL(weft_shm_poll(ifaces[0], 32), 0);
+        CU_ASSERT_EQUAL(weft_shm_poll(ranks.ifaces[0], 32), 0);
         now += until;
-        weft_shm_disarm(ifaces[0]);
+        weft_shm_disarm(ranks.ifaces[0]);
         CU_ASSERT_EQUAL(greeted, RANKS - 2 + tries);
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
     }
     send_one(5);
     unreachable = 0;
     now += until;
     for (int i = 0; i < 10; i++)
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
     CU_ASSERT_EQUAL(arrived[5], 2);
     wakeup = (weft_wakeup){.fd = -1};
-    CU_ASSERT_EQUAL(weft_shm_arm(ifaces[0], &wakeup), 0);
+    CU_ASSERT_EQUAL(weft_shm_arm(ranks.ifaces[0], &wakeup), 0);
     CU_ASSERT_EQUAL(wakeup.within_ns, 0);
-    weft_shm_disarm(ifaces[0]);
+    weft_shm_disarm(ranks.ifaces[0]);
 }
 
 /* A place out of bounds: its sender has failed, once, and nothing is read there; the others go on. */
@@ -263,7 +244,7 @@ static void damage_is_a_failure(void)
         weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .src = rank, .bytes = sizeof body}, .body = body};
         weft_cell *cell;
         CU_ASSERT_EQUAL(weft_iface_send(to_first[rank], &frame), 0);
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[rank], 1);
         cell = weft_ring_next(&((shm_ep *)to_first[rank])->out);
         CU_ASSERT_EQUAL(weft_iface_send(to_first[rank], &frame), 0);
@@ -271,7 +252,7 @@ static void damage_is_a_failure(void)
         cell->hdr.bytes = wrong[i].bytes;
         send_one(rank == 10 ? 9 : rank - 1); /* nothing more of the others that have failed */
         for (int k = 0; k < 10; k++)
-            weft_shm_poll(ifaces[0], 32);
+            weft_shm_poll(ranks.ifaces[0], 32);
         CU_ASSERT_EQUAL(losts, (int)i + 1);
         CU_ASSERT_EQUAL(arrived[rank], 1);
     }
@@ -280,15 +261,11 @@ static void damage_is_a_failure(void)
 
 static void ep_opened_twice_continues(void)
 {
-    weft_proc_id who = {.job = 1, .rank = 0};
-    weft_ep *again;
-    uint32_t first = 0;
     for (int i = 0; i < 10; i++) {
         send_one(1);
         send_one(1);
-        CU_ASSERT_EQUAL(weft_shm_ops.ep_open(ifaces[1], &who, &first, sizeof first, NULL, &again), 0);
-        CU_ASSERT_PTR_EQUAL(again, to_first[1]);
-        weft_shm_poll(ifaces[0], 32);
+        CU_ASSERT_PTR_EQUAL(shm_ranks_connect(&ranks, 1, 0, NULL), to_first[1]);
+        weft_shm_poll(ranks.ifaces[0], 32);
         CU_ASSERT_EQUAL(arrived[1], 2 * (i + 1));
     }
 }
@@ -296,12 +273,12 @@ static void ep_opened_twice_continues(void)
 static void memory_is_that_of_active_pairs(void)
 {
     struct stat before, after;
-    CU_ASSERT_EQUAL(fstat(segment.fd, &before), 0);
+    CU_ASSERT_EQUAL(fstat(ranks.segment.fd, &before), 0);
     /* header and rank pages, and 8 KiB for each of the 63 active pairs */
     CU_ASSERT(before.st_blocks * 512 <= (RANKS + 2) * 4096 + (RANKS - 1) * 8192);
     for (int i = 1; i < RANKS; i++)
         send_one(i);
-    CU_ASSERT_EQUAL(fstat(segment.fd, &after), 0);
+    CU_ASSERT_EQUAL(fstat(ranks.segment.fd, &after), 0);
     CU_ASSERT_EQUAL(before.st_blocks, after.st_blocks);
 }
 
@@ -311,7 +288,7 @@ static void a_poll_copies_little(void)
     enum { LONG = 32768, SENDERS = 6, MAX = 256 << 10 };
     static char body[LONG];
     int sent = 0, total = 0, had;
-    while (weft_shm_poll(ifaces[0], 32)) /* of earlier tests */
+    while (weft_shm_poll(ranks.ifaces[0], 32)) /* of earlier tests */
         ;
     memset(arrived, 0, sizeof arrived);
     for (int i = 1; i <= SENDERS; i++) {
@@ -323,7 +300,7 @@ static void a_poll_copies_little(void)
     do {
         had = total;
         total = 0;
-        weft_shm_poll(ifaces[0], 32);
+        weft_shm_poll(ranks.ifaces[0], 32);
         for (int i = 1; i <= SENDERS; i++)
             total += arrived[i];
         CU_ASSERT((total - had) * LONG <= MAX);
