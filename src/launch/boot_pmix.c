@@ -266,26 +266,27 @@ static int client_commit(weft_boot *boot)
 
 /* Retries a get that found no key, for within_s seconds: a server may answer so while the owner commits (Open MPI 4.1 with libpmix 4.2), or
  * on another host if it has received other keys before. */
-static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, pmix_value_t **value)
+static pmix_status_t put_value_get(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, uint64_t until_ns,
+                                   pmix_value_t **value)
 {
-    uint64_t until = weft_clock_ns() + (uint64_t)within_s * 1000000000u;
-    pmix_status_t status = weft_pmix_value_get(self, rank, key, value);
+    uint64_t last_try_ns = weft_clock_ns() + (uint64_t)within_s * 1000000000u;
+    pmix_status_t status = weft_pmix_value_get(self, rank, key, until_ns, value);
 
-    while (status == PMIX_ERR_NOT_FOUND && weft_clock_ns() < until) {
+    while (status == PMIX_ERR_NOT_FOUND && weft_clock_ns() < last_try_ns) {
         struct timespec nap = {.tv_nsec = RETRY_NAP_NS};
         nanosleep(&nap, NULL);
-        status = weft_pmix_value_get(self, rank, key, value);
+        status = weft_pmix_value_get(self, rank, key, until_ns, value);
     }
     return status;
 }
 
-static int value_copy(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, void *bytes, size_t *count)
+static int value_copy(weft_pmix_client *self, uint32_t rank, const char *key, int within_s, uint64_t until_ns, void *bytes, size_t *count)
 {
     pmix_value_t *value;
     char peer[64];
     int rc = WEFT_OK;
 
-    pmix_status_t status = put_value_get(self, rank, key, within_s, &value);
+    pmix_status_t status = put_value_get(self, rank, key, within_s, until_ns, &value);
     snprintf(peer, sizeof(peer), "rank %u for its key %.32s", rank, key);
     if (status != PMIX_SUCCESS)
         return step_failed(self, "PMIx_Get", peer, status);
@@ -297,22 +298,23 @@ static int value_copy(weft_pmix_client *self, uint32_t rank, const char *key, in
     return rc;
 }
 
-/* A missing key may still come: the get first waits for the owner's COMMITTED_KEY, after which missing is final. */
+/* A missing key may still come: the get first waits for the owner's COMMITTED_KEY, after which missing is final. Both have one deadline. */
 static int client_get(weft_boot *boot, uint32_t rank, const char *key, void *bytes, size_t *count)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
     char committed[1];
     size_t committed_bytes = sizeof(committed);
+    uint64_t until_ns = weft_pmix_deadline();
 
     if (!self->modex_ready && !(self->modex_ready = calloc(boot->size, 1)))
         return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", boot->size);
     if (!self->modex_ready[rank]) {
-        int rc = value_copy(self, rank, COMMITTED_KEY, weft_knob.start_timeout_s, committed, &committed_bytes);
+        int rc = value_copy(self, rank, COMMITTED_KEY, weft_knob.start_timeout_s, until_ns, committed, &committed_bytes);
         if (rc)
             return rc;
         self->modex_ready[rank] = 1;
     }
-    return value_copy(self, rank, key, 0, bytes, count);
+    return value_copy(self, rank, key, 0, until_ns, bytes, count);
 }
 
 static int client_fence(weft_boot *boot)
@@ -385,7 +387,7 @@ static int segment_share(weft_pmix_client *self)
     if (b->local_size == 1)
         return weft_segment_make(1, b->job, 0, &b->segment);
     if (b->local_rank != 0) {
-        rc = value_copy(self, self->locals[0], WEFT_SEGMENT_FD_KEY, SEGMENT_FD_WAIT_S, &offer, &bytes);
+        rc = value_copy(self, self->locals[0], WEFT_SEGMENT_FD_KEY, SEGMENT_FD_WAIT_S, weft_pmix_deadline(), &offer, &bytes);
         snprintf(peer, sizeof(peer), "rank %u", self->locals[0]);
         return rc ? rc : weft_segment_fd_fetch(&offer, bytes, self->locals_hash, b->local_rank, peer, &b->segment);
     }

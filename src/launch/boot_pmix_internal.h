@@ -40,9 +40,10 @@ typedef struct weft_pmix_client {
 
 /* Reads rank, size, nodes and node-local ranks from the server. WEFT_E_OTHER: missing or contradictory answers. */
 int weft_pmix_job_read(weft_pmix_client *self);
-/* Gets a value of `rank` (PMIX_RANK_WILDCARD: of the job). Blocks until the owner has put it, or for WEFT_START_TIMEOUT_S and 2 s
- * (PMIX_ERR_TIMEOUT). */
-pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, pmix_value_t **value);
+/* The end of a step that begins now: WEFT_START_TIMEOUT_S and 2 s later, by weft_clock_ns(). */
+uint64_t weft_pmix_deadline(void);
+/* Gets a value of `rank` (PMIX_RANK_WILDCARD: of the job). Blocks until the owner has put it, or until then (PMIX_ERR_TIMEOUT). */
+pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, uint64_t until_ns, pmix_value_t **value);
 void weft_pmix_value_free(pmix_value_t *value);
 /* The same for a string shorter than `capacity`. False: none. */
 bool weft_pmix_text_get(weft_pmix_client *self, uint32_t rank, const char *key, char *text, size_t capacity);

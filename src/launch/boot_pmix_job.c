@@ -16,7 +16,7 @@ static bool number_get(weft_pmix_client *self, uint32_t rank, const char *key, u
 {
     pmix_value_t *value;
 
-    if (weft_pmix_value_get(self, rank, key, &value) != PMIX_SUCCESS)
+    if (weft_pmix_value_get(self, rank, key, weft_pmix_deadline(), &value) != PMIX_SUCCESS)
         return false;
     bool is_known = true;
     switch (value->type) {
@@ -46,7 +46,7 @@ bool weft_pmix_text_get(weft_pmix_client *self, uint32_t rank, const char *key, 
 {
     pmix_value_t *value;
 
-    if (weft_pmix_value_get(self, rank, key, &value) != PMIX_SUCCESS)
+    if (weft_pmix_value_get(self, rank, key, weft_pmix_deadline(), &value) != PMIX_SUCCESS)
         return false;
     bool is_text = value->type == PMIX_STRING && value->data.string && strlen(value->data.string) < capacity;
     if (is_text)
@@ -117,7 +117,7 @@ static int locals_read(weft_pmix_client *self)
     self->locals = calloc(b->size, sizeof(*self->locals));
     if (!self->locals)
         return weft_fail(WEFT_E_NOMEM, "no memory for the list of %u ranks", b->size);
-    if (weft_pmix_value_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, &value) != PMIX_SUCCESS)
+    if (weft_pmix_value_get(self, PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, weft_pmix_deadline(), &value) != PMIX_SUCCESS)
         value = NULL;
     else if (value->type == PMIX_STRING && value->data.string)
         rc = locals_parse(self, list = value->data.string, &place);

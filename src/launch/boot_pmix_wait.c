@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/knob.h"
 #include "launch/boot_pmix_internal.h"
 
@@ -19,6 +20,7 @@
 typedef struct answer {
     pthread_mutex_t lock;
     pthread_cond_t ended;
+    struct timespec until; /* CLOCK_MONOTONIC */
     bool is_done, is_abandoned;
     pmix_status_t status;
     pmix_value_t *value; /* get: a copy; NULL: none */
@@ -27,7 +29,16 @@ typedef struct answer {
     pmix_info_t info[2];
 } answer;
 
-static answer *answer_new(void)
+uint64_t weft_pmix_deadline(void) { return weft_clock_ns() + (uint64_t)(weft_knob.start_timeout_s + GRACE_S) * 1000000000u; }
+
+/* What is left for the server, in full seconds; 0 would mean no limit. */
+static int server_limit_s(uint64_t until_ns)
+{
+    uint64_t now_ns = weft_clock_ns() + (uint64_t)GRACE_S * 1000000000u;
+    return now_ns < until_ns ? (int)((until_ns - now_ns + 999999999u) / 1000000000u) : 1;
+}
+
+static answer *answer_new(uint64_t until_ns)
 {
     answer *self = calloc(1, sizeof(*self));
     pthread_condattr_t attributes;
@@ -41,7 +52,8 @@ static answer *answer_new(void)
     pthread_condattr_destroy(&attributes);
     snprintf(self->info[0].key, sizeof(self->info[0].key), "%s", PMIX_TIMEOUT);
     self->info[0].value.type = PMIX_INT;
-    self->info[0].value.data.integer = weft_knob.start_timeout_s;
+    self->info[0].value.data.integer = server_limit_s(until_ns);
+    self->until = (struct timespec){.tv_sec = (time_t)(until_ns / 1000000000u), .tv_nsec = (long)(until_ns % 1000000000u)};
     return self;
 }
 
@@ -69,18 +81,15 @@ static void answer_end(answer *self, pmix_status_t status)
 /* Waits for the answer to a call that returned `status`, and moves its value to *value. */
 static pmix_status_t answer_wait(answer *self, pmix_status_t status, pmix_value_t **value)
 {
-    struct timespec until;
     int rc = 0;
 
     if (status != PMIX_SUCCESS) { /* libpmix does not call back */
         answer_free(self);
         return status == PMIX_OPERATION_SUCCEEDED && !value ? PMIX_SUCCESS : status;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += weft_knob.start_timeout_s + GRACE_S;
     pthread_mutex_lock(&self->lock);
     while (!self->is_done && rc == 0)
-        rc = pthread_cond_timedwait(&self->ended, &self->lock, &until);
+        rc = pthread_cond_timedwait(&self->ended, &self->lock, &self->until);
     bool is_done = self->is_done;
     self->is_abandoned = !is_done;
     pthread_mutex_unlock(&self->lock);
@@ -139,9 +148,9 @@ void weft_pmix_value_free(pmix_value_t *value)
     free(value);
 }
 
-pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, pmix_value_t **value)
+pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const char *key, uint64_t until_ns, pmix_value_t **value)
 {
-    answer *answer = answer_new();
+    answer *answer = answer_new(until_ns);
 
     *value = NULL;
     if (!answer)
@@ -154,7 +163,7 @@ pmix_status_t weft_pmix_value_get(weft_pmix_client *self, uint32_t rank, const c
 
 pmix_status_t weft_pmix_fence(weft_pmix_client *self)
 {
-    answer *answer = answer_new();
+    answer *answer = answer_new(weft_pmix_deadline());
 
     if (!answer)
         return PMIX_ERR_NOMEM;

@@ -6,7 +6,8 @@
  * MOCK_LOCAL_RANK: values that replace the right ones. MOCK_COUNTS: prints the number of requests at the end. Values that are put are
  * dropped.
  * MOCK_MUTE=get, fence, abort: a get of what ranks put or a fence is not answered, PMIx_Abort does not return; late: the first get of a
- * rank's mark is answered by PMIx_Finalize. MOCK_CLOCK, if the library is also preloaded: the time of day is an hour ahead where it is
+ * rank's mark is answered by PMIx_Finalize; value: that get is answered after 1.2 s, the next one is not, and its PMIX_TIMEOUT is printed.
+ * MOCK_CLOCK, if the library is also preloaded: the time of day is an hour ahead where it is
  * read.
  */
 #include <pmix.h>
@@ -149,7 +150,7 @@ pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_
     pmix_value_t value[1] = {0};
     bool is_rank = proc->rank < size, is_near = is_rank && (getenv("MOCK_KNOWS_ALL") || !strcmp(hosts[proc->rank], hosts[me]));
 
-    (void)info, (void)count;
+    (void)count;
     questions++;
     value->type = PMIX_UINT32;
     if (!strcmp(key, PMIX_LOCAL_SIZE) && getenv("MOCK_LOCAL_SIZE")) {
@@ -170,6 +171,13 @@ pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_
         late_done = done;
         late_data = data;
         return PMIX_SUCCESS;
+    } else if (is_mute("value") && strstr(key, "told")) {
+        usleep(1200000);
+        value->type = PMIX_BYTE_OBJECT;
+        value->data.bo = (pmix_byte_object_t){.bytes = strdup(""), .size = 1};
+    } else if (is_mute("value") && strstr(key, "probe")) {
+        printf("mock: %s is asked for within %d s\n", key, info->value.data.integer);
+        return PMIX_SUCCESS;
     } else {
         if (!is_mute("get"))
             done(PMIX_ERR_NOT_FOUND, NULL, data);
@@ -178,5 +186,7 @@ pmix_status_t PMIx_Get_nb(const pmix_proc_t *proc, const char key[], const pmix_
     done(PMIX_SUCCESS, value, data);
     if (value->type == PMIX_STRING)
         free(value->data.string);
+    else if (value->type == PMIX_BYTE_OBJECT)
+        free(value->data.bo.bytes);
     return PMIX_SUCCESS;
 }
