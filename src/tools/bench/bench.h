@@ -98,7 +98,7 @@ struct bench_case
 double bench_seconds(void);
 
 extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, bench_exchange;
-extern const bench_test bench_posted, bench_unexpected, bench_vector;
+extern const bench_test bench_posted, bench_unexpected, bench_vector, bench_shapes;
 extern const bench_test bench_barrier, bench_allreduce, bench_bcast, bench_alltoall;
 
 #endif

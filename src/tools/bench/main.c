@@ -12,7 +12,7 @@
 
 static const bench_test *const all_tests[] = {
     &bench_latency,    &bench_bandwidth, &bench_bibw,    &bench_exchange,  &bench_rate,  &bench_posted,
-    &bench_unexpected, &bench_vector,    &bench_barrier, &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
+    &bench_unexpected, &bench_vector,    &bench_shapes,  &bench_barrier,   &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
 };
 
 /* Returns the maximum of `mine` over all ranks. Collective. */
