@@ -80,7 +80,7 @@ static const weft_type_layout *builder_keep(weft_layout_builder *builder, const 
 {
     weft_type_layout *made = builder->nodes;
     if (made && made->kind == node->kind && made->disp == node->disp && made->count == node->count && made->stride == node->stride &&
-        made->bytes == node->bytes && made->child == node->child && made->blocks == node->blocks)
+        made->bytes == node->bytes && made->child == node->child && made->blocks == node->blocks && made->disps == node->disps)
         return made;
     made = malloc(sizeof(*made));
     if (!made) {
@@ -135,6 +135,20 @@ static bool builder_is_even(const weft_layout_builder *builder)
     return true;
 }
 
+/* Displacements of the blocks if they are many, dense and equal; NULL: they are not, or out of memory (a LIST does as well). */
+static int64_t *builder_disps(const weft_layout_builder *builder)
+{
+    const weft_layout_block *b = builder->blocks;
+    int64_t *disps;
+    for (uint64_t i = 0; i < builder->count; i++)
+        if (b[i].child || b[i + 1].start - b[i].start != b[1].start)
+            return NULL;
+    disps = builder->count > FLATTEN ? malloc(builder->count * sizeof *disps) : NULL;
+    for (uint64_t i = 0; disps && i < builder->count; i++)
+        disps[i] = b[i].disp;
+    return disps;
+}
+
 static bool builder_is_table(const weft_layout_builder *builder)
 {
     if (builder->count > FLATTEN)
@@ -150,6 +164,7 @@ weft_type_layout *weft_layout_builder_finish(weft_layout_builder *builder)
     weft_type_layout node, dense, *root;
     const weft_layout_block *b = builder->blocks;
     void *blocks = builder->blocks;
+    int64_t *disps = NULL;
     if (builder->is_out_of_memory) {
         weft_layout_free(builder->nodes);
         free(blocks);
@@ -167,13 +182,21 @@ weft_type_layout *weft_layout_builder_finish(weft_layout_builder *builder)
         node.disp += b->disp;
     } else {
         builder->blocks[builder->count] = (weft_layout_block){.start = builder->size};
-        node = (weft_type_layout){.kind = builder_is_table(builder) ? WEFT_LAYOUT_TABLE : WEFT_LAYOUT_LIST, .size = builder->size,
-                                  .count = builder->count, .blocks = b};
+        disps = builder_disps(builder);
+        node = (weft_type_layout){.kind = disps                       ? WEFT_LAYOUT_PLACES
+                                          : builder_is_table(builder) ? WEFT_LAYOUT_TABLE
+                                                                      : WEFT_LAYOUT_LIST,
+                                  .size = builder->size, .count = builder->count, .bytes = disps ? b[1].start : 0,
+                                  .blocks = disps ? NULL : b, .disps = disps};
     }
     root = weft_layout_root(&node, builder->nodes);
-    if (root && b && root->blocks == b)
+    if (root && disps)
+        root->memory = disps;
+    else if (root && b && root->blocks == b)
         root->memory = blocks;
-    else
+    if (!root)
+        free(disps);
+    if (!root || root->memory != blocks)
         free(blocks);
     return root;
 }

@@ -16,7 +16,8 @@ enum weft_layout_kind {
     WEFT_LAYOUT_RUN,  /* count dense blocks of `bytes`, `stride` apart; count 1: one dense block; count 0: empty */
     WEFT_LAYOUT_LOOP, /* count times `child`, `stride` apart; `bytes` is the child's packed size */
     WEFT_LAYOUT_LIST, /* count blocks in sequence, each dense or a child */
-    WEFT_LAYOUT_TABLE /* a short LIST, all dense; repeated elements are moved column by column */
+    WEFT_LAYOUT_TABLE, /* a short LIST, all dense; repeated elements are moved column by column */
+    WEFT_LAYOUT_PLACES /* count dense blocks of `bytes` at `disps`: a longer LIST of equal blocks */
 };
 
 /* Entry of a LIST or TABLE. Its packed bytes end at the next entry's start; a last entry marks the end. */
@@ -32,11 +33,12 @@ struct weft_type_layout {
     int64_t disp;                    /* offset of the contents from the node's address, bytes */
     uint64_t count;                  /* repetitions or blocks, see weft_layout_kind */
     int64_t stride;                  /* RUN, LOOP: bytes */
-    uint64_t bytes;                  /* RUN: of a block; LOOP: packed size of child */
+    uint64_t bytes;                  /* RUN, PLACES: of a block; LOOP: packed size of child */
     const weft_type_layout *child;   /* LOOP */
     const weft_layout_block *blocks; /* LIST, TABLE: [count + 1] */
+    const int64_t *disps;            /* PLACES: [count] */
     weft_type_layout *owned;         /* next node of the same type, freed with the root */
-    void *memory;                    /* blocks, if this node owns them; else NULL */
+    void *memory;                    /* blocks or disps, if this node owns them; else NULL */
 };
 
 /* node = one dense block of bytes at disp. */

@@ -208,12 +208,72 @@ static inline __attribute__((always_inline)) void list_move(const weft_type_layo
     }
 }
 
+/* Moves count whole blocks at places. */
+#define PLACES_OF(constant)                                                                                                        \
+    case constant:                                                                                                                 \
+        _Pragma("GCC unroll 4") for (uint64_t i = 0; i < count; i++, packed += constant)                                           \
+            move(at(memory, disps[i]), packed, constant, packing);                                                                 \
+        break
+static inline __attribute__((always_inline)) void places_move(const int64_t *disps, uint64_t count, uint64_t bytes, char *memory,
+                                                               char *packed, bool packing)
+{
+    switch (bytes) {
+        PLACES_OF(1);
+        PLACES_OF(2);
+        PLACES_OF(4);
+        PLACES_OF(8);
+        PLACES_OF(12);
+        PLACES_OF(16);
+        PLACES_OF(24);
+        PLACES_OF(32);
+        PLACES_OF(48);
+        PLACES_OF(64);
+    default:
+        for (uint64_t i = 0; i < count; i++, packed += bytes)
+            move_any(at(memory, disps[i]), packed, bytes, packing);
+    }
+}
+
+static __attribute__((noinline)) void places_pack(const int64_t *disps, uint64_t count, uint64_t bytes, char *memory, char *packed)
+{
+    places_move(disps, count, bytes, memory, packed, true);
+}
+
+static __attribute__((noinline)) void places_unpack(const int64_t *disps, uint64_t count, uint64_t bytes, char *memory, char *packed)
+{
+    places_move(disps, count, bytes, memory, packed, false);
+}
+
+static inline __attribute__((always_inline)) void places_move_part(const weft_type_layout *node, char *memory, uint64_t skip,
+                                                                   uint64_t bytes, char *packed, bool packing)
+{
+    uint64_t block = node->bytes, first = skip / block, whole, part;
+    const int64_t *disps = node->disps + first;
+    skip -= first * block;
+    if (skip) {
+        part = block - skip < bytes ? block - skip : bytes;
+        move_any(at(memory, *disps++ + (int64_t)skip), packed, part, packing);
+        packed += part;
+        bytes -= part;
+    }
+    whole = bytes / block;
+    if (packing)
+        places_pack(disps, whole, block, memory, packed);
+    else
+        places_unpack(disps, whole, block, memory, packed);
+    part = bytes - whole * block;
+    if (part)
+        move_any(at(memory, disps[whole]), packed + whole * block, part, packing);
+}
+
 #define NODE_BODY(packing)                                                                                                         \
     memory = at(memory, node->disp);                                                                                               \
     if (node->kind == WEFT_LAYOUT_RUN)                                                                                             \
         run_move(node, memory, skip, bytes, packed, packing);                                                                      \
     else if (node->kind == WEFT_LAYOUT_LOOP)                                                                                       \
         loop_move(node, memory, skip, bytes, packed, packing);                                                                     \
+    else if (node->kind == WEFT_LAYOUT_PLACES)                                                                                     \
+        places_move_part(node, memory, skip, bytes, packed, packing);                                                           \
     else                                                                                                                           \
         list_move(node, memory, skip, bytes, packed, packing);
 

@@ -228,6 +228,45 @@ static void test_signature(void)
     weft_type_drop(s);
 }
 
+/* Lists of many blocks of one length (their own loops in pack.c), each length up to 70 bytes: any part of two elements, both ways. */
+static void test_equal_blocks(void)
+{
+    enum { N = 100 };
+    static unsigned char memory[2 * N * 100], back[2 * N * 100], all[2 * N * 70], part[2 * N * 70];
+    unsigned seed = 1;
+    for (size_t i = 0; i < sizeof memory; i++)
+        memory[i] = (unsigned char)(i * 7 + i / 251);
+    for (int64_t length = 1; length <= 70; length++) {
+        int64_t lengths[N], disps[N], total = 2 * N * length;
+        weft_type *t;
+        for (int i = 0; i < N; i++) {
+            lengths[i] = length;
+            disps[i] = (i * 37 % N) * 99 + i % 3; /* no order, no even distances */
+        }
+        CU_ASSERT_EQUAL_FATAL(weft_type_hindexed(N, lengths, disps, predefined(0x247), &t), 0);
+        CU_ASSERT_FATAL(t->layout->kind == WEFT_LAYOUT_PLACES && t->layout->bytes == (uint64_t)length);
+        for (int64_t i = 0; i < 2 * N; i++)
+            memcpy(all + i * length, memory + i / N * t->extent + disps[i % N], (size_t)length);
+        for (int k = 0; k < 40; k++) {
+            seed = seed * 1103515245u + 12345u;
+            uint64_t from = k ? (seed >> 8) % (uint64_t)(total + 1) : 0, bytes = k ? (seed >> 4) % ((uint64_t)total - from + 1) : (uint64_t)total;
+            memset(part, 0, sizeof part);
+            weft_pack(t, memory, 2, from, bytes, part);
+            CU_ASSERT(!memcmp(part, all + from, bytes) && (from + bytes == (uint64_t)total || !part[bytes]));
+            memset(back, 0, sizeof back);
+            weft_unpack(t, back, 2, from, bytes, part);
+            memset(part, 0, sizeof part);
+            weft_pack(t, back, 2, 0, (uint64_t)total, part);
+            for (uint64_t i = 0; i < (uint64_t)total; i++)
+                if (part[i] != (i >= from && i < from + bytes ? all[i] : 0)) {
+                    CU_FAIL("unpacked");
+                    break;
+                }
+        }
+        weft_type_drop(t);
+    }
+}
+
 /* Threads that make, commit, use, clone and free types over common old ones, and search the common predefined ones of Fortran. */
 static void *type_user(void *argument)
 {
@@ -313,6 +352,7 @@ int main(void)
     CU_add_test(suite, "lifetime", test_life);
     CU_add_test(suite, "envelopes", test_envelope);
     CU_add_test(suite, "signatures", test_signature);
+    CU_add_test(suite, "lists of equal blocks", test_equal_blocks);
     CU_add_test(suite, "threads", test_threads);
     CU_add_test(suite, "too large", test_too_large);
     CU_basic_set_mode(CU_BRM_VERBOSE);
