@@ -112,6 +112,15 @@ int weft_checks_op(WEFT_ABOUT, MPI_Op handle)
                      handle_text(handle, "MPI_OP_NULL", 0x20, value), on_comm(comm, on));
 }
 
+int weft_checks_group(WEFT_ABOUT, MPI_Group handle)
+{
+    char value[64], on[192];
+    if (weft_group_of(handle))
+        return 0;
+    return weft_fail(WEFT_E_GROUP, "%s: argument %s is %s: not a group%s", function, argument,
+                     handle_text(handle, "MPI_GROUP_NULL", 0x108, value), on_comm(comm, on));
+}
+
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array)
 {
     char value[64], which[32] = "";

@@ -21,6 +21,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 
 #include "base/macros.h"
 #include "base/status.h"
+#include "core/group.h"
 #include "core/world.h"
 #include "mpi/comm.h"
 #include "mpi/counts.h"
@@ -77,6 +78,8 @@ static inline const weft_op *weft_checks_op_at(MPI_Op handle)
     return weft_op_of(handle);
 }
 
+static inline weft_group *weft_checks_group_at(MPI_Group handle) { return weft_group_of(handle); }
+
 /* Neither MPI_REQUEST_NULL nor a live request? */
 static inline bool weft_checks_is_bad(MPI_Request request)
 {
@@ -126,6 +129,7 @@ int weft_checks_alive(const char *function) __attribute__((cold));
 int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle) __attribute__((cold));
 int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed) __attribute__((cold));
 int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
+int weft_checks_group(WEFT_ABOUT, MPI_Group handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null) __attribute__((cold));
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle) __attribute__((cold));

@@ -68,7 +68,7 @@ def calls_header(tables):
     out = [CARD % "calls.h: functions of src/mpi that the generated entry points call, one for each built row of the table."]
     out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
     out.append('#include <stddef.h>\n#include <stdint.h>\n')
-    out.append('#include "mpi/comm.h"\n#include "mpi/counts.h"\n#include "mpi/info.h"\n#include "type/op.h"\n#include "type/type.h"\n')
+    out.append('#include "core/group.h"\n#include "mpi/comm.h"\n#include "mpi/counts.h"\n#include "mpi/info.h"\n#include "type/op.h"\n#include "type/type.h"\n')
     out.append("#pragma GCC visibility push(hidden)")
     for row in tables.rows:
         if row.built == "yes":

@@ -6,6 +6,7 @@
  */
 #include <mpi.h>
 
+#include "core/group.h"
 #include "core/req.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
@@ -40,6 +41,14 @@ MPI_Op weft_mpi_op_fromint(int op) { return handle_of(&weft_op_pool, op, MPI_OP_
 int weft_mpi_errhandler_toint(MPI_Errhandler errhandler) { return number_of(errhandler); }
 
 MPI_Errhandler weft_mpi_errhandler_fromint(int errhandler) { return handle_of(&weft_errhandler_pool, errhandler, MPI_ERRHANDLER_NULL); }
+
+int weft_mpi_group_toint(MPI_Group group) { return number_of(group); }
+
+MPI_Group weft_mpi_group_fromint(int number)
+{
+    MPI_Group group = handle_of(&weft_group_pool, number, MPI_GROUP_NULL);
+    return weft_object_is_constant(group) || weft_group_of(group) ? group : MPI_GROUP_NULL; /* a communicator's, without a handle */
+}
 
 int weft_mpi_info_toint(MPI_Info info) { return number_of(info); }
 

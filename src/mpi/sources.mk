@@ -10,6 +10,7 @@ libweft_la_SOURCES += \
 	src/mpi/errhandler.c src/mpi/errhandler.h \
 	src/mpi/errors.c src/mpi/errors.h \
 	src/mpi/grequest.c \
+	src/mpi/group.c src/mpi/group.h \
 	src/mpi/handle.c \
 	src/mpi/info.c src/mpi/info.h src/mpi/info_env.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \

@@ -262,6 +262,35 @@ static inline void local_infos(void)
     OK(MPI_Info_free(&info));
 }
 
+static inline void local_groups(void)
+{
+    MPI_Group world, one, others, group;
+    int n, ranges[1][3] = {{0, 0, 1}}, zero = 0, other = -1;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_incl(world, 1, &zero, &one));
+    OK(MPI_Group_range_excl(world, 1, ranges, &others));
+    OK(MPI_Group_union(one, others, &group));
+    OK(MPI_Group_compare(group, world, &n));
+    CHECK(n == MPI_IDENT);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_difference(world, one, &group));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_intersection(world, one, &group));
+    OK(MPI_Group_size(group, &n));
+    CHECK(n == 1 && MPI_Group_fromint(MPI_Group_toint(group)) == group);
+    OK(MPI_Group_rank(group, &n));
+    OK(MPI_Group_translate_ranks(group, 1, &zero, world, &other));
+    CHECK(other == 0);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_excl(world, 1, &zero, &group));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_range_incl(world, 1, ranges, &group));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&one));
+    OK(MPI_Group_free(&others));
+    OK(MPI_Group_free(&world));
+}
+
 static inline void local_tool_variables(void)
 {
     int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
@@ -357,6 +386,7 @@ static inline void unlocked_calls(void)
     local_packing();
     local_statuses();
     local_environment();
+    local_groups();
     local_errhandler_objects();
     local_attributes();
     local_infos();
@@ -378,6 +408,7 @@ static inline void local_comms(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler));
     OK(MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_IO));
     CHECK(MPI_Comm_remote_size(MPI_COMM_SELF, &size) == MPI_ERR_COMM);
+    CHECK(MPI_Comm_remote_group(MPI_COMM_SELF, &(MPI_Group){MPI_GROUP_NULL}) == MPI_ERR_COMM);
     CHECK(MPI_Type_size(MPI_DATATYPE_NULL, &size) == MPI_ERR_TYPE);
     OK(MPI_Alloc_mem(100000, MPI_INFO_NULL, &memory));
     memory[99999] = 1;
