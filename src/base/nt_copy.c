@@ -56,7 +56,11 @@ void weft_nt_copy_learn(uint32_t *per_byte_ps, uint64_t took_ns, uint32_t bytes)
 /* The next trial is due the later the longer the kind in use stays. */
 static void use(weft_nt_copy *store, uint8_t kind)
 {
-    store->rest = kind != store->used || !store->rest ? 1 : store->rest < WEFT_STORE_REST_MAX ? (uint8_t)(store->rest * 2) : store->rest;
+    uint32_t trial = store->trial ? store->trial : 1;
+    if (kind != store->used || !store->rest)
+        store->rest = (uint16_t)trial;
+    else if (store->rest < trial * WEFT_STORE_REST_MAX)
+        store->rest = (uint16_t)(store->rest * 2);
     store->left = store->rest;
     store->used = store->current = kind;
     store->compared_ps = store->write_ps[kind];
@@ -80,6 +84,9 @@ void weft_nt_copy_report(weft_nt_copy *store, uint32_t cached_ps, uint32_t past_
 static void count_sample(weft_nt_copy *store)
 {
     if (store->current != store->used) {
+        if (++store->tried < store->trial)
+            return;
+        store->tried = 0;
         store->current = store->used;
         if (store->worth) {
             store->is_due = true;

@@ -3,7 +3,8 @@
  * nt_copy: copies a body that a reader on another CPU reads next, with cached or non-temporal stores. Cached stores must first take each
  * line back from its last reader, which is slow between distant CPUs. Non-temporal stores need not, but the reader then waits for memory.
  * Bodies are timed now and then at the sender, and at the reader if it reports, to choose. A trial of the other kind lasts as many bodies
- * as lie between two samples, and the last is timed: the first ones find the lines where the kind in use has left them. State is per
+ * as lie between two samples (`trial` times as many), and the last is timed: the first ones find the lines where the kind in use has left
+ * them. State is per
  * iface (shm); requires the worker's lock.
  */
 #ifndef WEFT_BASE_NT_COPY_H
@@ -30,7 +31,9 @@ typedef struct weft_nt_copy { /* state of an iface; initially all zero but worth
     bool is_due;                     /* a report decides about the last trial; `left` is how many more samples wait for it */
     uint32_t write_ps[WEFT_STORES];  /* ps per byte at the sender, smoothed; 0: not measured yet */
     uint32_t compared_ps;            /* the same of the kind in use, at the last trial */
-    uint8_t rest, left;              /* samples between two trials: doubles while the kind in use stays; samples until the next */
+    uint8_t trial;                   /* samples of a trial; 0 counts as 1. More where bodies rotate through more memory than a cache holds */
+    uint8_t tried;                   /* samples since the trial began */
+    uint16_t rest, left;             /* samples between two trials: doubles while the kind in use stays; samples until the next */
 } weft_nt_copy;
 
 #define WEFT_COPY_TIMED 1u /* the body is a sample: the reader should time it too */

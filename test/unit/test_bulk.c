@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_bulk: chunks of an ep that was closed, returned by its reader just while the owner searches for one. A replaced fallocate, called by
- * the owner between its searches, sets the moment.
+ * test_bulk: limits of the eps' shares; chunks of an ep that was closed, returned by its reader just while the owner searches for one. A
+ * replaced fallocate, called by the owner between its searches, sets the moment.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -47,11 +47,45 @@ static void a_chunk_of_a_closed_ep(void)
     weft_segment_close(&segment);
 }
 
+/* Allocates until the ep gets no more. */
+static uint32_t take_all(weft_bulk_owner *owner, weft_bulk_share *share)
+{
+    uint32_t index, n = 0;
+    while (weft_bulk_alloc(owner, share, &index) == 0)
+        n++;
+    return n;
+}
+
+/* Readers that free nothing: the first ep leaves the reserve, and every ep gets its sure chunks while there are any. */
+static void shares_are_limited(void)
+{
+    weft_segment segment;
+    weft_bulk_owner owner;
+    weft_bulk_share eps[4] = {{.count = 0}};
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[0]), WEFT_BULK_SHARE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[1]), WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[2]), WEFT_BULK_COUNT - WEFT_BULK_SHARE - WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), 0);
+    CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
+    for (uint32_t i = 0; i < WEFT_BULK_COUNT; i++)
+        weft_bulk_free(owner.bulk, i);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), WEFT_BULK_SHARE_SURE); /* of the others */
+    CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
+    for (int i = 0; i < 4; i++)
+        weft_bulk_leave(&owner, &eps[i]);
+    CU_ASSERT_EQUAL(owner.held, 0);
+    weft_bulk_close(&owner);
+    weft_segment_close(&segment);
+}
+
 int main(void)
 {
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
     CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
+    CU_add_test(suite, "shares are limited", shares_are_limited);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

@@ -62,6 +62,19 @@ static void trials_become_rare(void)
     CU_ASSERT_EQUAL(store.used, WEFT_STORE_CACHED);
 }
 
+/* A trial of several samples, where bodies rotate through much memory: as rare in time. */
+static void long_trials(void)
+{
+    weft_nt_copy store = {.worth = 20, .trial = 3};
+    seen all = copy_many(&store, 200 * WEFT_STORE_SAMPLE, 100, 10000), later;
+    CU_ASSERT(all.trials >= 3 && all.longest == 3 * WEFT_STORE_SAMPLE && all.past == all.trials * 3 * WEFT_STORE_SAMPLE);
+    copy_many(&store, 800 * WEFT_STORE_SAMPLE, 100, 10000);
+    later = copy_many(&store, 30 * WEFT_STORE_REST_MAX * WEFT_STORE_SAMPLE, 100, 10000);
+    CU_ASSERT(later.trials >= 8 && later.trials <= 10);
+    copy_many(&store, 900 * WEFT_STORE_SAMPLE, 2000, 100);
+    CU_ASSERT_EQUAL(store.used, WEFT_STORE_PAST);
+}
+
 static void missing_reports_end_no_trials(void)
 {
     weft_nt_copy store = {.worth = 20};
@@ -185,6 +198,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("nt_copy", NULL, NULL);
     CU_add_test(suite, "trials become rare", trials_become_rare);
+    CU_add_test(suite, "trials of several samples", long_trials);
     CU_add_test(suite, "missing reports do not end trials", missing_reports_end_no_trials);
     CU_add_test(suite, "late reports count", late_reports_count);
     CU_add_test(suite, "without reports the sender decides", without_reports_the_sender_decides);

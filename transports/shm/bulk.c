@@ -76,6 +76,7 @@ static int find_other(weft_bulk_owner *owner, uint32_t *index)
     if (other == WEFT_BULK_COUNT)
         return WEFT_AGAIN;
     take_from(owner->holder[other], other);
+    owner->held--;
     *index = other;
     return 0;
 }
@@ -88,7 +89,8 @@ static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
         share->next = share->next + 1 < share->count ? share->next + 1 : 0;
         return 0;
     }
-    if (share->count == WEFT_BULK_SHARE)
+    if (share->count == WEFT_BULK_SHARE ||
+        (share->count >= WEFT_BULK_SHARE_SURE && owner->held >= WEFT_BULK_COUNT - WEFT_BULK_RESERVE))
         return WEFT_AGAIN;
     rc = find_other(owner, index);
     if (rc)
@@ -99,6 +101,7 @@ static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
     if (share->next == ++share->count)
         share->next = 0;
     owner->holder[*index] = share;
+    owner->held++;
     return 0;
 }
 
@@ -119,5 +122,6 @@ void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share)
 {
     for (uint32_t i = 0; i < share->count; i++)
         owner->holder[share->ids[i]] = NULL;
+    owner->held -= share->count;
     share->count = 0;
 }

@@ -14,7 +14,9 @@
 
 #define WEFT_BULK_CHUNK 32768
 #define WEFT_BULK_COUNT 60
-#define WEFT_BULK_SHARE 8 /* chunks that one ep may use at a time */
+#define WEFT_BULK_SHARE 44     /* chunks that one ep may use at a time: 1.4 MiB, more than a second-level cache holds */
+#define WEFT_BULK_SHARE_SURE 8 /* ... of which so many also if others have taken most */
+#define WEFT_BULK_RESERVE 16   /* chunks that no ep takes beyond its sure ones */
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
@@ -27,8 +29,9 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep reuses its own chunks first, whose lines are in both caches. The limit keeps a peer that
- * does not read from blocking others. */
+/* Chunks held by one ep, in use or free. An ep reuses its own chunks first, in turn. A sender that is ahead of its reader takes more, until
+ * a chunk's lines have left both second-level caches when it is written again: a line that the reader still holds costs both sides more
+ * than one in the shared cache. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */
@@ -39,6 +42,7 @@ typedef struct weft_bulk_owner { /* owner's private state */
     const weft_segment *segment;
     uint64_t offset;
     uint32_t claimed;                          /* chunks that have memory */
+    uint32_t held;                             /* chunks with a holder */
     weft_bulk_share *holder[WEFT_BULK_COUNT];  /* ep that holds the chunk; NULL: none */
     bool is_blocked;                           /* an allocation failed and none succeeded since */
 } weft_bulk_owner;

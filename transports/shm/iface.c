@@ -36,6 +36,7 @@ static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
                                      .ordered = true, .share = true, .outlives_sender = true}};
     shm->store[WEFT_HOT].worth = WEFT_SHM_WORTH_HOT;
     shm->store[WEFT_COLD].worth = WEFT_SHM_WORTH_COLD;
+    shm->store[WEFT_COLD].trial = WEFT_SHM_TRIAL_COLD;
     shm->wants_fd = params->wants_fd;
     shm->wakeup_fd = -1;
     shm->segment = segment;

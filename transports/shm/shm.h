@@ -27,6 +27,7 @@
  * one in a cold place later. */
 #define WEFT_SHM_WORTH_HOT 20
 #define WEFT_SHM_WORTH_COLD 11
+#define WEFT_SHM_TRIAL_COLD 6 /* samples: 96 bodies, more than a pair has chunks */
 
 /* Copying this many bytes costs some ten times the handling of a frame. Fewer are slower where buffers are not cached. */
 #define WEFT_SHM_FRAG 4096
