@@ -139,6 +139,16 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
 }
 
 /* MPI_MESSAGE_NO_PROC may be received. */
+int weft_checks_session(WEFT_ABOUT, MPI_Session handle)
+{
+    char value[64];
+    (void)comm;
+    if (weft_session_of(handle))
+        return 0;
+    return weft_fail(WEFT_E_SESSION, "%s: argument %s is %s: not a session", function, argument,
+                     handle_text(handle, "MPI_SESSION_NULL", 0x120, value));
+}
+
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle)
 {
     char value[64], on[192];

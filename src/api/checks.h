@@ -27,6 +27,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "mpi/counts.h"
 #include "mpi/info.h"
 #include "mpi/message.h"
+#include "mpi/session.h"
 #include "type/op.h"
 #include "type/type.h"
 
@@ -114,6 +115,7 @@ bool weft_checks_counts_odd(weft_counts counts, MPI_Count count);
 /* Is the array NULL, although count > 0, or one of its handles no datatype, or one that this compiler does not have? */
 bool weft_checks_types_odd(const MPI_Datatype *types, MPI_Count count);
 
+static inline weft_session *weft_checks_session_at(MPI_Session handle) { return weft_session_of(handle); }
 static inline weft_info *weft_checks_info_at(MPI_Info handle) { return weft_info_of(handle); }
 
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not implemented, with the error handler of comm if that is a valid
@@ -132,6 +134,7 @@ int weft_checks_op(WEFT_ABOUT, MPI_Op handle) __attribute__((cold));
 int weft_checks_group(WEFT_ABOUT, MPI_Group handle) __attribute__((cold));
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array) __attribute__((cold));
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null) __attribute__((cold));
+int weft_checks_session(WEFT_ABOUT, MPI_Session handle) __attribute__((cold));
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
 /* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */

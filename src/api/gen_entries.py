@@ -68,7 +68,9 @@ def calls_header(tables):
     out = [CARD % "calls.h: functions of src/mpi that the generated entry points call, one for each built row of the table."]
     out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
     out.append('#include <stddef.h>\n#include <stdint.h>\n')
-    out.append('#include "core/group.h"\n#include "mpi/comm.h"\n#include "mpi/counts.h"\n#include "mpi/info.h"\n#include "type/op.h"\n#include "type/type.h"\n')
+    for path in ("core/group.h", "mpi/comm.h", "mpi/counts.h", "mpi/info.h", "mpi/session.h", "type/op.h", "type/type.h"):
+        out.append('#include "%s"' % path)
+    out.append("")
     out.append("#pragma GCC visibility push(hidden)")
     for row in tables.rows:
         if row.built == "yes":
@@ -191,7 +193,10 @@ def is_simple(row):
 
 def blame(row):
     """The traits of the object whose error handler runs."""
-    return "(weft_traits *)comm_at" if row.comm() else "NULL"
+    if row.comm():
+        return "(weft_traits *)comm_at"
+    session = next((p for p in row.params if p.kind_is("session") and is_object(p)), None)
+    return "(weft_traits *)session_at" if session else "NULL"
 
 
 def end(row, name):

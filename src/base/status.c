@@ -72,6 +72,7 @@ static const char *const words[] = {
     [-WEFT_E_INFO_NOKEY] = "no such info key",
     [-WEFT_E_BASE] = "not the address of allocated memory",
     [-WEFT_E_ABI] = "an ABI function was used wrongly",
+    [-WEFT_E_SESSION] = "invalid session",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

@@ -52,7 +52,8 @@ enum weft_status {
     WEFT_E_INFO_NOKEY = -35,
     WEFT_E_BASE = -36,
     WEFT_E_ABI = -37,
-    WEFT_E_LAST = -38
+    WEFT_E_SESSION = -38,
+    WEFT_E_LAST = -39
 };
 
 /* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */

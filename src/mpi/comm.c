@@ -40,6 +40,10 @@ void weft_comm_close(weft_comm *comm)
     }
     if (comm->chan)
         weft_chan_close(comm->chan);
+    if (comm->bridge)
+        weft_chan_close(comm->bridge);
+    if (comm->local)
+        weft_comm_close(comm->local);
     weft_errhandler_drop(comm->traits.errhandler);
     weft_bsend_buffer_close(comm->bsend_buffer);
     weft_group_drop(comm->group);
@@ -98,11 +102,20 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
         return rc;
     rc = open_fixed(worker, self, 0, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
     weft_group_drop(self);
-    return rc;
+    if (!rc)
+        rc = weft_chan_open(worker, world->group, world->boot->rank, 4, &mpi->service);
+    if (rc)
+        return rc;
+    mpi->service->user = mpi->comm_world;
+    weft_chan_connect_same(mpi->service, mpi->service->id);
+    return 0;
 }
 
 void weft_comm_close_all(weft_mpi_world *mpi)
 {
+    if (mpi->service)
+        weft_chan_close(mpi->service);
+    mpi->service = NULL;
     /* youngest first, so that MPI_COMM_WORLD's areas are closed last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));
@@ -122,7 +135,10 @@ int weft_mpi_comm_size(weft_comm *comm, int *size)
 
 int weft_mpi_comm_remote_size(weft_comm *comm, int *size)
 {
-    (void)size;
+    if (comm->is_inter) {
+        *size = (int)comm->chan->size;
+        return 0;
+    }
     return weft_fail(WEFT_E_COMM, "%s is an intracommunicator: it has no remote group",
                      comm->traits.name[0] ? comm->traits.name : "this communicator");
 }

@@ -27,6 +27,7 @@ struct MPI_ABI_Comm {
     int32_t rank, size;
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
+    uint8_t hints;              /* comm_info.c; bits */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
     weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
@@ -37,8 +38,11 @@ struct MPI_ABI_Comm {
 
 /* MPI objects of a world (world->mpi), created at its opening. Guarded by worker 0's lock. */
 typedef struct weft_mpi_world {
+    uint32_t users;             /* the World Model and sessions (init.c) */
+    weft_chan *service;         /* to all processes of the job: how members of a group make a communicator without another one */
     weft_comm *comm_world, *comm_self;
     bool is_finalized;
+    int world_level;            /* MPI_THREAD_* of the World Model */
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */

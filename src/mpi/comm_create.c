@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: creates communicators: dup, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the generated entries; creation
+ * comm_create: creates communicators: create, create_group, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the generated entries; creation
  * is collective (comm_make.c).
  */
 #include <mpi.h>
@@ -13,6 +13,7 @@
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/comm_make.h"
+#include "mpi/intercomm.h"
 #include "mpi/errhandler.h"
 #include "mpi/request.h"
 
@@ -38,38 +39,62 @@ static int create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_
     return rc;
 }
 
-/* Runs the copy functions of comm's attributes; the worker is unlocked meanwhile. */
-static int copy_attributes(weft_comm *comm, void **attributes)
+/* Ranks in comm of the group's members; WEFT_E_GROUP if one is no member of comm. *ranks is the caller's, also on an error. */
+static int ranks_of(const weft_comm *comm, const weft_group *group, uint32_t **ranks)
 {
-    int rc;
-    if (!comm->traits.attributes)
-        return 0;
-    weft_worker_callout_begin(comm->worker);
-    rc = weft_attributes_copy(weft_attributes_of_comm(comm), attributes);
-    weft_worker_callout_end(comm->worker);
+    *ranks = malloc((group->size + (size_t)1) * sizeof **ranks);
+    if (!*ranks)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the ranks of %u members", group->size);
+    for (uint32_t i = 0; i < group->size; i++) {
+        int rank = weft_group_rank_of(comm->group, weft_group_process(group, i));
+        if (rank < 0)
+            return weft_fail(WEFT_E_GROUP, "rank %u of argument group is no member of argument comm: the group must be a subgroup of it", i);
+        (*ranks)[i] = (uint32_t)rank;
+    }
+    return 0;
+}
+
+static int own_rank(const weft_comm *comm, const weft_group *group)
+{
+    return weft_group_rank_of(group, weft_group_process(comm->group, (uint32_t)comm->rank));
+}
+
+/* MPI 5.0 7.4.2. On an intercommunicator `group` is of the local group, and the members of both groups make a new intercommunicator. */
+int weft_mpi_comm_create(weft_comm *comm, weft_group *group, MPI_Comm *newcomm)
+{
+    uint32_t *ranks = NULL;
+    weft_comm *made = NULL;
+    int rank = own_rank(comm, group), rc = ranks_of(comm, group, &ranks);
+    if (comm->is_inter)
+        rc = weft_intercomm_split(comm, rank < 0 ? MPI_UNDEFINED : 0, rank, rc, &made);
+    else
+        rc = weft_comm_create(comm, rank < 0 ? 0 : group->size, (uint32_t)rank, ranks, rc, &made);
+    free(ranks);
+    *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }
 
-/* The duplicate was not made: deletes the copies. Their functions get MPI_COMM_NULL. */
-static void discard_attributes(weft_worker *worker, void **attributes)
+/* Collective over the group only (MPI 5.0 7.4.2): the members exchange messages. */
+int weft_mpi_comm_create_group(weft_comm *comm, weft_group *group, int tag, MPI_Comm *newcomm)
 {
-    if (!*attributes)
-        return;
-    weft_worker_callout_begin(worker);
-    weft_attributes_delete_all((weft_attributes){WEFT_KEYVAL_COMM, MPI_COMM_NULL, attributes});
-    weft_worker_callout_end(worker);
-}
-
-/* The attributes are copied before the members agree on the result, so that all fail if a copy function does. */
-int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
-{
-    void *attributes = NULL;
-    int rc = copy_attributes(comm, &attributes);
-    rc = create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, NULL, rc, newcomm);
-    if (rc)
-        discard_attributes(comm->worker, &attributes);
-    else
-        (*newcomm)->traits.attributes = attributes;
+    uint32_t *ranks = NULL;
+    weft_comm *made = NULL;
+    weft_exchange exchange;
+    weft_comm_members members;
+    int rank = own_rank(comm, group), rc;
+    *newcomm = MPI_COMM_NULL;
+    if (comm->is_inter)
+        return weft_fail(WEFT_E_COMM, "MPI_Comm_create_group: argument comm is an intercommunicator");
+    rc = ranks_of(comm, group, &ranks);
+    if (rc || rank < 0) {
+        free(ranks);
+        return rc;
+    }
+    exchange = weft_exchange_by_messages(comm, group->size, (uint32_t)rank, ranks, tag);
+    members = (weft_comm_members){.exchange = &exchange, .size = group->size, .rank = (uint32_t)rank, .group = group};
+    rc = weft_comm_make(&members, 0, &made);
+    free(ranks);
+    *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }
 
@@ -138,6 +163,12 @@ int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
     int rc = 0;
     if (color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
+    if (comm->is_inter) {
+        weft_comm *made = NULL;
+        rc = weft_intercomm_split(comm, color, key, rc, &made);
+        *newcomm = made ? made : MPI_COMM_NULL;
+        return rc;
+    }
     return split(comm, color, key, rc, newcomm);
 }
 

@@ -20,29 +20,17 @@ int weft_comm_another_failed(void)
     return weft_fail(WEFT_E_OTHER, "another member failed to create its part of the communicator; its own error names the cause");
 }
 
-/* Opens both channels of a member. */
-static int open_channels(weft_comm *comm, weft_chan *chans[2])
-{
-    int rc = 0;
-    for (int half = 0; half < 2 && !rc; half++) {
-        rc = weft_chan_open(comm->worker, comm->group, (uint32_t)comm->rank, -1, &chans[half]);
-        if (!rc)
-            chans[half]->user = comm;
-    }
-    return rc;
-}
-
 /* Connects both channels. ids[half * size + i]: member i's id of channel `half`. */
-static int connect_channels(weft_chan *chans[2], uint32_t size, const uint32_t *ids)
+static int connect_channels(const weft_comm *comm, const uint32_t *ids)
 {
-    int rc = weft_chan_connect(chans[0], ids);
-    return rc ? rc : weft_chan_connect(chans[1], ids + size);
+    int rc = weft_chan_connect(comm->chan, ids);
+    return rc ? rc : weft_chan_connect(comm->team.chan, ids + comm->size);
 }
 
 /* The members' ids differ: gathers all ids and selects those of the members. Others contribute zeros. */
-static int exchange_ids(const weft_comm_members *members, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+static int exchange_ids(const weft_comm_members *members, const weft_comm *comm, uint32_t *all, uint32_t *ids)
 {
-    uint32_t mine[2] = {chans[0] ? chans[0]->id : 0, chans[1] ? chans[1]->id : 0}, size = members->size;
+    uint32_t mine[2] = {comm ? comm->chan->id : 0, comm ? comm->team.chan->id : 0}, size = members->size;
     int rc = weft_exchange_gather(members->exchange, mine, 2, all);
     for (uint32_t i = 0; i < size && !rc; i++) {
         uint32_t at = members->participants ? members->participants[i] : i;
@@ -53,18 +41,18 @@ static int exchange_ids(const weft_comm_members *members, weft_chan *chans[2], u
 }
 
 /* Exchanges ids that differ and connects. Connecting then allocates memory: all participants agree on the result once more. */
-static int connect_exchanged(const weft_comm_members *members, weft_chan *chans[2], uint32_t *all, uint32_t *ids)
+static int connect_exchanged(const weft_comm_members *members, const weft_comm *comm, uint32_t *all, uint32_t *ids)
 {
     uint32_t fine;
-    int rc = exchange_ids(members, chans, all, ids), agreed;
+    int rc = exchange_ids(members, comm, all, ids), agreed;
     if (!rc && members->size)
-        rc = connect_channels(chans, members->size, ids);
+        rc = connect_channels(comm, ids);
     fine = rc == 0;
     agreed = weft_exchange_min(members->exchange, &fine, 1);
     return rc ? rc : agreed ? agreed : fine ? 0 : weft_comm_another_failed();
 }
 
-static int connect_all(const weft_comm_members *members, weft_chan *chans[2], int rc)
+static int connect_all(const weft_comm_members *members, const weft_comm *comm, int rc)
 {
     uint32_t size = members->size, participants = members->exchange->size;
     uint32_t *all = malloc(2 * (size_t)participants * sizeof *all), *ids = malloc(2 * (size_t)(size + 1) * sizeof *ids);
@@ -73,10 +61,10 @@ static int connect_all(const weft_comm_members *members, weft_chan *chans[2], in
     int agreed;
     if (!rc && !(all && ids))
         rc = weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", participants);
-    word[ID_FIRST] = is_member ? chans[0]->id : UINT32_MAX;
-    word[ID_LAST] = is_member ? chans[1]->id : UINT32_MAX;
-    word[NOT_FIRST] = is_member ? ~chans[0]->id : UINT32_MAX;
-    word[NOT_LAST] = is_member ? ~chans[1]->id : UINT32_MAX;
+    word[ID_FIRST] = is_member ? comm->chan->id : UINT32_MAX;
+    word[ID_LAST] = is_member ? comm->team.chan->id : UINT32_MAX;
+    word[NOT_FIRST] = is_member ? ~comm->chan->id : UINT32_MAX;
+    word[NOT_LAST] = is_member ? ~comm->team.chan->id : UINT32_MAX;
     word[FINE] = rc == 0;
     agreed = weft_exchange_min(members->exchange, word, AGREED);
     if (rc || agreed)
@@ -88,48 +76,49 @@ static int connect_all(const weft_comm_members *members, weft_chan *chans[2], in
             ids[i] = word[ID_FIRST];
             ids[size + i] = word[ID_LAST];
         }
-        rc = size ? connect_channels(chans, size, ids) : 0; /* equal ids need no memory: cannot fail */
+        rc = size ? connect_channels(comm, ids) : 0; /* equal ids need no memory: cannot fail */
     } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member */
-        rc = connect_exchanged(members, chans, all, ids);
+        rc = connect_exchanged(members, comm, all, ids);
     }
     free(all);
     free(ids);
     return rc;
 }
 
-/* Local part of a new communicator: struct, channels, team. */
-static int open_own(const weft_comm_members *members, weft_comm **out, weft_chan *chans[2])
+int weft_comm_open(weft_comm *from, weft_group *group, uint32_t rank, weft_comm **out)
 {
-    weft_comm *over = members->exchange->comm, *comm = weft_comm_new(over->worker);
+    weft_comm *comm = weft_comm_new(from->worker);
+    weft_chan *coll = NULL;
     int rc;
+    *out = comm;
     if (!comm)
         return WEFT_E_NOMEM;
-    *out = comm;
-    comm->size = (int32_t)members->size;
-    comm->rank = (int32_t)members->rank;
-    comm->traits.errhandler = weft_errhandler_get(&over->traits);
-    comm->group = members->group;
-    weft_group_hold(comm->group);
-    rc = open_channels(comm, chans);
-    return rc ? rc : weft_team_open(chans[1], members->size > 1, &comm->team);
+    comm->size = (int32_t)group->size;
+    comm->rank = (int32_t)rank;
+    comm->traits.errhandler = weft_errhandler_get(&from->traits);
+    weft_group_hold(comm->group = group);
+    rc = weft_chan_open(comm->worker, group, rank, -1, &comm->chan);
+    if (!rc) {
+        comm->chan->user = comm;
+        rc = weft_chan_open(comm->worker, group, rank, -1, &coll);
+    }
+    if (rc)
+        return rc;
+    coll->user = comm;
+    return weft_team_open(coll, group->size > 1, &comm->team);
 }
 
 int weft_comm_make(const weft_comm_members *members, int rc, weft_comm **out)
 {
-    weft_comm *comm = NULL;
-    weft_chan *chans[2] = {NULL, NULL};
+    weft_comm *comm = NULL, *over = members->exchange->comm;
     if (!rc && members->size)
-        rc = open_own(members, &comm, chans);
-    rc = connect_all(members, chans, rc);
-    if (comm) {
-        comm->chan = chans[0];
-        comm->team.chan = chans[1];
-        if (rc) {
-            weft_comm_close(comm);
-            comm = NULL;
-        } else if (!members->exchange->comm->is_inter) {
-            weft_team_adopt(&members->exchange->comm->team, &comm->team);
-        }
+        rc = weft_comm_open(over, members->group, members->rank, &comm);
+    rc = connect_all(members, comm, rc);
+    if (comm && rc) {
+        weft_comm_close(comm);
+        comm = NULL;
+    } else if (comm && members->exchange->is_collective) {
+        weft_team_adopt(&over->team, &comm->team);
     }
     *out = comm;
     return rc;

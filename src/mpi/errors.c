@@ -54,6 +54,7 @@ static const short classes[] = {
     [-WEFT_E_INFO_NOKEY] = MPI_ERR_INFO_NOKEY,
     [-WEFT_E_BASE] = MPI_ERR_BASE,
     [-WEFT_E_ABI] = MPI_ERR_ABI,
+    [-WEFT_E_SESSION] = MPI_ERR_SESSION,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 
@@ -177,6 +178,17 @@ int weft_errors_set_object(weft_traits *at, int code)
     return code;
 }
 
+/* Stands for an object that could not be made. */
+static _Thread_local weft_traits unmade;
+
+int weft_errors_set_handler(enum weft_traits_kind kind, weft_errhandler *errhandler, int code)
+{
+    unmade = (weft_traits){.kind = (uint8_t)kind, .errhandler = MPI_ERRORS_ARE_FATAL};
+    if (weft_errhandler_is_valid(errhandler))
+        unmade.errhandler = errhandler; /* the caller of MPI keeps it until the call returns */
+    return weft_errors_set_object(&unmade, code);
+}
+
 void weft_errors_flush(void)
 {
     if (ftrylockfile(stdout))
@@ -193,7 +205,7 @@ static void describe(const weft_traits *at, char text[480])
     const weft_boot *boot = weft_world_now->boot;
     const char *name = at->name[0] ? at->name : unnamed[at->kind];
     const weft_comm *comm = (const weft_comm *)at;
-    if (at->kind == WEFT_TRAITS_COMM)
+    if (at->kind == WEFT_TRAITS_COMM && at != &unmade)
         snprintf(text, 480, "%s (rank %d of %d; world rank %u on %s)", name, comm->rank, comm->size, boot->rank, boot->host);
     else
         snprintf(text, 480, "%s (world rank %u on %s)", name, boot->rank, boot->host);
@@ -248,6 +260,8 @@ static bool is_active(const weft_traits *at, const char *frame)
 /* The handle of the program for an object. */
 static void *handle_of(weft_traits *at)
 {
+    if (at == &unmade)
+        return at->kind == WEFT_TRAITS_COMM ? (void *)MPI_COMM_NULL : (void *)MPI_SESSION_NULL;
     return at->kind == WEFT_TRAITS_COMM ? (void *)weft_comm_handle((weft_comm *)at) : at;
 }
 
@@ -281,7 +295,7 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
     weft_errhandler *handler = weft_errhandler_get(at);
     weft_errhandler_function *user = weft_errhandler_is_user(handler) ? handler->function : NULL;
     bool is_again = user && is_active(at, __builtin_frame_address(0));
-    bool is_stopped = at->kind == WEFT_TRAITS_COMM && is_first_stop((weft_comm *)at);
+    bool is_stopped = at->kind == WEFT_TRAITS_COMM && at != &unmade && is_first_stop((weft_comm *)at);
     weft_errhandler_drop(handler);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
         abort_job(at, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");

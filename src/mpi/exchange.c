@@ -56,21 +56,22 @@ static int coll_gather(const weft_exchange *exchange, const uint32_t *mine, uint
 weft_exchange weft_exchange_over_comm(weft_comm *comm)
 {
     static const weft_exchange_ops ops = {coll_min, coll_gather};
-    return (weft_exchange){.ops = &ops, .comm = comm, .size = (uint32_t)comm->size, .rank = (uint32_t)comm->rank};
+    return (weft_exchange){.ops = &ops, .comm = comm, .size = (uint32_t)comm->size, .rank = (uint32_t)comm->rank,
+                           .is_collective = true};
 }
 
 /* -- by messages among members of an intracommunicator -- */
 
 static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words, uint32_t count)
 {
-    return weft_send(exchange->comm->team.chan, (int)exchange->members[to], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+    return weft_send(exchange->chan, (int)exchange->members[to], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
                      WEFT_SEND_STANDARD);
 }
 
 static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
 {
     weft_recv_info found;
-    int rc = weft_recv(exchange->comm->team.chan, (int)exchange->members[from], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+    int rc = weft_recv(exchange->chan, (int)exchange->members[from], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
                        &found);
     if (!rc && found.bytes != (uint64_t)count * sizeof *words)
         rc = weft_fail(WEFT_E_NOT_SAME, "rank %u passed another group to a call that makes a communicator: all members must pass the same",
@@ -132,7 +133,8 @@ static int messages_gather(const weft_exchange *exchange, const uint32_t *mine, 
 weft_exchange weft_exchange_by_messages(weft_comm *comm, uint32_t size, uint32_t rank, const uint32_t *members, int tag)
 {
     static const weft_exchange_ops ops = {messages_min, messages_gather};
-    return (weft_exchange){.ops = &ops, .comm = comm, .size = size, .rank = rank, .members = members, .tag = weft_exchange_tag(tag, false)};
+    return (weft_exchange){.ops = &ops, .comm = comm, .chan = comm->team.chan, .size = size, .rank = rank, .members = members,
+                           .tag = weft_exchange_tag(tag, false)};
 }
 
 /* -- over an intercommunicator -- */

@@ -17,9 +17,11 @@ struct weft_exchange_ops;
 typedef struct weft_exchange {
     const struct weft_exchange_ops *ops;
     weft_comm *comm;         /* over which; its worker and error handler become the new communicator's */
+    weft_chan *chan;         /* by messages: whose ranks `members` are; a collective channel of comm, unless the caller sets another */
     uint32_t size, rank;     /* participants, and the number of this one */
     const uint32_t *members; /* by messages: [size] the participants' ranks in comm; borrowed */
     int tag;                 /* by messages */
+    bool is_collective;      /* participants are all of comm, an intracommunicator: errors of its collectives reach the new one's */
     bool remote_first;       /* intercommunicator: participants are the remote group, then the local one; else the other way round */
 } weft_exchange;
 

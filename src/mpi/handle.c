@@ -10,6 +10,7 @@
 #include "core/req.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
+#include "mpi/session.h"
 #include "mpi/message.h"
 
 static int number_of(const void *handle)
@@ -57,6 +58,10 @@ MPI_Info weft_mpi_info_fromint(int info) { return handle_of(&weft_info_pool, inf
 int weft_mpi_message_toint(MPI_Message message) { return number_of(message); }
 
 MPI_Message weft_mpi_message_fromint(int message) { return handle_of(&weft_message_pool, message, MPI_MESSAGE_NULL); }
+
+int weft_mpi_session_toint(MPI_Session session) { return number_of(session); }
+
+MPI_Session weft_mpi_session_fromint(int session) { return handle_of(&weft_session_pool, session, MPI_SESSION_NULL); }
 
 int weft_mpi_request_toint(MPI_Request request)
 {

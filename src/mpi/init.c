@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the generated entries, without locks.
- * Invariant: weft_world_now is set exactly while the stage is OPEN or CLOSING; the stage never goes back.
+ * The instance
+ * (weft_world_now) is shared by the World Model and sessions, and counts them. Invariant: it is open while the stage is OPEN or CLOSING, or
+ * a session exists; neither goes back.
  */
 #include "mpi/init.h"
 
@@ -85,7 +87,71 @@ static int open_world(int level)
     return rc;
 }
 
-/* Provides the requested level. Below MULTIPLE no lock is taken and Weft starts no thread. */
+/* Serializes openings and closings by threads. The simulator's ranks are fibres of one thread and have no sessions. */
+static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool was_closed; /* guarded by instance_lock */
+
+static void lock_instance(void)
+{
+    if (!weft_boot_hook)
+        pthread_mutex_lock(&instance_lock);
+}
+
+static void unlock_instance(void)
+{
+    if (!weft_boot_hook)
+        pthread_mutex_unlock(&instance_lock);
+}
+
+static int close_instance(void)
+{
+    weft_world *world = weft_world_now;
+    weft_mpi_world_close(world);
+    weft_tool_add_closed(world);
+    was_closed = !weft_boot_hook;
+    return weft_world_close(world);
+}
+
+/* Sessions only: the instance was kept for later ones. */
+static void close_at_exit(void)
+{
+    if (weft_world_now && weft_mpi_now()->users == 0)
+        close_instance();
+}
+
+int weft_instance_open(int level, int *provided)
+{
+    int rc = 0;
+    lock_instance();
+    if (!weft_world_now)
+        rc = was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize: open a session before, and keep it")
+                        : open_world(level);
+    if (!rc) {
+        weft_mpi_now()->users++;
+        *provided = level < weft_world_now->thread_level ? level : weft_world_now->thread_level;
+    }
+    unlock_instance();
+    return rc;
+}
+
+int weft_instance_close(bool is_world)
+{
+    static bool is_registered;
+    int rc = 0;
+    lock_instance();
+    if (--weft_mpi_now()->users == 0) {
+        if (is_world || weft_init_stage() == WEFT_STAGE_AFTER) {
+            rc = close_instance();
+        } else if (!is_registered && !weft_boot_hook) {
+            atexit(close_at_exit);
+            is_registered = true;
+        }
+    }
+    unlock_instance();
+    return rc;
+}
+
+/* Provides the requested level, or that of the sessions before. Below MULTIPLE no lock is taken and Weft starts no thread. */
 int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int expected = WEFT_STAGE_BEFORE, rc;
@@ -96,13 +162,14 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_OPENING))
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
-    rc = open_world(required);
-    if (!rc)
+    rc = weft_instance_open(required, provided);
+    if (!rc) {
+        weft_mpi_now()->main_thread = (unsigned long)pthread_self();
+        weft_mpi_now()->world_level = *provided;
         weft_info_env_open(argc ? *argc : 0, argv ? *argv : NULL);
+    }
     weft_tool_on_open();
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
-    if (!rc)
-        *provided = required;
     return rc;
 }
 
@@ -141,16 +208,14 @@ int weft_mpi_finalize(void)
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     delete_attributes(world);
-    weft_mpi_world_close(world);
-    weft_tool_add_closed(world);
-    rc = weft_world_close(world);
+    rc = weft_instance_close(true);
     set_stage(WEFT_STAGE_AFTER);
     return rc;
 }
 
 int weft_mpi_query_thread(int *provided)
 {
-    *provided = weft_world_now->thread_level;
+    *provided = weft_mpi_now()->world_level;
     return 0;
 }
 

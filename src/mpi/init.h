@@ -12,4 +12,11 @@ int weft_mpi_world_open(weft_world *world);
 /* Blocks until detached requests are done, then closes every communicator. The world stays open. */
 void weft_mpi_world_close(weft_world *world);
 
+/* A use of this process's instance by the World Model or a session. The first opens it with the wanted level; *provided: the lower of the
+ * wanted level and the instance's. 0 or an error. Any thread. */
+int weft_instance_open(int level, int *provided);
+/* Ends a use. The last one closes the instance if MPI_Finalize was called; else it stays open for later sessions and is closed at exit.
+ * is_world: of the World Model. */
+int weft_instance_close(bool is_world);
+
 #endif

@@ -29,6 +29,7 @@ typedef struct weft_request_ops {
 extern const weft_request_ops weft_request_ops_send, weft_request_ops_recv, weft_request_ops_bsend; /* persistent.c */
 extern const weft_request_ops weft_request_ops_flush;                       /* bsend.c */
 extern const weft_request_ops weft_request_ops_sendrecv;                    /* sendrecv.c */
+extern const weft_request_ops weft_request_ops_dup;                         /* comm_dup.c */
 extern const weft_request_ops weft_request_ops_generalized;                 /* grequest.c */
 
 /* By enum weft_req_kind; no entry is NULL. */

@@ -29,6 +29,7 @@ const weft_request_ops *const weft_request_ops_table[WEFT_REQ_KINDS] = {
     [WEFT_REQ_BATCH] = &batch,
     [WEFT_REQ_SENDRECV] = &weft_request_ops_sendrecv,
     [WEFT_REQ_GENERALIZED] = &weft_request_ops_generalized,
+    [WEFT_REQ_DUP] = &weft_request_ops_dup,
     [WEFT_REQ_BSEND] = &weft_request_ops_bsend,
     [WEFT_REQ_FLUSH] = &weft_request_ops_flush,
 };

@@ -3,7 +3,8 @@ libweft_la_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/coll.c \
-	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c \
+	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c \
+	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
 	src/mpi/comm_make.c src/mpi/comm_make.h src/mpi/exchange.c src/mpi/exchange.h \
 	src/mpi/counts.h \
 	src/mpi/environment.c \
@@ -21,6 +22,7 @@ libweft_la_SOURCES += \
 	src/mpi/pt2pt.c \
 	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c src/mpi/request_ops.h src/mpi/request_table.c \
 	src/mpi/sendrecv.c \
+	src/mpi/session.c src/mpi/session.h \
 	src/mpi/status.c src/mpi/status.h \
 	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
 	src/mpi/tool_pvar.c

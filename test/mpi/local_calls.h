@@ -291,6 +291,32 @@ static inline void local_groups(void)
     OK(MPI_Group_free(&world));
 }
 
+static inline void local_sessions(void)
+{
+    MPI_Session session;
+    MPI_Info info;
+    MPI_Group group;
+    MPI_Errhandler handler;
+    char name[32];
+    int n, length = sizeof name;
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    CHECK(MPI_Session_fromint(MPI_Session_toint(session)) == session);
+    OK(MPI_Session_get_num_psets(session, MPI_INFO_NULL, &n));
+    OK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &length, name));
+    OK(MPI_Session_get_pset_info(session, name, &info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Session_get_info(session, &info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Group_from_session_pset(session, name, &group));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Session_set_errhandler(session, MPI_ERRORS_RETURN));
+    OK(MPI_Session_get_errhandler(session, &handler));
+    OK(MPI_Session_call_errhandler(session, MPI_ERR_OTHER));
+    OK(MPI_Session_finalize(&session));
+    OK(MPI_Comm_get_info(MPI_COMM_SELF, &info));
+    OK(MPI_Info_free(&info));
+}
+
 static inline void local_tool_variables(void)
 {
     int level, n, stamp, index, length, verbosity, class, bind, readonly, continuous, atomic, count, items, value;
@@ -389,6 +415,7 @@ static inline void unlocked_calls(void)
     local_groups();
     local_errhandler_objects();
     local_attributes();
+    local_sessions();
     local_infos();
     local_tool_variables();
     local_tool_events();

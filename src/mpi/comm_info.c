@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * comm_info: see comm_info.h. The assertions are kept and returned; nothing reads them yet.
+ */
+#include "mpi/comm_info.h"
+
+#include "base/macros.h"
+#include "base/status.h"
+#include "mpi/calls.h"
+
+/* By bit of weft_comm.hints. Each is false unless the program says otherwise. */
+static const char *const hints[] = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_persistent_collective_ordering",
+};
+
+void weft_comm_set_hints(weft_comm *comm, const weft_info *info)
+{
+    for (unsigned i = 0; i < weft_count(hints); i++) {
+        bool value;
+        if (weft_info_find_bool(info, hints[i], &value))
+            comm->hints = value ? comm->hints | 1u << i : comm->hints & ~(1u << i);
+    }
+}
+
+int weft_mpi_comm_set_info(weft_comm *comm, weft_info *info)
+{
+    weft_comm_set_hints(comm, info);
+    return 0;
+}
+
+/* All hints that Weft knows, with their values (MPI 5.0 7.4.4). */
+int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
+{
+    weft_info *info = weft_info_new();
+    int rc = info ? 0 : WEFT_E_NOMEM;
+    for (unsigned i = 0; i < weft_count(hints) && !rc; i++)
+        rc = weft_info_set(info, hints[i], comm->hints >> i & 1 ? "true" : "false");
+    if (rc)
+        weft_info_drop(info);
+    else
+        *info_used = info;
+    return rc;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * comm_info: hints on communicators (MPI 5.0 7.4.4).
+ */
+#ifndef WEFT_MPI_COMM_INFO_H
+#define WEFT_MPI_COMM_INFO_H
+
+#include "mpi/comm.h"
+#include "mpi/info.h"
+
+/* Takes over the hints that Weft knows; others, and values that are neither true nor false, are ignored. info NULL: none. */
+void weft_comm_set_hints(weft_comm *comm, const weft_info *info);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * intercomm: makes intercommunicators and merges them (MPI 5.0 7.6.2). See intercomm.h. Called by the generated entries, which hold the
+ * worker's lock. Each group agrees by collectives of an intracommunicator, and the groups exchange tables through their leaders.
+ * Invariant: all members of both groups take the same steps; an error of one fails all, by agree().
+ */
+#include "mpi/intercomm.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "mpi/calls.h"
+#include "mpi/comm_make.h"
+#include "mpi/errhandler.h"
+
+/* One process's entry in the tables that the groups exchange. */
+typedef struct entry {
+    uint32_t color, key; /* as in MPI_Comm_split */
+    uint32_t job[2], rank;
+} entry;
+enum { ENTRY_WORDS = sizeof(entry) / sizeof(uint32_t), ID_WORDS = 2 };
+
+/* A new intercommunicator in the making. Tables are in the order of the groups over which it is made. */
+typedef struct making {
+    weft_bridge bridge;         /* between those groups */
+    weft_comm *over;            /* its worker and error handler become the new one's */
+    uint32_t sizes[2];          /* of the local and the remote group */
+    entry *tables[2];           /* [sizes[i]] owned */
+    uint32_t *ids[2];           /* [sizes[i] * ID_WORDS] owned */
+    uint32_t *members[2];       /* members of the new groups, as indices of the tables; owned */
+    uint32_t counts[2];         /* their numbers; 0: this process becomes no member */
+    uint32_t rank;              /* in the new local group; valid if counts[0] is not 0 */
+    weft_comm *local, *made;    /* the new local group's intracommunicator; the intercommunicator, which then owns it; NULL: none */
+    weft_group *remote;         /* the new remote group; NULL: none */
+} making;
+
+/* Is everything fine in both groups? 0, or an error. */
+static int agree(const making *self, int rc)
+{
+    weft_exchange over = weft_exchange_over_comm(self->bridge.local);
+    uint32_t fine = rc == 0, theirs = 0;
+    int agreed = weft_exchange_min(&over, &fine, 1);
+    if (!agreed)
+        agreed = weft_bridge_swap(&self->bridge, &fine, 1, &theirs, 1);
+    return rc ? rc : agreed ? agreed : fine && theirs ? 0 : weft_comm_another_failed();
+}
+
+static int allocate(making *self)
+{
+    bool is_complete = true;
+    for (int side = 0; side < 2; side++) {
+        size_t n = self->sizes[side] + (size_t)1;
+        self->tables[side] = malloc(n * sizeof *self->tables[side]);
+        self->ids[side] = malloc(n * ID_WORDS * sizeof *self->ids[side]);
+        self->members[side] = malloc(n * sizeof *self->members[side]);
+        is_complete &= self->tables[side] && self->ids[side] && self->members[side];
+    }
+    return is_complete ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the tables of an intercommunicator of %u and %u members",
+                                       self->sizes[0], self->sizes[1]);
+}
+
+static void release(making *self)
+{
+    for (int side = 0; side < 2; side++) {
+        free(self->tables[side]);
+        free(self->ids[side]);
+        free(self->members[side]);
+    }
+    weft_group_drop(self->remote);
+}
+
+/* Each group's table goes to all members of both groups: `mine` is this process's part of `words` words. */
+static int exchange_tables(making *self, const uint32_t *mine, uint32_t words, uint32_t *local, uint32_t *remote)
+{
+    weft_exchange over = weft_exchange_over_comm(self->bridge.local);
+    int rc = weft_exchange_gather(&over, mine, words, local);
+    return rc ? rc : weft_bridge_swap(&self->bridge, local, self->sizes[0] * words, remote, self->sizes[1] * words);
+}
+
+/* The tables, sizes first. rc: an earlier error of this member. */
+static int tell_tables(making *self, int color, int key, int rc)
+{
+    const weft_boot *boot = self->over->worker->world->boot;
+    entry mine = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
+    int told;
+    self->sizes[0] = (uint32_t)self->bridge.local->size;
+    told = weft_bridge_swap(&self->bridge, &self->sizes[0], 1, &self->sizes[1], 1);
+    if (told)
+        return rc ? rc : told;
+    if (!rc)
+        rc = allocate(self);
+    rc = agree(self, rc);
+    return rc ? rc : exchange_tables(self, &mine.color, ENTRY_WORDS, &self->tables[0]->color, &self->tables[1]->color);
+}
+
+static int by_key(const void *a, const void *b, void *table)
+{
+    const entry *entries = table;
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    int32_t x = (int32_t)entries[i].key, y = (int32_t)entries[j].key;
+    return x != y ? (x < y ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+/* The members with this color on one side, in the new order. */
+static void select_members(making *self, int side, int color)
+{
+    self->counts[side] = 0;
+    for (uint32_t i = 0; i < self->sizes[side] && color != MPI_UNDEFINED; i++)
+        if ((int)self->tables[side][i].color == color)
+            self->members[side][self->counts[side]++] = i;
+    qsort_r(self->members[side], self->counts[side], sizeof *self->members[side], by_key, self->tables[side]);
+}
+
+static int make_remote_group(making *self)
+{
+    weft_process *processes = malloc((self->counts[1] + (size_t)1) * sizeof *processes);
+    int rc = processes ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the %u members of the remote group", self->counts[1]);
+    for (uint32_t i = 0; i < self->counts[1] && !rc; i++) {
+        const entry *from = &self->tables[1][self->members[1][i]];
+        processes[i] = (weft_process){(uint64_t)from->job[1] << 32 | from->job[0], from->rank};
+    }
+    if (!rc)
+        rc = weft_group_processes(processes, self->counts[1], &self->remote);
+    free(processes);
+    return rc;
+}
+
+/* Are the groups disjoint? */
+static int check_overlap(const making *self)
+{
+    weft_group *both;
+    int rc = weft_group_intersection(self->local->group, self->remote, &both);
+    if (!rc && both->size)
+        rc = weft_fail(WEFT_E_COMM, "the local and the remote group have %u processes in common: they must be disjoint", both->size);
+    if (both)
+        weft_group_drop(both);
+    return rc;
+}
+
+/* Opens the channels of the new intercommunicator, which takes the local intracommunicator over. */
+static int open_channels(making *self)
+{
+    weft_comm *comm = weft_comm_new(self->over->worker);
+    int rc;
+    if (!comm)
+        return WEFT_E_NOMEM;
+    self->made = comm;
+    comm->local = self->local;
+    self->local = NULL;
+    comm->is_inter = true;
+    comm->size = comm->local->size;
+    comm->rank = comm->local->rank;
+    comm->traits.errhandler = weft_errhandler_get(&self->over->traits);
+    weft_group_hold(comm->group = comm->local->group);
+    rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->chan);
+    if (!rc) {
+        comm->chan->user = comm;
+        rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->bridge);
+    }
+    if (!rc)
+        comm->bridge->user = comm;
+    return rc;
+}
+
+/* Connects the channels by the ids of the remote members. */
+static int connect(const making *self)
+{
+    uint32_t *ids = malloc((self->counts[1] + (size_t)1) * sizeof *ids);
+    int rc = ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", self->counts[1]);
+    for (int half = 0; half < ID_WORDS && !rc; half++) {
+        for (uint32_t i = 0; i < self->counts[1]; i++)
+            ids[i] = self->ids[1][self->members[1][i] * ID_WORDS + (uint32_t)half];
+        rc = weft_chan_connect(half ? self->made->bridge : self->made->chan, ids);
+    }
+    free(ids);
+    return rc;
+}
+
+/* Tables are exchanged: makes the new local group's intracommunicator, opens, tells the ids, connects. */
+static int make_parts(making *self, bool is_member)
+{
+    uint32_t own[ID_WORDS] = {0, 0};
+    int rc = weft_comm_create(self->bridge.local, is_member ? self->counts[0] : 0, self->rank, self->members[0], 0, &self->local);
+    if (!rc && is_member)
+        rc = make_remote_group(self);
+    if (!rc && is_member)
+        rc = check_overlap(self);
+    if (!rc && is_member)
+        rc = open_channels(self);
+    rc = agree(self, rc);
+    if (rc)
+        return rc;
+    if (is_member) {
+        own[0] = self->made->chan->id;
+        own[1] = self->made->bridge->id;
+    }
+    rc = exchange_tables(self, own, ID_WORDS, self->ids[0], self->ids[1]);
+    if (!rc && is_member)
+        rc = connect(self);
+    return agree(self, rc);
+}
+
+/* Collective over both groups of the bridge. rc: an earlier error of this member. */
+static int make(making *self, int color, int key, int rc, weft_comm **out)
+{
+    bool is_member = false;
+    rc = tell_tables(self, color, key, rc);
+    if (!rc) {
+        select_members(self, 0, color);
+        select_members(self, 1, color);
+        for (uint32_t i = 0; i < self->counts[0]; i++)
+            if (self->members[0][i] == (uint32_t)self->bridge.local->rank)
+                self->rank = i;
+        is_member = self->counts[0] && self->counts[1];
+        rc = make_parts(self, is_member);
+    }
+    if (rc && self->local)
+        weft_comm_close(self->local);
+    if (rc && self->made)
+        weft_comm_close(self->made);
+    *out = rc ? NULL : self->made;
+    release(self);
+    return rc;
+}
+
+int weft_intercomm_split(weft_comm *comm, int color, int key, int rc, weft_comm **out)
+{
+    making self = {.bridge = weft_bridge_of(comm), .over = comm};
+    return make(&self, color, key, rc, out);
+}
+
+int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out)
+{
+    making self = {.bridge = bridge, .over = bridge.local};
+    weft_exchange over = weft_exchange_over_comm(bridge.local);
+    uint32_t fine = rc == 0;
+    int agreed = weft_exchange_min(&over, &fine, 1);
+    *out = NULL;
+    if (rc || agreed || !fine)
+        return rc ? rc : agreed ? agreed : weft_comm_another_failed();
+    return make(&self, 0, bridge.local->rank, 0, out);
+}
+
+/* The arguments that are significant at the leader only; they name the bridge. */
+static int check_leader(weft_comm *peer_comm, MPI_Comm handle, int remote_leader)
+{
+    if (!peer_comm)
+        return weft_fail(WEFT_E_COMM, "MPI_Intercomm_create: argument peer_comm is %p: not a communicator", (void *)handle);
+    if (remote_leader < 0 || (uint32_t)remote_leader >= peer_comm->chan->size)
+        return weft_fail(WEFT_E_RANK, "MPI_Intercomm_create: argument remote_leader is %d: not a rank of peer_comm (0..%u)", remote_leader,
+                         peer_comm->chan->size - 1);
+    return 0;
+}
+
+int weft_mpi_intercomm_create(weft_comm *local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                              MPI_Comm *newintercomm)
+{
+    bool is_leader = local_comm->rank == local_leader;
+    weft_comm *peer = is_leader ? weft_comm_of(peer_comm) : NULL, *made = NULL;
+    weft_bridge bridge = {.local = local_comm, .leader = (uint32_t)local_leader, .remote_leader = (uint32_t)remote_leader,
+                          .tag = weft_exchange_tag(tag, true)};
+    int rc = 0;
+    *newintercomm = MPI_COMM_NULL;
+    if (local_comm->is_inter)
+        return weft_fail(WEFT_E_COMM, "MPI_Intercomm_create: argument local_comm is an intercommunicator");
+    if (local_leader < 0 || local_leader >= local_comm->size)
+        return weft_fail(WEFT_E_RANK, "MPI_Intercomm_create: argument local_leader is %d: not a rank of local_comm (0..%d)", local_leader,
+                         local_comm->size - 1);
+    if (is_leader)
+        rc = check_leader(peer, peer_comm, remote_leader);
+    if (is_leader && !rc)
+        bridge.chan = peer->is_inter ? peer->bridge : peer->team.chan;
+    rc = weft_intercomm_make(bridge, rc, &made);
+    *newintercomm = made ? made : MPI_COMM_NULL;
+    return rc;
+}
+
+/* Participants are numbered as the members of the merged communicator: this fills its group. */
+static int merged_group(weft_comm *comm, bool is_remote_first, weft_group **group)
+{
+    const weft_group *first = is_remote_first ? comm->chan->group : comm->group;
+    const weft_group *second = is_remote_first ? comm->group : comm->chan->group;
+    return weft_group_union(first, second, group);
+}
+
+/* Order of the groups if both or neither say high: by their first process. */
+static bool is_remote_lower(const weft_comm *comm)
+{
+    weft_process local = weft_group_process(comm->group, 0), remote = weft_group_process(comm->chan->group, 0);
+    return remote.job != local.job ? remote.job < local.job : remote.rank < local.rank;
+}
+
+int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm)
+{
+    making self = {.over = intercomm};
+    uint32_t mine = high != 0, theirs = 0;
+    weft_exchange exchange;
+    weft_comm_members members;
+    weft_group *group = NULL;
+    weft_comm *made = NULL;
+    bool is_remote_first;
+    int rc;
+    *newintracomm = MPI_COMM_NULL;
+    if (!intercomm->is_inter)
+        return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
+    self.bridge = weft_bridge_of(intercomm);
+    rc = weft_bridge_swap(&self.bridge, &mine, 1, &theirs, 1); /* the leaders' values count */
+    if (rc)
+        return rc;
+    is_remote_first = mine != theirs ? mine : is_remote_lower(intercomm);
+    exchange = weft_exchange_over_intercomm(intercomm, is_remote_first);
+    rc = merged_group(intercomm, is_remote_first, &group);
+    members = (weft_comm_members){.exchange = &exchange, .size = exchange.size, .group = group, .rank = exchange.rank};
+    rc = weft_comm_make(&members, rc, &made);
+    weft_group_drop(group);
+    *newintracomm = made ? made : MPI_COMM_NULL;
+    return rc;
+}

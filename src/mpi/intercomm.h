@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * intercomm: intercommunicators (MPI 5.0 7.6). Beside the channel to the remote group each has an intracommunicator of its local group
+ * (weft_comm.local) and a channel between the groups for making others (weft_comm.bridge), so it needs no other communicator.
+ */
+#ifndef WEFT_MPI_INTERCOMM_H
+#define WEFT_MPI_INTERCOMM_H
+
+#include "mpi/exchange.h"
+
+/* Splits an intercommunicator: members of both groups with the same color make a new one, ordered by key and old rank in each group. color
+ * MPI_UNDEFINED: no member. Collective over both groups. rc: an earlier error of this member; then all fail. *out NULL: no member, or no
+ * process of the other group has this color. */
+int weft_intercomm_split(weft_comm *comm, int color, int key, int rc, weft_comm **out);
+
+/* An intercommunicator of the two groups of a bridge. Collective over both. rc: an earlier error of this member, which fails its group; the
+ * other group then waits for it, as for any member that does not call. */
+int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out);
+
+#endif

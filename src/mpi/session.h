@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * session: sessions (MPI 5.0 11.3). An MPI_Session points to a weft_session. A session uses the process's instance (init.h), as the World
+ * Model does; any thread.
+ */
+#ifndef WEFT_MPI_SESSION_H
+#define WEFT_MPI_SESSION_H
+
+#include "mpi/traits.h"
+
+#define WEFT_SESSION_MAGIC WEFT_OBJECT_MAGIC('S', 'E', 'S', 'S')
+
+typedef struct MPI_ABI_Session weft_session;
+struct MPI_ABI_Session {
+    weft_traits traits; /* refs: the user's handle */
+    int thread_level;   /* MPI_THREAD_*, as provided */
+};
+
+extern weft_object_pool weft_session_pool;
+
+/* Handle to session. NULL: MPI_SESSION_NULL, another constant, or a finalized session. */
+static inline weft_session *weft_session_of(const void *handle)
+{
+    if (weft_object_is_constant(handle) || ((weft_session *)handle)->traits.object.magic != WEFT_SESSION_MAGIC)
+        return NULL;
+    return (weft_session *)handle;
+}
+
+#endif
