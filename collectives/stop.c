@@ -55,10 +55,10 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
 static void on_gone(weft_team *team, bool is_bye)
 {
     const weft_chan *chan = team->chan;
-    uint32_t rank = weft_group_process(chan->group, team->log.reported_to).rank;
+    const weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, team->log.reported_to));
     char here[100];
 
-    if (!team->log.has_reported || team->stopped || (is_bye && !(chan->worker->peers[rank] && chan->worker->peers[rank]->bye_received)))
+    if (!team->log.has_reported || team->stopped || (is_bye && !(peer && peer->bye_received)))
         return;
     weft_call_describe(team->log.reported_call, here, sizeof here);
     weft_team_stop(team,

@@ -43,11 +43,10 @@ const weft_count_row weft_count_rows[WEFT_COUNT_LAST] = {
 static WITHOUT_LOCK void derive(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
     uint32_t sent = 0, received = 0;
-    for (uint32_t i = 0; i < worker->world->boot->size; i++)
-        if (worker->peers[i]) {
-            sent += worker->peers[i]->seq_out;
-            received += worker->peers[i]->seq_in;
-        }
+    for (const weft_peer *peer = atomic_load_explicit(&worker->peers, memory_order_acquire); peer; peer = peer->next) {
+        sent += peer->seq_out;
+        received += peer->seq_in;
+    }
     values[WEFT_COUNT_FRAMES_SENT] = sent;
     values[WEFT_COUNT_FRAMES_RECEIVED] = received;
     values[WEFT_COUNT_LOCK_PASSES] = worker->lock.passes;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/status.h"
 #include "core/group_internal.h"
@@ -22,6 +23,72 @@ typedef struct weft_group_index {
 weft_object_pool weft_group_pool = WEFT_OBJECT_POOL(weft_group, WEFT_GROUP_MAGIC);
 weft_group weft_group_empty = {.object = {.magic = WEFT_GROUP_MAGIC, .refs = 1, .number = 0x109}, .handles = 1};
 
+size_t weft_group_bytes(const weft_group *group)
+{
+    const weft_group_index *index = atomic_load_explicit(&((weft_group *)group)->index, memory_order_acquire);
+    size_t bytes = index ? sizeof *index + ((size_t)index->mask + 1) * sizeof *index->slots : 0;
+    if (group->run_count > 1)
+        return bytes + group->run_count * sizeof *group->runs;
+    return bytes + group->size * ((group->ranks ? sizeof *group->ranks : 0) + (group->processes ? sizeof *group->processes : 0));
+}
+
+/* Arrays of owners. */
+
+#define LAZY_BYTES (32u << 10) /* from this size on, an array is mapped: pages that are not touched cost nothing */
+
+typedef struct weft_group_table {
+    struct weft_group_table *next;
+    uint64_t owner;
+    size_t bytes;
+    void **pointers;
+} weft_group_table;
+
+static void table_free(weft_group_table *table)
+{
+    if (table->bytes < LAZY_BYTES)
+        free(table->pointers);
+    else
+        munmap(table->pointers, table->bytes);
+    free(table);
+}
+
+static weft_group_table *table_make(const weft_group *group, uint64_t owner)
+{
+    weft_group_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->owner = owner;
+    table->bytes = (size_t)group->size * sizeof *table->pointers;
+    if (table->bytes < LAZY_BYTES) {
+        table->pointers = calloc(1, table->bytes);
+    } else {
+        table->pointers = mmap(NULL, table->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (table->pointers == MAP_FAILED)
+            table->pointers = NULL;
+    }
+    if (table->pointers)
+        return table;
+    free(table);
+    return NULL;
+}
+
+/* The owner's calls are serialized by the owner; other owners may add theirs at the same time. */
+void **weft_group_pointers(weft_group *group, uint64_t owner)
+{
+    weft_group_table *first = atomic_load_explicit(&group->tables, memory_order_acquire), *table = first;
+    while (table && table->owner != owner)
+        table = table->next;
+    if (table)
+        return table->pointers;
+    table = table_make(group, owner);
+    if (!table)
+        return NULL;
+    table->next = first;
+    while (!atomic_compare_exchange_weak(&group->tables, &table->next, table))
+        ;
+    return table->pointers;
+}
+
 void weft_group_drop(weft_group *group)
 {
     if (!group || !group->size || !weft_object_drop(&group->object))
@@ -31,16 +98,11 @@ void weft_group_drop(weft_group *group)
     free(group->ranks);
     free(group->processes);
     free(atomic_load_explicit(&group->index, memory_order_relaxed));
+    for (weft_group_table *table = atomic_load_explicit(&group->tables, memory_order_acquire), *next; table; table = next) {
+        next = table->next;
+        table_free(table);
+    }
     weft_object_free(&weft_group_pool, group);
-}
-
-size_t weft_group_bytes(const weft_group *group)
-{
-    const weft_group_index *index = atomic_load_explicit(&((weft_group *)group)->index, memory_order_acquire);
-    size_t bytes = index ? sizeof *index + ((size_t)index->mask + 1) * sizeof *index->slots : 0;
-    if (group->run_count > 1)
-        return bytes + group->run_count * sizeof *group->runs;
-    return bytes + group->size * ((group->ranks ? sizeof *group->ranks : 0) + (group->processes ? sizeof *group->processes : 0));
 }
 
 /* Look-up. */

@@ -46,6 +46,7 @@ struct MPI_ABI_Group {
     uint32_t *ranks;          /* [size] owned: list of ranks of `job` */
     weft_process *processes;  /* [size] owned: list of processes of several jobs */
     uint64_t job;
+    struct weft_group_table *_Atomic tables; /* weft_group_pointers */
     struct weft_group_index *_Atomic index; /* process to rank in the group, for lists; built at first use; NULL: not yet */
 };
 
@@ -87,6 +88,10 @@ static inline bool weft_group_is_identity(const weft_group *group, uint64_t job)
 bool weft_group_is_of_job(const weft_group *group, uint64_t job);
 /* Bytes of memory that the group owns beside the struct. */
 size_t weft_group_bytes(const weft_group *group);
+
+/* An array of a pointer for each member, NULL at first, of one owner; the same array in each call. Memory is used for the parts that are
+ * touched. Freed with the group; entries are not. owner: not 0, and never used again after the owner's end. NULL: out of memory. */
+void **weft_group_pointers(weft_group *group, uint64_t owner);
 
 /* Set operations (MPI 5.0 7.3.2); order of the members: as in a, then as in b. 0 and a group with one reference of the caller, else
  * WEFT_E_NOMEM or WEFT_E_TOOLARGE. Groups of runs: O(runs of a * runs of b), whatever their sizes, unless the result is a list. Of lists:

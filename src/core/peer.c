@@ -17,19 +17,54 @@
 #include "core/world_type.h"
 #include "mem/pool.h"
 
-int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
+#define SLOTS_MIN 16u
+
+static uint32_t slot_of(const weft_worker *worker, uint64_t job, uint32_t rank)
 {
-    weft_peer *peer = worker->peers[rank];
+    uint32_t at = (uint32_t)(((job ^ rank) * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & worker->peer_mask;
+    while (worker->peer_slots[at] && (worker->peer_slots[at]->proc_id.rank != rank || worker->peer_slots[at]->proc_id.job != job))
+        at = (at + 1) & worker->peer_mask;
+    return at;
+}
+
+weft_peer *weft_peer_known(const weft_worker *worker, weft_process process)
+{
+    return worker->peer_slots ? worker->peer_slots[slot_of(worker, process.job, process.rank)] : NULL;
+}
+
+/* Makes room for one more: at most half of the slots are used. */
+static bool grow(weft_worker *worker)
+{
+    uint32_t slots = worker->peer_slots ? 2 * (worker->peer_mask + 1) : SLOTS_MIN;
+    weft_peer **more;
+    if (worker->peer_slots && worker->peer_count < slots / 4)
+        return true;
+    more = calloc(slots, sizeof *more);
+    if (!more)
+        return false;
+    free(worker->peer_slots);
+    worker->peer_slots = more;
+    worker->peer_mask = slots - 1;
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        more[slot_of(worker, peer->proc_id.job, peer->proc_id.rank)] = peer;
+    return true;
+}
+
+int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **out)
+{
+    weft_peer *peer = weft_peer_known(worker, process);
     int rc;
     if (peer) {
         *out = peer;
         return 0;
     }
-    peer = calloc(1, sizeof *peer);
+    if (process.job != worker->world->boot->job)
+        return weft_fail(WEFT_E_PEER, "rank %u is of another job, to which there is no connection", process.rank);
+    peer = grow(worker) ? calloc(1, sizeof *peer) : NULL;
     if (!peer)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the state of peer rank %u", rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for the state of peer rank %u", process.rank);
     peer->worker = worker;
-    peer->proc_id = (weft_proc_id){worker->world->boot->job, rank, worker->index};
+    peer->proc_id = (weft_proc_id){process.job, process.rank, worker->index};
     peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
     weft_list_init(&peer->waiting);
     weft_list_init(&peer->sendqs);
@@ -40,11 +75,24 @@ int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **out)
         return rc;
     }
     peer->eager_max = peer->now_max = peer->ep->iface->caps.frame_max;
+    peer->number = worker->peer_count++;
     if (worker->on_peer_connect)
         worker->on_peer_connect(peer);
-    worker->peers[rank] = peer;
+    worker->peer_slots[slot_of(worker, process.job, process.rank)] = peer;
+    peer->next = worker->peers;
+    atomic_store_explicit(&worker->peers, peer, memory_order_release); /* counters.c reads the list without the lock */
     *out = peer;
     return 0;
+}
+
+void weft_peer_free_all(weft_worker *worker)
+{
+    weft_peer *next;
+    for (weft_peer *peer = worker->peers; peer; peer = next) {
+        next = peer->next;
+        free(peer);
+    }
+    free(worker->peer_slots);
 }
 
 void weft_peer_update_backlog(weft_peer *peer)

@@ -9,12 +9,17 @@
 #include <stdint.h>
 
 #include "base/knob.h"
+#include "core/group.h"
 #include "core/peer_type.h"
 #include "core/worker_type.h"
 #include "transport/iface.h"
 
-/* The peer of a rank of this job, connected on first use; may block for its address. WEFT_E_NOMEM; WEFT_E_PEER: no iface reaches it. */
-int weft_peer_find(weft_worker *worker, uint32_t rank, weft_peer **peer);
+/* The peer of a process, if there was contact; else NULL. */
+weft_peer *weft_peer_known(const weft_worker *worker, weft_process process);
+/* The same, connected on first use; may block for its address. WEFT_E_NOMEM; WEFT_E_PEER: no iface reaches it. */
+int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **peer);
+/* Frees all peers of a worker that closes. */
+void weft_peer_free_all(weft_worker *worker);
 
 /* Whether a body of this length goes by zero copy. Never with checksums: hdr_csum builds each frame anew, by copy. */
 static inline bool weft_peer_is_zcopy(const weft_peer *peer, uint64_t bytes)

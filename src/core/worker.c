@@ -25,6 +25,8 @@
 #define LOCK_SPINS 1000u       /* pauses: tens of microseconds */
 #define LOCK_SPINS_CROWDED 64u
 
+static _Atomic uint64_t serials;
+
 int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **out)
 {
     weft_worker *worker = calloc(1, sizeof *worker);
@@ -47,9 +49,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     if (!world->is_oversubscribed && weft_cpu_count() > (int)world->boot->local_size)
         worker->spare_cpus = (uint32_t)weft_cpu_count() / world->boot->local_size - 1;
     worker->pool = weft_pool_open();
-    worker->peers = calloc(world->boot->size, sizeof *worker->peers);
-    rc = worker->pool && worker->peers ? weft_iface_select_open(worker)
-                                       : weft_fail(WEFT_E_NOMEM, "no memory for a worker of %u peers", world->boot->size);
+    worker->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
+    rc = worker->pool ? weft_iface_select_open(worker) : weft_fail(WEFT_E_NOMEM, "no memory for a worker");
     if (rc) {
         weft_worker_close(worker);
         return rc;
@@ -60,9 +61,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
 
 void weft_worker_close(weft_worker *worker)
 {
-    for (uint32_t i = 0; worker->peers && i < worker->world->boot->size; i++)
-        free(worker->peers[i]);
-    free(worker->peers);
+    weft_peer_free_all(worker);
     while (worker->iface_count) {
         weft_iface *iface = worker->ifaces[--worker->iface_count];
         weft_reg_close(iface);

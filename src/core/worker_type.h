@@ -35,7 +35,10 @@ typedef struct weft_worker {
     uint32_t iface_count;
     char no_network[200];  /* why the first network with an active device did not open, if none opened; "": no reason */
     bool wants_fd;         /* sleeps on descriptors, not on a futex */
-    struct weft_peer **peers; /* [job size]; NULL entry: no contact yet */
+    uint64_t serial;       /* of all workers that this process ever opened; owner of the groups' arrays of peers */
+    struct weft_peer *_Atomic peers; /* all that there was contact with, latest first; none is removed before the worker closes */
+    struct weft_peer **peer_slots; /* the same, hashed by process; [peer_mask + 1] */
+    uint32_t peer_mask, peer_count;
     struct weft_chan_slot *chans; /* by index bits of the channel id */
     uint32_t chan_capacity, chan_lowest; /* channel indices below chan_lowest are all in use */
     weft_list_link backlog; /* peers with deferred frames or messages that wait for credit */

@@ -113,7 +113,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     return 0;
 }
 
-static bool is_ended(const weft_peer *peer) { return !peer || peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
+static bool is_ended(const weft_peer *peer) { return peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
 
 static void send_bye(weft_peer *peer)
 {
@@ -142,14 +142,13 @@ static bool close_if_drained(weft_peer *peer)
  * these may wait for its connection. */
 static bool is_drained(weft_worker *worker)
 {
-    uint32_t size = worker->world->boot->size;
     bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
-    for (uint32_t i = 0; i < size && is_quiet; i++)
-        if (!is_ended(worker->peers[i]))
-            send_bye(worker->peers[i]);
-    for (uint32_t i = 0; i < size; i++)
-        if (!is_ended(worker->peers[i]))
-            all &= worker->peers[i]->bye_sent && close_if_drained(worker->peers[i]);
+    for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
+        if (!is_ended(peer))
+            send_bye(peer);
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (!is_ended(peer))
+            all &= peer->bye_sent && close_if_drained(peer);
     return all;
 }
 

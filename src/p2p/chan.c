@@ -46,13 +46,14 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
     weft_group *group = given ? given : worker->world->group;
     uint32_t index, size = group->size;
     int rc;
-    if (!chan || !(chan->peers = calloc(size ? size : 1, sizeof *chan->peers))) {
+    if (chan && size)
+        chan->peers = (weft_peer **)weft_group_pointers(group, worker->serial);
+    if (!chan || (size && !chan->peers)) {
         free(chan);
         return weft_fail(WEFT_E_NOMEM, "no memory for a channel of %u ranks", size);
     }
     rc = take_index(worker, fixed_id, &index);
     if (rc) {
-        free(chan->peers);
         free(chan);
         return rc;
     }
@@ -126,12 +127,12 @@ void weft_chan_notify_gone(weft_peer *peer, uint32_t id)
 
 int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t bytes)
 {
-    weft_peer *peer;
+    weft_process process = weft_group_process(chan->group, to);
+    bool is_sent, is_known = weft_peer_known(chan->worker, process) != NULL;
     queued_notify *queued;
-    bool is_sent;
-    uint32_t max, rank = weft_group_process(chan->group, to).rank;
-    bool is_known = chan->worker->peers[rank] != NULL;
-    int rc = weft_peer_find(chan->worker, rank, &peer);
+    weft_peer *peer;
+    uint32_t max;
+    int rc = weft_peer_find(chan->worker, process, &peer);
     if (rc)
         return rc;
     peer->is_courtesy |= !is_known;
@@ -149,7 +150,7 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
-    int rc = weft_peer_find(chan->worker, weft_group_process(chan->group, rank).rank, peer);
+    int rc = weft_peer_find(chan->worker, weft_group_process(chan->group, rank), peer);
     if (rc == 0)
         (*peer)->is_courtesy = false;
     if (rc == 0 && !weft_knob.checksum) /* with checksums a NULL peer keeps sends off the fast path (msg_csum.h) */

@@ -28,7 +28,7 @@ struct weft_chan {
     uint32_t id_out;            /* the members' id, if it is the same at all of them */
     const uint32_t *ids_out;    /* [size] each member's id, owned; NULL: all use id_out */
     weft_group *group;          /* the members of the remote group; held */
-    weft_peer **peers;          /* [size] NULL until the first use; always NULL with WEFT_CHECKSUM */
+    weft_peer **peers;          /* [size] of the group, for all channels over it; NULL until the first use; always NULL with WEFT_CHECKSUM */
     weft_match match;
     struct weft_sendq **sendqs; /* [size] sends that wait for credit, by destination; NULL: none yet */
     struct weft_stall **stalls; /* [size] stalled senders; NULL: none yet */

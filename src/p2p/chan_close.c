@@ -50,7 +50,6 @@ void weft_chan_close(weft_chan *chan)
     if (index < worker->chan_lowest && index >= WEFT_CHAN_FIRST_FREE)
         worker->chan_lowest = index;
     free((void *)chan->ids_out);
-    free(chan->peers);
     weft_group_drop(chan->group);
     free(chan);
 }

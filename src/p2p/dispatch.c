@@ -184,7 +184,7 @@ static void peer_failed(void *owner, void *cookie, int rc)
 static void *accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     weft_peer *peer = NULL;
-    int rc = weft_peer_find(owner, proc_id->rank, &peer);
+    int rc = weft_peer_find(owner, (weft_process){proc_id->job, proc_id->rank}, &peer);
     if (rc)
         weft_log_once(WEFT_LOG_ERROR, "frames of rank %u arrive here, but no transport of this rank reaches it: %s",
                       proc_id->rank, weft_fail_text(rc));

@@ -164,7 +164,7 @@ static uint64_t size_of(const weft_hdr *hdr)
 
 static place *place_of(weft_unexpected *unexpected) { return (place *)((char *)unexpected + place_at(&unexpected->hdr)); }
 
-static uint64_t announced_key(const weft_peer *peer, uint32_t id) { return (uint64_t)peer->proc_id.rank << 32 | id; }
+static uint64_t announced_key(const weft_peer *peer, uint32_t id) { return (uint64_t)peer->number << 32 | id; }
 
 weft_unexpected *weft_match_announced(weft_worker *worker, const weft_peer *peer, uint32_t id)
 {

@@ -169,7 +169,7 @@ weft_rndv_stats *weft_rndv_stats_open(const weft_worker *worker)
 weft_rndv_stats *weft_rndv_stats_of(const weft_worker *worker, const weft_peer *peer)
 {
     const weft_boot *boot = worker->world->boot;
-    bool is_remote = boot->node_of && boot->node_of[peer->proc_id.rank] != boot->node;
+    bool is_remote = peer->proc_id.job != boot->job || (boot->node_of && boot->node_of[peer->proc_id.rank] != boot->node);
     uint32_t port = 0;
     while (port + 1 < worker->iface_count && worker->ifaces[port] != peer->ep->iface)
         port++;

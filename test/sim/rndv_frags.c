@@ -38,7 +38,7 @@ static int receive(rig *rig, uint8_t *buf)
     if (plot.refuses) {
         while (!worker->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
             weft_worker_poll(worker);
-        worker->peers[0]->no_rma = true;
+        weft_peer_known(worker, weft_group_process(rig->chan->group, 0))->no_rma = true;
     }
     rc = weft_req_wait(req);
     weft_req_free(req);
@@ -55,7 +55,7 @@ static int program(int rank, void *arg)
     rig_fill(sent, 7, BYTES);
     rc = rc ? rc : rig_barrier(&rig); /* both are connected: an iface is found by its ops */
     if (!rc && rank == 0) {
-        weft_peer *peer = rig.world->workers[0]->peers[1];
+        weft_peer *peer = weft_peer_known(rig.world->workers[0], weft_group_process(rig.chan->group, 1));
         weft_iface *iface = peer->ep->iface;
         const weft_iface_ops *own = iface->ops;
         ops.put = failing_put;
