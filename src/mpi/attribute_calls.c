@@ -10,6 +10,7 @@
 #include "mpi/attribute.h"
 #include "mpi/attribute_of.h"
 #include "mpi/calls.h"
+#include "mpi/error_class.h"
 
 void *weft_type_predefined_attributes[256]; /* by handle & 255 */
 
@@ -47,7 +48,7 @@ int weft_mpi_keyval_free(int *keyval) { return weft_keyval_retire(WEFT_KEYVAL_CO
 /* A predefined attribute's value, which the program gets as a pointer to an int. False: not predefined. *flag 0: not set. */
 static bool get_predefined(const weft_comm *comm, int key, void *attribute_val, int *flag)
 {
-    static int tag_ub = INT_MAX, io = MPI_ANY_SOURCE, host = MPI_PROC_NULL, wtime_is_global, last_code = MPI_ERR_LASTCODE;
+    static int tag_ub = INT_MAX, io = MPI_ANY_SOURCE, host = MPI_PROC_NULL, wtime_is_global;
     static int universe, app; /* the same for all communicators of the process */
     const weft_boot *boot = comm->worker->world->boot;
     int *value;
@@ -56,7 +57,7 @@ static bool get_predefined(const weft_comm *comm, int key, void *attribute_val, 
     case MPI_IO: value = &io; break;
     case MPI_HOST: value = &host; break;
     case MPI_WTIME_IS_GLOBAL: value = &wtime_is_global; break;
-    case MPI_LASTUSEDCODE: value = &last_code; break;
+    case MPI_LASTUSEDCODE: value = &weft_error_last_code; break;
     case MPI_APPNUM:
         __atomic_store_n(&app, (int)boot->app, __ATOMIC_RELAXED);
         value = &app;

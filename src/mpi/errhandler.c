@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 
+#include "base/knob.h"
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/stage.h"
 
 weft_object_pool weft_errhandler_pool = WEFT_OBJECT_POOL(weft_errhandler, WEFT_ERRHANDLER_MAGIC);
 
@@ -60,6 +62,20 @@ int weft_errhandler_set(weft_traits *at, weft_errhandler *handler)
     pthread_mutex_unlock(&set_lock);
     weft_errhandler_drop(before);
     return 0;
+}
+
+static void load_knobs(void)
+{
+    if (weft_init_stage() == WEFT_STAGE_BEFORE)
+        weft_knobs_load(false);
+}
+
+weft_errhandler *weft_errhandler_initial(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static weft_errhandler *const handlers[] = {MPI_ERRORS_ARE_FATAL, MPI_ERRORS_ABORT, MPI_ERRORS_RETURN};
+    pthread_once(&once, load_knobs);
+    return handlers[weft_knob.initial_errhandler];
 }
 
 static int create(enum weft_traits_kind kind, weft_errhandler_function *function, MPI_Errhandler *errhandler)

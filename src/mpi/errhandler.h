@@ -39,6 +39,9 @@ static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
 static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return !weft_object_is_constant(handler); }
 
 void weft_errhandler_drop(weft_errhandler *handler); /* no effect on constants */
+/* The initial error handler (MPI 5.0 11.2.1, 11.8.4): a constant of the ABI, by WEFT_INITIAL_ERRHANDLER. It runs before MPI_Init and after
+ * MPI_Finalize, and is the first of the predefined communicators. Any time. */
+weft_errhandler *weft_errhandler_initial(void);
 /* The object's handler; the caller drops it. */
 weft_errhandler *weft_errhandler_get(weft_traits *at);
 /* MPI_X_set_errhandler. 0, or WEFT_E_ERRHANDLER: no handler, or one for another kind of object. */

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
+#include "mpi/error_class.h"
 
 static const short classes[] = {
     [0] = MPI_SUCCESS,
@@ -57,110 +58,6 @@ static const short classes[] = {
     [-WEFT_E_SESSION] = MPI_ERR_SESSION,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
-
-typedef struct class_text {
-    const char *name, *sentence;
-} class_text;
-
-#define ROW(name, sentence) [MPI_##name] = {"MPI_" #name, sentence}
-static const class_text texts[] = {
-    ROW(SUCCESS, "no error"),
-    ROW(ERR_BUFFER, "invalid buffer pointer"),
-    ROW(ERR_COUNT, "invalid count"),
-    ROW(ERR_TYPE, "invalid datatype"),
-    ROW(ERR_TAG, "invalid tag"),
-    ROW(ERR_COMM, "invalid communicator"),
-    ROW(ERR_RANK, "invalid rank"),
-    ROW(ERR_REQUEST, "invalid request"),
-    ROW(ERR_ROOT, "invalid root"),
-    ROW(ERR_GROUP, "invalid group"),
-    ROW(ERR_OP, "invalid reduction operation"),
-    ROW(ERR_TOPOLOGY, "invalid topology"),
-    ROW(ERR_DIMS, "invalid dimensions"),
-    ROW(ERR_ARG, "invalid argument"),
-    ROW(ERR_UNKNOWN, "unknown error"),
-    ROW(ERR_TRUNCATE, "the message is longer than the receive buffer"),
-    ROW(ERR_OTHER, "an error that has no class of its own"),
-    ROW(ERR_INTERN, "internal error of the MPI library"),
-    ROW(ERR_PENDING, "the request has neither failed nor completed"),
-    ROW(ERR_IN_STATUS, "the error code is in the statuses"),
-    ROW(ERR_ACCESS, "permission denied"),
-    ROW(ERR_AMODE, "invalid access mode"),
-    ROW(ERR_ASSERT, "invalid assertion"),
-    ROW(ERR_BAD_FILE, "invalid file name"),
-    ROW(ERR_BASE, "invalid base address"),
-    ROW(ERR_CONVERSION, "a data conversion function failed"),
-    ROW(ERR_DISP, "invalid displacement"),
-    ROW(ERR_DUP_DATAREP, "the data representation is registered already"),
-    ROW(ERR_FILE_EXISTS, "the file exists"),
-    ROW(ERR_FILE_IN_USE, "the file is in use"),
-    ROW(ERR_FILE, "invalid file handle"),
-    ROW(ERR_INFO_KEY, "the info key is too long or empty"),
-    ROW(ERR_INFO_NOKEY, "no such info key"),
-    ROW(ERR_INFO_VALUE, "the info value is too long"),
-    ROW(ERR_INFO, "invalid info object"),
-    ROW(ERR_IO, "input or output failed"),
-    ROW(ERR_KEYVAL, "invalid attribute key"),
-    ROW(ERR_LOCKTYPE, "invalid lock type"),
-    ROW(ERR_NAME, "the service name is not published"),
-    ROW(ERR_NO_MEM, "out of memory"),
-    ROW(ERR_NOT_SAME, "a collective argument is not the same on all processes"),
-    ROW(ERR_NO_SPACE, "no space is left"),
-    ROW(ERR_NO_SUCH_FILE, "no such file"),
-    ROW(ERR_PORT, "invalid port name"),
-    ROW(ERR_QUOTA, "the quota is exceeded"),
-    ROW(ERR_READ_ONLY, "the file or file system is read-only"),
-    ROW(ERR_RMA_ATTACH, "memory cannot be attached to the window"),
-    ROW(ERR_RMA_CONFLICT, "conflicting accesses to a window"),
-    ROW(ERR_RMA_RANGE, "the target memory is outside the window"),
-    ROW(ERR_RMA_SHARED, "memory cannot be shared"),
-    ROW(ERR_RMA_SYNC, "wrong synchronization of one-sided calls"),
-    ROW(ERR_SERVICE, "invalid service name"),
-    ROW(ERR_SIZE, "invalid size"),
-    ROW(ERR_SPAWN, "processes could not be started"),
-    ROW(ERR_UNSUPPORTED_DATAREP, "unsupported data representation"),
-    ROW(ERR_UNSUPPORTED_OPERATION, "unsupported operation"),
-    ROW(ERR_WIN, "invalid window"),
-    ROW(ERR_RMA_FLAVOR, "the window has the wrong flavor"),
-    ROW(ERR_PROC_ABORTED, "another process has failed"),
-    ROW(ERR_VALUE_TOO_LARGE, "a value does not fit the type of its argument"),
-    ROW(ERR_SESSION, "invalid session"),
-    ROW(ERR_ERRHANDLER, "invalid error handler"),
-    ROW(ERR_ABI, "an ABI function was used wrongly"),
-};
-#undef ROW
-
-#define ROW(name, sentence) [MPI_T_##name - MPI_T_ERR_CANNOT_INIT] = {"MPI_T_" #name, sentence}
-static const class_text tool_texts[] = {
-    ROW(ERR_CANNOT_INIT, "the tool interface cannot be initialized"),
-    ROW(ERR_NOT_ACCESSIBLE, "the requested function is not accessible"),
-    ROW(ERR_NOT_INITIALIZED, "the tool interface is not initialized"),
-    ROW(ERR_NOT_SUPPORTED, "the requested function is not supported"),
-    ROW(ERR_MEMORY, "out of memory"),
-    ROW(ERR_INVALID, "invalid use of the tool interface, or a bad argument"),
-    ROW(ERR_INVALID_INDEX, "no variable, category, enumeration item or event has this index"),
-    ROW(ERR_INVALID_ITEM, "no enumeration item has this index"),
-    ROW(ERR_INVALID_SESSION, "invalid session of performance variables"),
-    ROW(ERR_INVALID_HANDLE, "invalid handle of the tool interface"),
-    ROW(ERR_INVALID_NAME, "no variable, category or event has this name"),
-    ROW(ERR_OUT_OF_HANDLES, "no more handles are available"),
-    ROW(ERR_OUT_OF_SESSIONS, "no more sessions are available"),
-    ROW(ERR_CVAR_SET_NOT_NOW, "the control variable cannot be set now"),
-    ROW(ERR_CVAR_SET_NEVER, "the control variable can never be set"),
-    ROW(ERR_PVAR_NO_WRITE, "the performance variable cannot be written or reset"),
-    ROW(ERR_PVAR_NO_STARTSTOP, "the performance variable cannot be started or stopped"),
-    ROW(ERR_PVAR_NO_ATOMIC, "the performance variable cannot be read and reset in one step"),
-};
-#undef ROW
-
-static const class_text *text_of(int mpi_code)
-{
-    static const class_text strange = {"error", "unknown error code"};
-    int tool_code = mpi_code - MPI_T_ERR_CANNOT_INIT;
-    if (tool_code >= 0 && tool_code < (int)weft_count(tool_texts))
-        return &tool_texts[tool_code];
-    return mpi_code >= 0 && mpi_code < (int)weft_count(texts) && texts[mpi_code].name ? &texts[mpi_code] : &strange;
-}
 
 int weft_errors_class(int code)
 {
@@ -214,17 +111,18 @@ static void describe(const weft_traits *at, char text[480])
 /* Prints the error and ends the job, or this process if there is no job. */
 static void abort_job(const weft_traits *at, const char *function, int mpi_code, const char *why, const char *handler)
 {
-    const class_text *text = text_of(mpi_code);
     weft_world *world = weft_world_now;
-    char message[1200], where[480];
+    char message[1800], where[480];
+    weft_error_text text;
+    weft_error_text_of(mpi_code, &text);
     if (!world || !at) {
-        snprintf(message, sizeof message, "%s failed: %s (%s)\n  %s", function, text->name, text->sentence, why);
+        snprintf(message, sizeof message, "%s failed: %s (%s)\n  %s", function, text.name, text.sentence, why);
         weft_boot_abort_text(message);
         exit(mpi_code & 255 ? mpi_code & 255 : 1);
     }
     describe(at, where);
     snprintf(message, sizeof message, "%s failed on %s: %s (%s)\n  %s\n  The error handler is %s: the job ends.", function, where,
-             text->name, text->sentence, why, handler);
+             text.name, text.sentence, why, handler);
     weft_errors_flush();
     world->boot->ops->abort(world->boot, mpi_code & 255 ? mpi_code : 1, message);
 }
@@ -316,8 +214,8 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
     if (at)
         run(at, function, mpi_code, why);
-    else
-        abort_job(NULL, function, mpi_code, why, "MPI_ERRORS_ARE_FATAL");
+    else if (weft_errhandler_initial() != MPI_ERRORS_RETURN)
+        abort_job(NULL, function, mpi_code, why, "the initial error handler");
     return mpi_code;
 }
 
@@ -335,14 +233,6 @@ int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
     return weft_errors_call(&comm->traits, "MPI_Comm_call_errhandler", errorcode);
 }
 
-int weft_mpi_error_class(int errorcode, int *errorclass)
-{
-    if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)
-        return weft_fail(WEFT_E_ARG, "error code %d is not in 0..%d", errorcode, MPI_ERR_LASTCODE);
-    *errorclass = errorcode; /* every error code of Weft is a class */
-    return 0;
-}
-
 /* Text of this thread's last failure if it has this class; programs with MPI_ERRORS_RETURN print it. */
 static const char *latest_cause(int mpi_code)
 {
@@ -354,14 +244,25 @@ static const char *latest_cause(int mpi_code)
     return NULL;
 }
 
+/* Of MPI's codes: name, sentence and this thread's latest cause. Of codes that the program added: its string. */
 int weft_mpi_error_string(int errorcode, char *string, int *resultlen)
 {
-    const class_text *text = text_of(errorcode);
+    weft_error_text text;
+    char all[2 * MPI_MAX_ERROR_STRING + 128];
     const char *cause = latest_cause(errorcode);
-    if (errorcode < 0 || errorcode > MPI_ERR_LASTCODE)
-        return weft_fail(WEFT_E_ARG, "error code %d is not in 0..%d", errorcode, MPI_ERR_LASTCODE);
-    snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s%s%s", text->name, text->sentence,
-             cause ? "; latest cause in this thread: " : "", cause ? cause : "");
-    *resultlen = (int)strlen(string);
+    int class, rc = weft_mpi_error_class(errorcode, &class);
+    size_t length;
+    if (rc)
+        return rc;
+    weft_error_text_of(errorcode, &text);
+    if (errorcode > MPI_ERR_LASTCODE)
+        snprintf(all, sizeof all, "%s", text.sentence);
+    else
+        snprintf(all, sizeof all, "%s: %s%s%s", text.name, text.sentence, cause ? "; latest cause in this thread: " : "",
+                 cause ? cause : "");
+    length = strnlen(all, MPI_MAX_ERROR_STRING - 1);
+    memcpy(string, all, length);
+    string[length] = 0;
+    *resultlen = (int)length;
     return 0;
 }

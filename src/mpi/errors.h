@@ -11,8 +11,8 @@
 int weft_errors_class(int code);
 /* Runs the error handler of `at` for `code` (inner, negative) and returns the MPI class if the handler returns. Must be called without a
  * worker's lock. at: the traits of a communicator, window, file or session. NULL: the object set by weft_errors_set_object in this
- * thread, else MPI_COMM_SELF (MPI 5.0 9.3). Fatal before init and after finalize. Fatal handlers print function, object and
- * weft_fail_text(code). A handler that is already running on this thread for the object is not entered again: the class is returned. */
+ * thread, else MPI_COMM_SELF (MPI 5.0 9.3); before init and after finalize the initial handler runs. Fatal handlers print function, object
+ * and weft_fail_text(code). A handler that is already running on this thread for the object is not entered again: the class is returned. */
 int weft_errors_raise(weft_traits *at, const char *function, int code) __attribute__((cold));
 /* Sets the object for the next raise with NULL in this thread; for calls that complete requests. Returns `code`. The object must live
  * until then. */

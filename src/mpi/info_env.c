@@ -69,6 +69,15 @@ static int add_maxprocs(weft_info *info)
     return add(info, "maxprocs", text);
 }
 
+/* What mpirun's options or the environment ask for (MPI 5.0 11.8.4). */
+static int add_requests(weft_info *info)
+{
+    static const char *const handlers[] = {"mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"};
+    int rc = getenv("WEFT_INITIAL_ERRHANDLER") ? add(info, "mpi_initial_errhandler", handlers[weft_knob.initial_errhandler]) : 0;
+    const char *kinds = getenv("WEFT_MEMORY_ALLOC_KINDS");
+    return rc || !kinds ? rc : add(info, "mpi_memory_alloc_kinds", kinds);
+}
+
 static int add_place(weft_info *info)
 {
     struct utsname system;
@@ -93,6 +102,7 @@ static weft_info *build(int argc, char **argv)
     rc = argc > 0 && argv && argv[0] ? add_words(info, argc, argv) : add_command(info);
     rc = rc ? rc : add_maxprocs(info);
     rc = rc ? rc : add_place(info);
+    rc = rc ? rc : add_requests(info);
     if (rc) {
         weft_info_drop(info);
         return NULL;

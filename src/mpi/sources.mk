@@ -9,6 +9,7 @@ libweft_la_SOURCES += \
 	src/mpi/counts.h \
 	src/mpi/environment.c \
 	src/mpi/errhandler.c src/mpi/errhandler.h \
+	src/mpi/error_class.c src/mpi/error_class.h \
 	src/mpi/errors.c src/mpi/errors.h \
 	src/mpi/grequest.c \
 	src/mpi/group.c src/mpi/group.h \

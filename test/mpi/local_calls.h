@@ -241,6 +241,17 @@ static inline void local_attributes(void)
     OK(MPI_Win_free_keyval(&key));
 }
 
+static inline void local_error_codes(void)
+{
+    int class, code;
+    OK(MPI_Add_error_class(&class));
+    OK(MPI_Add_error_code(class, &code));
+    OK(MPI_Add_error_string(code, "local"));
+    OK(MPI_Remove_error_string(code));
+    OK(MPI_Remove_error_code(code));
+    OK(MPI_Remove_error_class(class));
+}
+
 static inline void local_infos(void)
 {
     char text[MPI_MAX_INFO_KEY];
@@ -416,6 +427,7 @@ static inline void unlocked_calls(void)
     local_errhandler_objects();
     local_attributes();
     local_sessions();
+    local_error_codes();
     local_infos();
     local_tool_variables();
     local_tool_events();

@@ -42,6 +42,8 @@ const char help_text[] =
     "\n"
     "The job\n"
     "  --timeout SECONDS       end the job after this time, print what each rank waits for (code 124)\n"
+    "  --initial-errhandler H  mpi_errors_are_fatal (default), mpi_errors_abort, mpi_errors_return\n"
+    "  --memory-alloc-kinds A,B  memory kinds that the program asks for (default mpi,system)\n"
     "  --pmix auto|always|never\n"
     "                          PMIx server for the ranks; auto (default): if a program may need it\n"
     "  --allow-run-as-root     accepted, without effect\n"

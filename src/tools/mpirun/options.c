@@ -5,6 +5,7 @@
  */
 #include "tools/mpirun/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
     OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_PER_NODE, OPT_PMIX, OPT_HELP, OPT_VERSION,
-    OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE
+    OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE, OPT_ERRHANDLER, OPT_KINDS
 };
 
 /* Names without dashes: -np and --np are the same. */
@@ -41,6 +42,7 @@ static const struct opt_row {
     {"hostfile", OPT_HOSTFILE, 1}, {"machinefile", OPT_HOSTFILE, 1}, {"f", OPT_HOSTFILE, 1},
     {"host", OPT_HOST, 1}, {"H", OPT_HOST, 1}, {"hosts", OPT_HOST, 1},
     {"rankfile", OPT_RANKFILE, 1}, {"rf", OPT_RANKFILE, 1}, {"launch-agent", OPT_AGENT, 1}, {"launcher-exec", OPT_AGENT, 1},
+    {"initial-errhandler", OPT_ERRHANDLER, 1}, {"memory-alloc-kinds", OPT_KINDS, 1},
     {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
@@ -247,6 +249,24 @@ static int ppr_read(const char *arg, const char *value, options *opts, app *part
     return rc ? rc : modifiers_read(arg, value, value + 4 + end, opts);
 }
 
+/* Arguments that MPI 5.0 11.8.4 names for startup mechanisms; ranks read them as knobs (base/knobs.def). */
+static int startup_read(enum opt_id id, const char *arg, const char *value, app *part)
+{
+    static const char *const words[] = {"mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return", NULL};
+    static const int values[] = {0, 1, 2};
+    char lower[32];
+    size_t length = 0;
+    int index, rc;
+
+    if (id == OPT_KINDS)
+        return edit_add(&part->edits, &part->edit_count, "WEFT_MEMORY_ALLOC_KINDS", value);
+    for (; value[length] && length + 1 < sizeof(lower); length++) /* the names are case insensitive */
+        lower[length] = (char)tolower((unsigned char)value[length]);
+    lower[length] = 0;
+    rc = word_choose(arg, lower, words, values, &index);
+    return rc ? rc : edit_add(&part->edits, &part->edit_count, "WEFT_INITIAL_ERRHANDLER", words[index]);
+}
+
 static int environment_read(enum opt_id id, char **values, options *opts, app *part)
 {
     char *equal;
@@ -330,6 +350,9 @@ static int option_apply(enum opt_id id, const char *arg, char **values, options 
     case OPT_AGENT:
         opts->agent = values[0];
         return 0;
+    case OPT_ERRHANDLER:
+    case OPT_KINDS:
+        return startup_read(id, arg, values[0], part);
     case OPT_PER_NODE:
         return count_read(arg, values[0], &part->per_node);
     case OPT_NOTHING:
