@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * environment: time, names and versions (MPI 5.0, 9.1 and 9.6). Called by the generated entries at any time, also before init.
+ * environment: time, names, versions and hardware (MPI 5.0, 9.1 and 9.6). Called by the generated entries at any time, also before init.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hw_resource.h"
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/info.h"
 
 double weft_mpi_wtime(void) { return (double)weft_clock_ns() * 1e-9; }
 
@@ -46,9 +48,19 @@ int weft_mpi_get_library_version(char *version, int *resultlen)
     return 0;
 }
 
-int weft_mpi_abi_get_version(int *abi_major, int *abi_minor)
+/* The kinds of hardware by hwloc's names: "true" where this process may use one instance only (MPI 5.0 9.1.2.5). */
+int weft_mpi_get_hw_resource_info(MPI_Info *hw_info)
 {
-    *abi_major = MPI_ABI_VERSION;
-    *abi_minor = MPI_ABI_SUBVERSION;
-    return 0;
+    weft_hw_resource found[WEFT_HW_RESOURCES_MAX];
+    int count = weft_hw_resources(found), rc = 0;
+    weft_info *info = weft_info_new();
+    if (!info)
+        return WEFT_E_NOMEM;
+    for (int i = 0; i < count && !rc; i++)
+        rc = weft_info_set(info, found[i].type, found[i].instance >= 0 ? "true" : "false");
+    if (rc)
+        weft_info_drop(info);
+    else
+        *hw_info = info;
+    return rc;
 }

@@ -63,6 +63,20 @@ int weft_mpi_session_toint(MPI_Session session) { return number_of(session); }
 
 MPI_Session weft_mpi_session_fromint(int session) { return handle_of(&weft_session_pool, session, MPI_SESSION_NULL); }
 
+/* Windows and files do not exist yet: only constants are valid. */
+static void *constant_of(int number, void *null)
+{
+    return number >= 0 && number < WEFT_OBJECT_CONSTANTS ? (void *)(uintptr_t)number : null;
+}
+
+int weft_mpi_win_toint(MPI_Win win) { return (int)(uintptr_t)win; }
+
+MPI_Win weft_mpi_win_fromint(int win) { return constant_of(win, MPI_WIN_NULL); }
+
+int weft_mpi_file_toint(MPI_File file) { return (int)(uintptr_t)file; }
+
+MPI_File weft_mpi_file_fromint(int file) { return constant_of(file, MPI_FILE_NULL); }
+
 int weft_mpi_request_toint(MPI_Request request)
 {
     return weft_object_is_constant(request) ? (int)(uintptr_t)request : ((const weft_req *)(const void *)request)->number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the generated entries, under worker 0's lock.
- * Invariant: allocations are aligned to cache lines. From one page on they begin and end on pages, so that registering them affects no
+ * Invariant: allocations are aligned to cache lines or as asked. From one page on they begin and end on pages, so that registering them affects no
  * other data. From WEFT_PERSISTENT_REG_MIN on they stay registered with the devices that need it until they are freed.
  */
 #include <mpi.h>
@@ -11,9 +11,11 @@
 #include "base/status.h"
 #include "core/world.h"
 #include "mpi/calls.h"
+#include "mpi/info.h"
 #include "mpi/persistent_reg.h"
 
 #define PAGE 4096
+#define ALIGN_MAX (1 << 30) /* larger wishes are ignored */
 #define BLOCK_MAGIC 0x424c4f43u
 
 typedef struct block { /* in the cache line before the user's memory */
@@ -24,17 +26,27 @@ typedef struct block { /* in the cache line before the user's memory */
 
 static block *block_of(void *base) { return (block *)((char *)base - WEFT_LINE); }
 
-int weft_mpi_alloc_mem(MPI_Aint size, MPI_Info info, void *baseptr)
+/* Alignment of an allocation: what the program asks for (MPI 5.0 9.2), if it is a power of two and more than the default. */
+static size_t alignment(size_t bytes, const weft_info *info)
 {
-    size_t bytes = size > 0 ? (size_t)size : 1, align = bytes >= PAGE ? PAGE : WEFT_LINE;
+    size_t align = bytes >= PAGE ? PAGE : WEFT_LINE;
+    int64_t asked;
+    if (weft_info_find_int(info, "mpi_minimum_memory_alignment", &asked) && asked > (int64_t)align && asked <= ALIGN_MAX &&
+        (asked & (asked - 1)) == 0)
+        align = (size_t)asked;
+    return align;
+}
+
+int weft_mpi_alloc_mem(MPI_Aint size, weft_info *info, void *baseptr)
+{
+    size_t bytes = size > 0 ? (size_t)size : 1, align = alignment(bytes, info);
     char *memory = NULL;
     void *start;
-    (void)info;
     if (size < 0)
         return weft_fail(WEFT_E_ARG, "size is %lld bytes: it must not be negative", (long long)size);
     if (!baseptr)
         return weft_fail(WEFT_E_ARG, "baseptr is NULL");
-    if (bytes <= SIZE_MAX / 2 && posix_memalign(&start, align, align + weft_round_up(bytes, align)) == 0)
+    if (bytes <= SIZE_MAX / 4 && posix_memalign(&start, align, align + weft_round_up(bytes, align)) == 0)
         memory = (char *)start + align;
     if (!memory)
         return weft_fail(WEFT_E_NOMEM, "no memory for %lld bytes", (long long)size);
@@ -52,7 +64,7 @@ int weft_mpi_free_mem(void *base)
     if (!base)
         return 0;
     if ((uintptr_t)base % WEFT_LINE || block_of(base)->magic != BLOCK_MAGIC)
-        return weft_fail(WEFT_E_ARG, "%p was not returned by MPI_Alloc_mem, or was freed already", base);
+        return weft_fail(WEFT_E_BASE, "%p was not returned by MPI_Alloc_mem, or was freed already", base);
     own = block_of(base);
     own->magic = 0;
     weft_persistent_reg_release(own->reg);

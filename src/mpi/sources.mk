@@ -2,6 +2,7 @@
 libweft_la_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
+	src/mpi/abi.c \
 	src/mpi/coll.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c \
 	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
@@ -17,7 +18,7 @@ libweft_la_SOURCES += \
 	src/mpi/info.c src/mpi/info.h src/mpi/info_env.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \
 	src/mpi/keyval.c src/mpi/keyval.h \
-	src/mpi/mem.c \
+	src/mpi/mem.c src/mpi/memory_kinds.c src/mpi/memory_kinds.h \
 	src/mpi/message.c src/mpi/message.h \
 	src/mpi/persistent.c src/mpi/persistent_reg.c src/mpi/persistent_reg.h \
 	src/mpi/pt2pt.c \

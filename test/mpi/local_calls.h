@@ -241,6 +241,24 @@ static inline void local_attributes(void)
     OK(MPI_Win_free_keyval(&key));
 }
 
+static inline void local_abi(void)
+{
+    MPI_Info info;
+    int yes, no, flag;
+    OK(MPI_Abi_get_info(&info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Get_hw_resource_info(&info));
+    OK(MPI_Info_free(&info));
+    CHECK(MPI_Abi_set_fortran_info(MPI_INFO_NULL) == MPI_ERR_INFO);
+    OK(MPI_Abi_get_fortran_info(&info));
+    CHECK(info == MPI_INFO_NULL);
+    CHECK(MPI_Abi_set_fortran_booleans(3, &yes, &no) == MPI_ERR_ARG);
+    OK(MPI_Abi_get_fortran_booleans(4, &yes, &no, &flag));
+    CHECK(MPI_Win_fromint(MPI_Win_toint(MPI_WIN_NULL)) == MPI_WIN_NULL);
+    CHECK(MPI_File_fromint(MPI_File_toint(MPI_FILE_NULL)) == MPI_FILE_NULL);
+    CHECK(MPI_Session_fromint(MPI_Session_toint(MPI_SESSION_NULL)) == MPI_SESSION_NULL);
+}
+
 static inline void local_error_codes(void)
 {
     int class, code;
@@ -427,6 +445,7 @@ static inline void unlocked_calls(void)
     local_errhandler_objects();
     local_attributes();
     local_sessions();
+    local_abi();
     local_error_codes();
     local_infos();
     local_tool_variables();

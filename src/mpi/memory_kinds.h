@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * memory_kinds: memory allocation kinds (MPI 5.0 11.4.3), the values of the info key mpi_memory_alloc_kinds. Any thread.
+ */
+#ifndef WEFT_MPI_MEMORY_KINDS_H
+#define WEFT_MPI_MEMORY_KINDS_H
+
+#include <stdbool.h>
+
+#include "mpi/info.h"
+
+/* The supported kinds: "mpi,system", and what is supported of `requested` (comma separated, as the program wrote it; NULL or "": what
+ * mpirun --memory-alloc-kinds or WEFT_MEMORY_ALLOC_KINDS asked for). */
+void weft_memory_kinds(const char *requested, char kinds[WEFT_INFO_VALUE_BYTES]);
+/* Are all elements of a list supported? An empty list is. mpi_assert_memory_alloc_kinds is ignored unless they are. */
+bool weft_memory_kinds_known(const char *list);
+
+#endif
