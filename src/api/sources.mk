@@ -4,7 +4,7 @@ gen_api_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py s
 gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
 	src/api/entries-type.c
 gen_api_made = src/mpi/calls.h src/api/call_names.c src/api/missing.c $(gen_entries)
-EXTRA_DIST += $(gen_api_sources)
+EXTRA_DIST += $(gen_api_sources) src/api/gen_manual src/api/manual.tbl
 BUILT_SOURCES += $(gen_api_made)
 CLEANFILES += $(gen_api_made) gen_api.stamp
 
@@ -30,3 +30,30 @@ check-abi: all
 	@CC="$(CC)" $(top_srcdir)/test/api/abi $(top_srcdir)/include .libs/libmpi_abi.so || test $$? = 77
 	@CC="$(CC)" CXX="$(CXX)" $(top_srcdir)/test/api/header $(top_srcdir)/include
 .PHONY: check-abi
+
+# Manual pages, below man/ of the build directory. Section 1 is what the tools print; a cross build, which cannot run them, has section 3 only.
+all-local: gen_manual.stamp
+gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/manual.tbl src/api/functions.tbl src/api/kinds.tbl \
+		mpirun$(EXEEXT) weft-info$(EXEEXT) weft-bench$(EXEEXT) mpicc$(EXEEXT)
+	$(AM_V_GEN)$(MKDIR_P) man/man1 man/man3 && \
+	$(PYTHON3) $(srcdir)/src/api/gen_manual --functions man/man3 $(PACKAGE_VERSION) && \
+	for tool in mpirun weft-info weft-bench mpicc; do \
+		case $$tool in mpicc) option=-showme:help;; *) option=--help;; esac; \
+		if ./$$tool $$option >man/$$tool.help 2>/dev/null; then \
+			$(PYTHON3) $(srcdir)/src/api/gen_manual --tool $$tool $(PACKAGE_VERSION) man/$$tool.help man/man1/$$tool.1 || exit 1; fi; \
+	done && touch $@
+CLEANFILES += gen_manual.stamp
+clean-local: clean-manual
+install-data-local: gen_manual.stamp
+	$(MKDIR_P) "$(DESTDIR)$(mandir)/man1" "$(DESTDIR)$(mandir)/man3"
+	$(INSTALL_DATA) man/man3/*.3 "$(DESTDIR)$(mandir)/man3"
+	for page in man/man1/*.1; do test ! -f $$page || $(INSTALL_DATA) $$page "$(DESTDIR)$(mandir)/man1" || exit 1; done
+	cd "$(DESTDIR)$(mandir)/man1" && for name in mpiexec; do echo ".so man1/mpirun.1" >$$name.1; done
+	cd "$(DESTDIR)$(mandir)/man1" && for name in mpicc_abi mpicxx mpic++ mpiCC mpicxx_abi; do echo ".so man1/mpicc.1" >$$name.1; done
+uninstall-local:
+	cd man/man3 && for page in *.3; do rm -f "$(DESTDIR)$(mandir)/man3/$$page"; done
+	cd "$(DESTDIR)$(mandir)/man1" && for name in mpirun mpiexec weft-info weft-bench mpicc mpicc_abi mpicxx mpic++ mpiCC mpicxx_abi; do \
+		rm -f $$name.1; done
+.PHONY: clean-manual
+clean-manual:
+	rm -rf man
