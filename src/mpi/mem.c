@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mem: MPI_Alloc_mem and MPI_Free_mem (MPI 5.0, 9.2). Called by the generated entries, under worker 0's lock.
- * Invariant: allocations are aligned to cache lines or as asked. From one page on they begin and end on pages, so that registering them affects no
- * other data. From WEFT_PERSISTENT_REG_MIN on they stay registered with the devices that need it until they are freed.
+ * Invariant: allocations are aligned to cache lines, or as the program asks. From one page on they begin and end on pages, so that
+ * registering them affects no other data. From WEFT_PERSISTENT_REG_MIN on they stay registered with the devices that need it until they
+ * are freed.
  */
 #include <mpi.h>
 #include <stdlib.h>
