@@ -30,7 +30,7 @@ struct weft_completion {
 };
 
 /* mpi/request_ops has what MPI's calls do for each.
- * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends.
+ * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned.
  * BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
 enum weft_req_kind {
     WEFT_REQ_SEND = 1,
@@ -43,6 +43,8 @@ enum weft_req_kind {
     WEFT_REQ_GENERALIZED, WEFT_REQ_DUP,
     WEFT_REQ_BSEND,
     WEFT_REQ_FLUSH,
+    WEFT_REQ_PSEND,
+    WEFT_REQ_PRECV,
     WEFT_REQ_KINDS
 };
 

@@ -32,4 +32,6 @@ const weft_request_ops *const weft_request_ops_table[WEFT_REQ_KINDS] = {
     [WEFT_REQ_DUP] = &weft_request_ops_dup,
     [WEFT_REQ_BSEND] = &weft_request_ops_bsend,
     [WEFT_REQ_FLUSH] = &weft_request_ops_flush,
+    [WEFT_REQ_PSEND] = &weft_request_ops_psend,
+    [WEFT_REQ_PRECV] = &weft_request_ops_precv,
 };

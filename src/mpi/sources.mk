@@ -20,6 +20,7 @@ libweft_la_SOURCES += \
 	src/mpi/keyval.c src/mpi/keyval.h \
 	src/mpi/mem.c src/mpi/memory_kinds.c src/mpi/memory_kinds.h \
 	src/mpi/message.c src/mpi/message.h \
+	src/mpi/partitioned.c src/mpi/partitioned.h src/mpi/precv.c src/mpi/psend.c \
 	src/mpi/persistent.c src/mpi/persistent_reg.c src/mpi/persistent_reg.h \
 	src/mpi/pt2pt.c \
 	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c src/mpi/request_ops.h src/mpi/request_table.c \

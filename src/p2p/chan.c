@@ -18,7 +18,7 @@ static int grow(weft_worker *worker, uint32_t index)
     weft_chan_slot *slots;
     while (capacity <= index)
         capacity *= 2;
-    if (capacity > WEFT_CHAN_INDEX_MASK || !(slots = realloc(worker->chans, capacity * sizeof *slots)))
+    if (capacity > 1u << WEFT_CHAN_SUB_SHIFT || !(slots = realloc(worker->chans, capacity * sizeof *slots)))
         return weft_fail(WEFT_E_NOMEM, "more than %u communicators at one time", worker->chan_capacity / 2);
     memset(slots + worker->chan_capacity, 0, (capacity - worker->chan_capacity) * sizeof *slots);
     worker->chans = slots;
@@ -85,6 +85,52 @@ int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
     memcpy(copy, ids, chan->size * sizeof *copy);
     chan->ids_out = copy;
     return 0;
+}
+
+/* -- subs -- */
+
+static weft_chan *open_sub(weft_chan *chan, uint32_t which)
+{
+    weft_chan *sub = calloc(1, sizeof *sub);
+    if (!sub)
+        return NULL;
+    sub->worker = chan->worker;
+    sub->size = chan->size;
+    sub->rank = chan->rank;
+    sub->group = chan->group;
+    sub->peers = chan->peers;
+    sub->id = chan->id | which << WEFT_CHAN_SUB_SHIFT;
+    weft_match_open(&sub->match);
+    chan->subs[which - 1] = sub;
+    return sub;
+}
+
+weft_chan *weft_chan_sub_of(weft_worker *worker, uint32_t id)
+{
+    uint32_t index = id & WEFT_CHAN_INDEX_MASK, which = index >> WEFT_CHAN_SUB_SHIFT;
+    weft_chan *chan;
+    index &= (1u << WEFT_CHAN_SUB_SHIFT) - 1;
+    chan = index < worker->chan_capacity ? worker->chans[index].chan : NULL;
+    if (!chan || chan->id != (id & ~(3u << WEFT_CHAN_SUB_SHIFT)) || which - 1 >= weft_count(chan->subs))
+        return NULL;
+    return chan->subs[which - 1] ? chan->subs[which - 1] : open_sub(chan, which);
+}
+
+weft_chan *weft_chan_sub(weft_chan *chan, enum weft_chan_sub which)
+{
+    weft_chan *sub = chan->subs[which - 1] ? chan->subs[which - 1] : open_sub(chan, which);
+    uint32_t *ids = NULL;
+    if (!sub || sub->is_connected)
+        return sub;
+    sub->user = chan->user; /* a frame may have opened it before the communicator was complete */
+    if (chan->ids_out && !(ids = malloc(chan->size * sizeof *ids)))
+        return NULL;
+    for (uint32_t i = 0; ids && i < chan->size; i++)
+        ids[i] = chan->ids_out[i] | (uint32_t)which << WEFT_CHAN_SUB_SHIFT;
+    sub->ids_out = ids;
+    sub->id_out = chan->id_out | (uint32_t)which << WEFT_CHAN_SUB_SHIFT;
+    sub->is_connected = true;
+    return sub;
 }
 
 /* A NOTIFY that is queued because the iface is full. Freed by its completion. */

@@ -23,7 +23,7 @@ typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *bod
 
 struct weft_chan {
     weft_worker *worker;
-    uint32_t id;                /* local id: generation << 20 | index */
+    uint32_t id;                /* local id */
     uint32_t size, rank;        /* size of the remote group; own rank in the local group */
     uint32_t id_out;            /* the members' id, if it is the same at all of them */
     const uint32_t *ids_out;    /* [size] each member's id, owned; NULL: all use id_out */
@@ -40,23 +40,39 @@ struct weft_chan {
     int (*refuses)(const weft_chan *chan, int32_t tag);
     void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* called before an unexpected message is queued; NULL: none */
     void *owner;                /* context of the three callbacks */
+    uint32_t tags_used;         /* of DATA: tags given to partitioned sends so far; wraps */
+    struct weft_chan *subs[2];  /* by enum weft_chan_sub - 1, owned; NULL: not opened yet */
 };
+
+/* Further contexts of a channel, with matching of their own and without an exchange: their ids are the channel's with bits added.
+ * SETUP and DATA: of partitioned messages (mpi/partitioned). */
+enum weft_chan_sub { WEFT_CHAN_SETUP = 1, WEFT_CHAN_DATA };
 
 typedef struct weft_chan_slot {
     weft_chan *chan; /* NULL: free */
     uint32_t generation;
 } weft_chan_slot;
 
-/* An id is generation << 20 | index. A reused index has a new generation: a late frame reaches a wrong channel only after 4,096 reuses. */
-#define WEFT_CHAN_INDEX_BITS 20
+/* An id is generation << 20 | sub << 18 | index. A reused index has a new generation: a late frame reaches a wrong channel only after 4,096
+ * reuses. */
+#define WEFT_CHAN_INDEX_BITS 20 /* with the bits of sub */
 #define WEFT_CHAN_INDEX_MASK ((1u << WEFT_CHAN_INDEX_BITS) - 1)
+#define WEFT_CHAN_SUB_SHIFT 18  /* a worker has fewer channels, so that a sub's index is none of a channel */
 #define WEFT_CHAN_FIRST_FREE 8 /* lower indices belong to the predefined communicators */
+
+/* Channel of an id with sub bits, opened if it is not yet; NULL: its channel is not open. */
+weft_chan *weft_chan_sub_of(weft_worker *worker, uint32_t id);
+/* The sub of a connected channel, opened if it is not yet; NULL: out of memory. */
+weft_chan *weft_chan_sub(weft_chan *chan, enum weft_chan_sub which);
 
 /* Open channel with this id in this worker, or NULL. */
 static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 {
     uint32_t index = id & WEFT_CHAN_INDEX_MASK;
-    weft_chan *chan = weft_likely(index < worker->chan_capacity) ? worker->chans[index].chan : NULL;
+    weft_chan *chan;
+    if (weft_unlikely(index >= worker->chan_capacity))
+        return weft_chan_sub_of(worker, id);
+    chan = worker->chans[index].chan;
     return weft_likely(chan && chan->id == id) ? chan : NULL;
 }
 

@@ -37,19 +37,29 @@ void weft_chan_drop_refused(weft_chan *chan)
     }
 }
 
-void weft_chan_close(weft_chan *chan)
+static void close_context(weft_chan *chan)
 {
-    weft_worker *worker = chan->worker;
-    uint32_t index = chan->id & WEFT_CHAN_INDEX_MASK;
     weft_sendq_close(chan);
     weft_stall_close(chan);
     drop_unexpected(chan);
     weft_match_close(&chan->match);
+    free((void *)chan->ids_out);
+}
+
+void weft_chan_close(weft_chan *chan)
+{
+    weft_worker *worker = chan->worker;
+    uint32_t index = chan->id & WEFT_CHAN_INDEX_MASK;
+    for (uint32_t i = 0; i < weft_count(chan->subs); i++) {
+        if (chan->subs[i])
+            close_context(chan->subs[i]);
+        free(chan->subs[i]);
+    }
+    close_context(chan);
     worker->chans[index].chan = NULL;
     worker->chans[index].generation = (worker->chans[index].generation + 1) & 0xfff;
     if (index < worker->chan_lowest && index >= WEFT_CHAN_FIRST_FREE)
         worker->chan_lowest = index;
-    free((void *)chan->ids_out);
     weft_group_drop(chan->group);
     free(chan);
 }

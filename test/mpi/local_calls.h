@@ -493,12 +493,22 @@ static inline int local_cancel(void *state, int complete)
 static inline void local_requests(void)
 {
     int x = 0, flag, index, count;
-    MPI_Request reqs[5], none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Request partitioned[2], reqs[5], none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Message message = MPI_MESSAGE_NO_PROC;
     OK(MPI_Send_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[0]));
     OK(MPI_Ssend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[1]));
     OK(MPI_Rsend_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[2]));
     OK(MPI_Recv_init(&x, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &reqs[3]));
+    OK(MPI_Psend_init(&x, 2, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, MPI_INFO_NULL, &partitioned[0]));
+    OK(MPI_Precv_init(&x, 1, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, MPI_INFO_NULL, &partitioned[1]));
+    OK(MPI_Startall(2, partitioned));
+    OK(MPI_Pready(1, partitioned[0]));
+    OK(MPI_Pready_list(0, NULL, partitioned[0]));
+    OK(MPI_Pready_range(0, 0, partitioned[0]));
+    OK(MPI_Parrived(partitioned[1], 0, &flag));
+    OK(MPI_Waitall(2, partitioned, MPI_STATUSES_IGNORE));
+    OK(MPI_Request_free(&partitioned[0]));
+    OK(MPI_Request_free(&partitioned[1]));
     OK(MPI_Bsend_init(&x, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &reqs[4]));
     OK(MPI_Request_get_status(reqs[0], &flag, MPI_STATUS_IGNORE));
     CHECK(flag);

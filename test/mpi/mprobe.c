@@ -67,11 +67,14 @@ static void order(void)
     MPI_Message messages[MANY];
     MPI_Status status;
     int value, flag;
-    if (rank == 1)
+    if (rank == 1) { /* nonblocking: a matched message that is not received yet may hold up a send */
+        MPI_Request reqs[MANY + 1];
         for (int i = 0; i < MANY + 1; i++) {
-            values[0] = i;
-            OK(MPI_Send(values, i % 50 == 7 ? LONG / 100 : 1, MPI_INT, 0, 3, MPI_COMM_WORLD));
+            values[i] = i;
+            OK(MPI_Isend(&values[i], i % 50 == 7 ? LONG / 100 : 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &reqs[i]));
         }
+        OK(MPI_Waitall(MANY + 1, reqs, MPI_STATUSES_IGNORE));
+    }
     if (rank)
         return;
     for (int i = 0; i < MANY; i++)

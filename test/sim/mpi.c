@@ -21,7 +21,8 @@ static const struct {
     const char *name;
     app_program *what;
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
-            {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful}};
+            {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
+            {"modes", app_modes}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)
@@ -88,7 +89,7 @@ static void run_named(void)
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
-                                           {"storm", "lossy"}, {"wild", "lossy"}, {"colls", "lossy"}, {"comms", "lossy"},
+                                           {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"}, {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},
                                            {"wild", "deaf"}, {"colls", "deaf"}, {"comms", "deaf"}};
     for (uint32_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
