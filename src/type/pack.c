@@ -11,6 +11,8 @@
 #include "type/layout.h"
 
 #define BOUNCE 4096 /* bytes on the stack of weft_copy; the simulator's fibers have small stacks */
+#define PAGE 4096  /* bytes: strides by multiples fall into one set of each cache */
+#define SHORT 16   /* bytes */
 #define TILE 64     /* elements of a TABLE moved together column by column, so that they stay in L1 */
 
 /* Integer arithmetic: MPI_BOTTOM (NULL) plus an absolute displacement is legal. */
@@ -84,9 +86,28 @@ static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, 
     blocks_move(memory, stride, count, bytes, packed, step, true);
 }
 
+/* Unpacks short blocks that all fall into one set of each cache (a column of a matrix whose rows are pages). More stores in flight than
+ * the set has ways evict one another's lines: a store to the stack beside each halves those in flight. */
+static void column_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, const char *packed, uint64_t step)
+{
+    volatile uint64_t other;
+    for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {
+        if (bytes == 8)
+            memcpy(memory, packed, 8);
+        else
+            memcpy(memory, packed, bytes);
+        other = i;
+    }
+    (void)other;
+}
+
 static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                    uint64_t step)
 {
+    if (bytes <= SHORT && stride % PAGE == 0 && count > 1) {
+        column_unpack(memory, stride, count, bytes, packed, step);
+        return;
+    }
     blocks_move(memory, stride, count, bytes, packed, step, false);
 }
 

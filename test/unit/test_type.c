@@ -267,6 +267,33 @@ static void test_equal_blocks(void)
     }
 }
 
+/* Blocks whole pages apart, up and down, which are unpacked by a loop of their own. */
+static void test_columns(void)
+{
+    enum { N = 20 };
+    static unsigned char memory[(N + 1) * 8192], packed[N * 20];
+    for (int64_t length = 1; length <= 20; length++) {
+        for (int64_t stride = -8192; stride <= 8192; stride += 4096) {
+            unsigned char *first = memory + (stride < 0 ? -stride * (N - 1) : 0);
+            int wrong = 0;
+            weft_type *t;
+            if (!stride)
+                continue;
+            CU_ASSERT_EQUAL_FATAL(weft_type_vector(N, length, stride, predefined(0x247), &t), 0);
+            for (size_t i = 0; i < sizeof packed; i++)
+                packed[i] = (unsigned char)(i * 5 + (size_t)length);
+            memset(memory, 0, sizeof memory);
+            weft_unpack(t, first, 1, 0, (uint64_t)t->size, packed);
+            for (int64_t i = 0; i < N * length; i++)
+                wrong += first[i / length * stride + i % length] != packed[i];
+            for (int64_t i = 0; i < N; i++)
+                wrong += first[i * stride + length] != 0;
+            CU_ASSERT_EQUAL(wrong, 0);
+            weft_type_drop(t);
+        }
+    }
+}
+
 /* Threads that make, commit, use, clone and free types over common old ones, and search the common predefined ones of Fortran. */
 static void *type_user(void *argument)
 {
@@ -353,6 +380,7 @@ int main(void)
     CU_add_test(suite, "envelopes", test_envelope);
     CU_add_test(suite, "signatures", test_signature);
     CU_add_test(suite, "lists of equal blocks", test_equal_blocks);
+    CU_add_test(suite, "columns", test_columns);
     CU_add_test(suite, "threads", test_threads);
     CU_add_test(suite, "too large", test_too_large);
     CU_basic_set_mode(CU_BRM_VERBOSE);
