@@ -67,8 +67,8 @@ static void transpose(void)
     OK(MPI_Type_commit(&narrow));
     for (int way = 0; way < 3; way++) {
         for (int i = 0; i < N * N; i++) {
-            a[0][i] = (float)(i + way);
-            b[0][i] = 0;
+            a[i / N][i % N] = (float)(i + way);
+            b[i / N][i % N] = 0;
         }
         if (way == 0)
             exchange(a, 1, all, b, N * N, MPI_FLOAT);
