@@ -28,11 +28,10 @@ struct weft_chan {
     uint32_t id_out;            /* the members' id, if it is the same at all of them */
     const uint32_t *ids_out;    /* [size] each member's id, owned; NULL: all use id_out */
     weft_group *group;          /* the members of the remote group; held */
-    weft_peer **peers;          /* [size] of the group, for all channels over it; NULL until the first use; always NULL with WEFT_CHECKSUM */
+    weft_peer **peers;          /* [size] of the group, shared by its channels; NULL until the first use; always NULL with WEFT_CHECKSUM */
     weft_match match;
-    struct weft_sendq **sendqs; /* [size] sends that wait for credit, by destination; NULL: none yet */
-    struct weft_stall **stalls; /* [size] stalled senders; NULL: none yet */
-    weft_list_link stalled;     /* weft_stall: the senders that are stalled now; valid if stalls is not NULL */
+    struct weft_sendqs *sendqs; /* sends that wait for credit, by destination (sendq.c); NULL: none yet */
+    struct weft_stalls *stalls; /* stalled senders (stall.c); NULL: none yet */
     void *user;                 /* the communicator of src/mpi; opaque here */
     bool is_connected;          /* weft_chan_connect was called */
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bag.h"
+#include "base/fifomap.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "p2p/eager.h"
@@ -23,6 +24,8 @@
 
 typedef struct weft_sendq {
     weft_list_link link;    /* in peer->sendqs while it has records */
+    weft_fifo_entry entry;  /* in chan->sendqs, by destination */
+    weft_list_link all;     /* in chan->sendqs */
     weft_peer *peer;        /* destination */
     weft_chan *chan;        /* NULL: closed; copies are still sent */
     weft_stalled stall_id;     /* identifies the queue in frames of the receiver */
@@ -66,16 +69,35 @@ static void drop_front(weft_sendq *queue)
 
 /* -- open and close of a queue -- */
 
-static weft_sendq *queue_at(const weft_chan *chan, int dst) { return chan->sendqs ? chan->sendqs[dst] : NULL; }
+typedef struct weft_sendqs { /* of a channel */
+    weft_fifomap map; /* by destination */
+    weft_list_link all;
+} weft_sendqs;
+
+static weft_sendq *queue_at(const weft_chan *chan, int dst)
+{
+    weft_fifo_entry *entry = chan->sendqs ? weft_fifomap_find(&chan->sendqs->map, (uint32_t)dst) : NULL;
+    return entry ? weft_container(entry, weft_sendq, entry) : NULL;
+}
+
+static bool open_queues(weft_chan *chan)
+{
+    if (chan->sendqs)
+        return true;
+    chan->sendqs = malloc(sizeof *chan->sendqs);
+    if (!chan->sendqs)
+        return false;
+    weft_fifomap_open(&chan->sendqs->map);
+    weft_list_init(&chan->sendqs->all);
+    return true;
+}
 
 static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
 {
     weft_sendq *queue = queue_at(chan, dst);
     if (queue)
         return queue;
-    if (!chan->sendqs)
-        chan->sendqs = calloc(chan->size, sizeof *chan->sendqs);
-    queue = chan->sendqs ? calloc(1, sizeof *queue) : NULL;
+    queue = open_queues(chan) ? calloc(1, sizeof *queue) : NULL;
     if (!queue) {
         weft_fail(WEFT_E_NOMEM, "no memory to queue messages for rank %u", peer->proc_id.rank);
         return NULL;
@@ -87,7 +109,8 @@ static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
     queue->src = chan->rank;
     weft_list_init(&queue->link);
     weft_list_init(&queue->batches);
-    chan->sendqs[dst] = queue;
+    weft_fifomap_insert(&chan->sendqs->map, &queue->entry, (uint32_t)dst);
+    weft_list_append(&chan->sendqs->all, &queue->all);
     return queue;
 }
 
@@ -415,7 +438,7 @@ static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     if (chan)
-        return chan->sendqs && (uint32_t)hdr->src < chan->size ? chan->sendqs[hdr->src] : NULL;
+        return queue_at(chan, hdr->src);
     for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
         weft_sendq *queue = weft_container(link, weft_sendq, link);
         if (!queue->chan && queue->stall_id.chan == hdr->chan && queue->stall_id.dst == (uint32_t)hdr->src)
@@ -526,15 +549,17 @@ static void drop(weft_sendq *queue, int rc, bool all)
 
 void weft_sendq_close(weft_chan *chan)
 {
-    for (uint32_t i = 0; chan->sendqs && i < chan->size; i++) {
-        weft_sendq *queue = chan->sendqs[i];
-        if (!queue)
-            continue;
+    if (!chan->sendqs)
+        return;
+    while (!weft_list_is_empty(&chan->sendqs->all)) {
+        weft_sendq *queue = weft_container(chan->sendqs->all.next, weft_sendq, all);
+        weft_list_remove(&queue->all);
         drop(queue, WEFT_E_COMM, false);
         queue->chan = NULL;
         if (!has_records(queue))
             free_queue(queue);
     }
+    weft_fifomap_close(&chan->sendqs->map);
     free(chan->sendqs);
     chan->sendqs = NULL;
 }

@@ -7,15 +7,28 @@
 #include <stdlib.h>
 
 #include "base/bag.h"
+#include "base/fifomap.h"
 #include "core/world.h"
 
 typedef struct weft_stall {
-    weft_list_link link; /* in chan->stalled */
+    weft_list_link link; /* in chan->stalls */
+    weft_fifo_entry entry; /* in chan->stalls, by source */
     weft_peer *peer;     /* the stalled sender */
     int32_t src;         /* its rank in the channel */
     weft_stalled from;   /* identifies its queue */
     weft_bag asked;      /* tags of ASKs sent, without a STALLED since */
 } weft_stall;
+
+typedef struct weft_stalls { /* of a channel */
+    weft_fifomap map; /* by source */
+    weft_list_link all;
+} weft_stalls;
+
+static weft_stall *stall_at(const weft_chan *chan, int32_t src)
+{
+    weft_fifo_entry *entry = chan->stalls ? weft_fifomap_find(&chan->stalls->map, (uint32_t)src) : NULL;
+    return entry ? weft_container(entry, weft_stall, entry) : NULL;
+}
 
 /* Sends nothing after BYE of either side: a peer that has sent BYE holds no messages back. */
 static void send_ask(weft_peer *peer, weft_stalled to, int32_t tag)
@@ -45,11 +58,12 @@ void weft_stall_ask(weft_chan *chan, int32_t src, int32_t tag)
     if (!chan->stalls)
         return;
     if (src != WEFT_ANY) {
-        if (chan->stalls[src])
-            ask_one(chan->stalls[src], tag);
+        weft_stall *stall = stall_at(chan, src);
+        if (stall)
+            ask_one(stall, tag);
         return;
     }
-    for (weft_list_link *link = chan->stalled.next; link != &chan->stalled; link = link->next)
+    for (weft_list_link *link = chan->stalls->all.next; link != &chan->stalls->all; link = link->next)
         ask_one(weft_container(link, weft_stall, link), tag);
 }
 
@@ -63,16 +77,16 @@ static void ask_posted(void *arg, const weft_req *req)
 static weft_stall *begin(weft_chan *chan, weft_peer *peer, int32_t src)
 {
     weft_stall *stall = NULL;
-    if (!chan->stalls) {
-        chan->stalls = calloc(chan->size, sizeof *chan->stalls);
-        weft_list_init(&chan->stalled);
+    if (!chan->stalls && (chan->stalls = malloc(sizeof *chan->stalls))) {
+        weft_fifomap_open(&chan->stalls->map);
+        weft_list_init(&chan->stalls->all);
     }
     if (!chan->stalls || !(stall = calloc(1, sizeof *stall)))
         return NULL;
     stall->peer = peer;
     stall->src = src;
-    chan->stalls[src] = stall;
-    weft_list_append(&chan->stalled, &stall->link);
+    weft_fifomap_insert(&chan->stalls->map, &stall->entry, (uint32_t)src);
+    weft_list_append(&chan->stalls->all, &stall->link);
     chan->match.unexpected_count++;
     return stall;
 }
@@ -88,7 +102,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *bod
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
     const weft_stalled *from = body;
-    weft_stall *stall = chan && chan->stalls ? chan->stalls[hdr->src] : NULL;
+    weft_stall *stall = chan ? stall_at(chan, hdr->src) : NULL;
     if (!chan || chan->refuses) {
         send_ask(peer, *from, WEFT_ASK_ALL);
         return;
@@ -109,7 +123,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *bod
 static void end(weft_chan *chan, weft_stall *stall)
 {
     chan->match.unexpected_count--;
-    chan->stalls[stall->src] = NULL;
+    weft_fifomap_remove(&chan->stalls->map, &stall->entry);
     weft_list_remove(&stall->link);
     weft_bag_clear(&stall->asked);
     free(stall);
@@ -118,13 +132,16 @@ static void end(weft_chan *chan, weft_stall *stall)
 void weft_stall_on_drained(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
-    if (chan && chan->stalls && chan->stalls[hdr->src])
-        end(chan, chan->stalls[hdr->src]);
+    weft_stall *stall = chan ? stall_at(chan, hdr->src) : NULL;
+    if (stall)
+        end(chan, stall);
 }
 
 void weft_stall_ask_all(weft_chan *chan)
 {
-    for (weft_list_link *link = chan->stalled.next; chan->stalls && link != &chan->stalled; link = link->next) {
+    if (!chan->stalls)
+        return;
+    for (weft_list_link *link = chan->stalls->all.next; link != &chan->stalls->all; link = link->next) {
         weft_stall *stall = weft_container(link, weft_stall, link);
         send_ask(stall->peer, stall->from, WEFT_ASK_ALL);
     }
@@ -132,10 +149,13 @@ void weft_stall_ask_all(weft_chan *chan)
 
 void weft_stall_close(weft_chan *chan)
 {
-    while (chan->stalls && !weft_list_is_empty(&chan->stalled)) {
-        weft_stall *stall = weft_container(chan->stalled.next, weft_stall, link);
+    if (!chan->stalls)
+        return;
+    while (!weft_list_is_empty(&chan->stalls->all)) {
+        weft_stall *stall = weft_container(chan->stalls->all.next, weft_stall, link);
         send_ask(stall->peer, stall->from, WEFT_ASK_ALL);
         end(chan, stall);
     }
+    weft_fifomap_close(&chan->stalls->map);
     free(chan->stalls);
 }
