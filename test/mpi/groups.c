@@ -216,6 +216,52 @@ static void of_communicators(void)
     OK(MPI_Group_free(&group));
 }
 
+/* Between even and odd ranks, in order of the key. */
+static MPI_Comm intercomm(int key)
+{
+    MPI_Comm local, inter;
+    int last = rank % 2 ? (size - 1) / 2 * 2 : size / 2 * 2 - 1; /* the other half's last rank */
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, key, &local));
+    OK(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, key < 0 ? last : !(rank % 2), 7, &inter));
+    OK(MPI_Comm_free(&local));
+    return inter;
+}
+
+static void of_intercommunicators(void)
+{
+    MPI_Group group, wanted;
+    MPI_Comm inter, dup, mirror;
+    int own, result, other[1][3] = {{!(rank % 2), size - 1, 2}}, mine[1][3] = {{rank % 2, size - 1, 2}};
+    if (size < 2)
+        return;
+    inter = intercomm(rank);
+    mirror = intercomm(-1 - rank);
+    OK(MPI_Comm_remote_group(inter, &group));
+    OK(MPI_Group_range_incl(world, 1, other, &wanted));
+    OK(MPI_Group_compare(group, wanted, &result));
+    CHECK(result == MPI_IDENT);
+    OK(MPI_Group_rank(group, &own));
+    CHECK(own == MPI_UNDEFINED);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&wanted));
+    OK(MPI_Comm_group(inter, &group));
+    OK(MPI_Group_range_incl(world, 1, mine, &wanted));
+    OK(MPI_Group_compare(group, wanted, &result));
+    CHECK(result == MPI_IDENT);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&wanted));
+    OK(MPI_Comm_dup(inter, &dup));
+    OK(MPI_Comm_compare(inter, dup, &result));
+    CHECK(result == MPI_CONGRUENT);
+    OK(MPI_Comm_compare(inter, mirror, &result));
+    CHECK(result == (size == 2 ? MPI_CONGRUENT : MPI_SIMILAR));
+    OK(MPI_Comm_compare(inter, MPI_COMM_WORLD, &result));
+    CHECK(result == MPI_UNEQUAL);
+    OK(MPI_Comm_free(&inter));
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_free(&mirror));
+}
+
 static void handles(void)
 {
     MPI_Group group, kept;
@@ -286,6 +332,7 @@ int main(int argc, char **argv)
     ranges();
     rules();
     of_communicators();
+    of_intercommunicators();
     handles();
     errors();
     OK(MPI_Group_free(&world));
