@@ -18,10 +18,16 @@
 #define SLOT_BITS 20
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
+/* Each request begins a line: what a short message needs lies in its first three. */
+typedef struct req_cell {
+    _Alignas(WEFT_LINE) weft_req req;
+} req_cell;
+_Static_assert(offsetof(weft_req, queued) <= 3 * WEFT_LINE, "fields of short messages come first");
+
 typedef struct slab {
     struct slab *next; /* in worker->slabs, or in spare_slabs */
     uint32_t index;    /* in slabs */
-    weft_req reqs[SLAB_REQS];
+    req_cell cells[SLAB_REQS];
 } slab;
 
 /* Of the process: all slabs, by the numbers of their requests, and those that no worker uses. */
@@ -68,12 +74,12 @@ static int grow(weft_worker *worker)
     slab *more = slab_acquire();
     if (!more)
         return WEFT_E_NOMEM;
-    memset(more->reqs, 0, sizeof more->reqs);
+    memset(more->cells, 0, sizeof more->cells);
     more->next = worker->slabs;
     worker->slabs = more;
     for (int i = 0; i < SLAB_REQS; i++) {
-        more->reqs[i].number = WEFT_REQ_NUMBER_MIN + (int32_t)more->index * SLAB_REQS + i;
-        weft_list_append(&worker->free_reqs, &more->reqs[i].link);
+        more->cells[i].req.number = WEFT_REQ_NUMBER_MIN + (int32_t)more->index * SLAB_REQS + i;
+        weft_list_append(&worker->free_reqs, &more->cells[i].req.link);
     }
     return 0;
 }
@@ -85,7 +91,7 @@ void weft_req_close(weft_worker *worker)
     while ((one = worker->slabs)) {
         worker->slabs = one->next;
         for (int i = 0; i < SLAB_REQS; i++)
-            one->reqs[i].magic = 0;
+            one->cells[i].req.magic = 0;
         one->next = spare_slabs;
         spare_slabs = one;
     }
@@ -96,7 +102,7 @@ weft_req *weft_req_by_number(int number)
 {
     uint32_t index = (uint32_t)(number - WEFT_REQ_NUMBER_MIN);
     slab *in = number < WEFT_REQ_NUMBER_MIN ? NULL : weft_slot_get(&slabs, index / SLAB_REQS);
-    weft_req *req = in ? &in->reqs[index % SLAB_REQS] : NULL;
+    weft_req *req = in ? &in->cells[index % SLAB_REQS].req : NULL;
     return req && req->magic == WEFT_REQ_MAGIC ? req : NULL;
 }
 
@@ -147,8 +153,8 @@ void weft_req_each(weft_worker *worker, void (*each)(weft_req *req))
 {
     for (slab *one = worker->slabs; one; one = one->next)
         for (int i = 0; i < SLAB_REQS; i++)
-            if (one->reqs[i].magic == WEFT_REQ_MAGIC)
-                each(&one->reqs[i]);
+            if (one->cells[i].req.magic == WEFT_REQ_MAGIC)
+                each(&one->cells[i].req);
 }
 
 void weft_req_notify(weft_req *req)

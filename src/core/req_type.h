@@ -78,6 +78,7 @@ struct weft_req {
     uint8_t state;    /* rendezvous: enum weft_rndv_state; valid while id is not 0 */
     int rc;           /* valid when done */
     int32_t rank, tag; /* destination or source, as given by the user */
+    uint32_t id;       /* request id in the worker's table; 0: none */
     weft_completion *completion; /* notified once when done; NULL: none */
     struct weft_worker *worker;
     struct weft_chan *chan;
@@ -109,7 +110,6 @@ struct weft_req {
     bool has_csum;         /* receive: the sender sent a checksum */
     bool awaits_csum;      /* receive: shorter than the message; the checksum of its beginning was requested and has not come yet */
     uint32_t remote_req_id; /* the other side's request id */
-    uint32_t id;           /* request id in the worker's table; 0: none */
     uint32_t left;         /* send: finish events still to come (own put, the receiver's FIN) */
     uint32_t received;     /* send: result of weft_bidir_send_begin (p2p/bidir) */
     bool is_cold;          /* receive: memory on one side was not registered; send: transferred in fragments */
