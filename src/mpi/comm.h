@@ -28,6 +28,7 @@ struct MPI_ABI_Comm {
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
     uint8_t hints;              /* comm_info.c; bits */
+    uint8_t asserted_kinds;     /* memory kinds that the program promises (memory_kinds.h); 0: none */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
     weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */

@@ -7,6 +7,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/memory_kinds.h"
 
 /* By bit of weft_comm.hints. Each is false unless the program says otherwise. */
 static const char *const hints[] = {
@@ -16,6 +17,9 @@ static const char *const hints[] = {
 
 void weft_comm_set_hints(weft_comm *comm, const weft_info *info)
 {
+    char kinds[WEFT_INFO_VALUE_BYTES];
+    if (weft_info_find(info, "mpi_assert_memory_alloc_kinds", kinds) && weft_memory_kinds_known(kinds))
+        comm->asserted_kinds = weft_memory_kinds_keep(kinds);
     for (unsigned i = 0; i < weft_count(hints); i++) {
         bool value;
         if (weft_info_find_bool(info, hints[i], &value))
@@ -32,8 +36,13 @@ int weft_mpi_comm_set_info(weft_comm *comm, weft_info *info)
 /* All hints that Weft knows, with their values (MPI 5.0 7.4.4). */
 int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
 {
+    char kinds[WEFT_INFO_VALUE_BYTES];
     weft_info *info = weft_info_new();
-    int rc = info ? 0 : WEFT_E_NOMEM;
+    int rc;
+    weft_memory_kinds(NULL, kinds);
+    rc = info ? weft_info_set(info, "mpi_memory_alloc_kinds", kinds) : WEFT_E_NOMEM;
+    if (!rc && comm->asserted_kinds)
+        rc = weft_info_set(info, "mpi_assert_memory_alloc_kinds", weft_memory_kinds_kept(comm->asserted_kinds));
     for (unsigned i = 0; i < weft_count(hints) && !rc; i++)
         rc = weft_info_set(info, hints[i], comm->hints >> i & 1 ? "true" : "false");
     if (rc)

@@ -5,6 +5,7 @@
  */
 #include "mpi/memory_kinds.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -48,15 +49,48 @@ bool weft_memory_kinds_known(const char *list)
     return true;
 }
 
+/* Is the element one of the list's? */
+static bool has(const char *list, const char *element)
+{
+    char other[WEFT_INFO_VALUE_BYTES];
+    while (weft_info_next_item(&list, other, sizeof other))
+        if (!strcmp(other, element))
+            return true;
+    return false;
+}
+
 void weft_memory_kinds(const char *requested, char kinds[WEFT_INFO_VALUE_BYTES])
 {
-    const char *at = requested && *requested ? requested : weft_knob.memory_alloc_kinds;
+    const char *at = requested ? requested : weft_knob.memory_alloc_kinds;
     char element[WEFT_INFO_VALUE_BYTES];
-    size_t used = (size_t)snprintf(kinds, WEFT_INFO_VALUE_BYTES, "mpi,system");
-    while (at && weft_info_next_item(&at, element, sizeof element)) {
-        size_t length = strlen(element);
-        if (!is_supported(element) || !strcmp(element, "mpi") || !strcmp(element, "system") || used + length + 1 > MPI_MAX_INFO_VAL)
-            continue;
-        used += (size_t)snprintf(kinds + used, WEFT_INFO_VALUE_BYTES - used, ",%s", element);
-    }
+    size_t used = (size_t)snprintf(kinds, WEFT_INFO_VALUE_BYTES, "mpi,system,mpi:alloc_mem,mpi:win_allocate,mpi:win_allocate_shared");
+    while (weft_info_next_item(&at, element, sizeof element))
+        if (is_supported(element) && !has(kinds, element) && used + strlen(element) + 1 <= MPI_MAX_INFO_VAL)
+            used += (size_t)snprintf(kinds + used, WEFT_INFO_VALUE_BYTES - used, ",%s", element);
+}
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static char *kept[UINT8_MAX + 1]; /* never freed; [0] is not used */
+
+uint8_t weft_memory_kinds_keep(const char *list)
+{
+    int number = 1;
+    pthread_mutex_lock(&guard);
+    while (number <= UINT8_MAX && kept[number] && strcmp(kept[number], list))
+        number++;
+    if (number <= UINT8_MAX && !kept[number])
+        kept[number] = strdup(list);
+    if (number > UINT8_MAX || !kept[number])
+        number = 0;
+    pthread_mutex_unlock(&guard);
+    return (uint8_t)number;
+}
+
+const char *weft_memory_kinds_kept(uint8_t number)
+{
+    const char *list;
+    pthread_mutex_lock(&guard);
+    list = kept[number];
+    pthread_mutex_unlock(&guard);
+    return list;
 }

@@ -17,6 +17,7 @@
 #include "mpi/errors.h"
 #include "mpi/group.h"
 #include "mpi/init.h"
+#include "mpi/memory_kinds.h"
 
 weft_object_pool weft_session_pool = WEFT_OBJECT_POOL(weft_session, WEFT_SESSION_MAGIC);
 
@@ -39,6 +40,7 @@ static int wanted_level(const weft_info *info)
 
 int weft_mpi_session_init(weft_info *info, MPI_Errhandler errhandler, MPI_Session *session)
 {
+    char kinds[WEFT_INFO_VALUE_BYTES];
     weft_session *made;
     int level = wanted_level(info), rc;
     *session = MPI_SESSION_NULL;
@@ -53,6 +55,8 @@ int weft_mpi_session_init(weft_info *info, MPI_Errhandler errhandler, MPI_Sessio
     made->traits.kind = WEFT_TRAITS_SESSION;
     made->traits.errhandler = MPI_ERRORS_ARE_FATAL;
     made->thread_level = level;
+    if (weft_info_find(info, "mpi_memory_alloc_kinds", kinds))
+        made->kinds = weft_memory_kinds_keep(kinds);
     rc = weft_errhandler_set(&made->traits, errhandler);
     if (rc) {
         weft_object_free(&weft_session_pool, made);
@@ -76,8 +80,11 @@ int weft_mpi_session_finalize(MPI_Session *session)
 
 int weft_mpi_session_get_info(weft_session *session, MPI_Info *info_used)
 {
+    char kinds[WEFT_INFO_VALUE_BYTES];
     weft_info *info = weft_info_new();
-    int rc = info ? weft_info_set(info, "thread_level", levels[0].name) : WEFT_E_NOMEM;
+    int rc;
+    weft_memory_kinds(weft_memory_kinds_kept(session->kinds), kinds);
+    rc = info ? weft_info_set(info, "mpi_memory_alloc_kinds", kinds) : WEFT_E_NOMEM;
     for (unsigned i = 0; i < weft_count(levels) && !rc; i++)
         if (levels[i].level == session->thread_level)
             rc = weft_info_set(info, "thread_level", levels[i].name);

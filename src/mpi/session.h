@@ -14,6 +14,7 @@ typedef struct MPI_ABI_Session weft_session;
 struct MPI_ABI_Session {
     weft_traits traits; /* refs: the user's handle */
     int thread_level;   /* MPI_THREAD_*, as provided */
+    uint8_t kinds;      /* memory kinds that the program asked for (memory_kinds.h); 0: none */
 };
 
 extern weft_object_pool weft_session_pool;

@@ -1,4 +1,4 @@
-/* np: 1 2 : MPI_Alloc_mem aligns as asked, MPI_Free_mem refuses what it did not allocate; hardware resources by name */
+/* np: 1 2 : MPI_Alloc_mem aligns as asked, MPI_Free_mem refuses what it did not allocate; hardware resources and memory kinds by name */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 
@@ -80,6 +80,59 @@ static void hardware(void)
     OK(MPI_Info_free(&info));
 }
 
+/* Copies the value of a key; "": none. Frees the info. */
+static const char *value_of(MPI_Info info, const char *key)
+{
+    static char value[MPI_MAX_INFO_VAL + 1];
+    int flag, length = sizeof value;
+    value[0] = 0;
+    OK(MPI_Info_get_string(info, key, &length, value, &flag));
+    OK(MPI_Info_free(&info));
+    return value;
+}
+
+/* Is the word an element of the list? */
+static int has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+        if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+            return 1;
+    return 0;
+}
+
+static void kinds(void)
+{
+    char world[MPI_MAX_INFO_VAL + 1];
+    MPI_Info info, got;
+    MPI_Session session;
+    MPI_Comm comm;
+    OK(MPI_Comm_get_info(MPI_COMM_WORLD, &got));
+    snprintf(world, sizeof world, "%s", value_of(got, "mpi_memory_alloc_kinds"));
+    CHECK(has(world, "mpi") && has(world, "system") && has(world, "mpi:alloc_mem"), "%s", world);
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_assert_memory_alloc_kinds", "system, mpi:alloc_mem"));
+    OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
+    OK(MPI_Comm_get_info(comm, &got));
+    CHECK(!strcmp(value_of(got, "mpi_assert_memory_alloc_kinds"), "system, mpi:alloc_mem"));
+    OK(MPI_Comm_get_info(comm, &got));
+    CHECK(!strcmp(value_of(got, "mpi_memory_alloc_kinds"), world));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Info_set(info, "mpi_assert_memory_alloc_kinds", "system,gpu:device")); /* not supported: ignored */
+    OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
+    OK(MPI_Comm_get_info(comm, &got));
+    CHECK(!strcmp(value_of(got, "mpi_assert_memory_alloc_kinds"), ""));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Info_set(info, "mpi_memory_alloc_kinds", "system,gpu:device,MPI:alloc_mem:win_allocate,mpi:other"));
+    OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
+    OK(MPI_Info_free(&info));
+    OK(MPI_Session_get_info(session, &got));
+    snprintf(world, sizeof world, "%s", value_of(got, "mpi_memory_alloc_kinds"));
+    CHECK(has(world, "mpi") && has(world, "system") && has(world, "MPI:alloc_mem:win_allocate"), "%s", world);
+    CHECK(!has(world, "gpu:device") && !has(world, "mpi:other"), "%s", world);
+    OK(MPI_Session_finalize(&session));
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -87,6 +140,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     alignments();
     refusals();
+    kinds();
     hardware();
     OK(MPI_Finalize());
     return 0;
