@@ -16,7 +16,7 @@ libweft_la_SOURCES += \
 	src/mpi/group.c src/mpi/group.h \
 	src/mpi/handle.c \
 	src/mpi/info.c src/mpi/info.h src/mpi/info_env.c \
-	src/mpi/init.c src/mpi/init.h src/mpi/stage.h \
+	src/mpi/init.c src/mpi/init.h src/mpi/stage.h src/mpi/traits.h \
 	src/mpi/keyval.c src/mpi/keyval.h \
 	src/mpi/mem.c src/mpi/memory_kinds.c src/mpi/memory_kinds.h \
 	src/mpi/message.c src/mpi/message.h \
