@@ -97,10 +97,11 @@ def is_negative_an_error(param):
 
 
 def is_array_in(param):
-    """An array of counts, displacements or datatypes that src/mpi reads, or one that it fills, whose length is a parameter."""
-    if param.length in (None, "*") or param.mark not in ("", ">"):
+    """An array of numbers or datatypes that src/mpi reads or fills, whose length is a parameter."""
+    if param.length in (None, "*") or param.mark not in ("", ">", "<>"):
         return False
-    return param.kind_is("count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type")
+    return param.kind_is("count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type", "dims", "flag", "coord", "urank",
+                         "degree", "index", "rank")
 
 
 def is_null_callback(param):

@@ -73,6 +73,8 @@ static const char *const words[] = {
     [-WEFT_E_BASE] = "not the address of allocated memory",
     [-WEFT_E_ABI] = "an ABI function was used wrongly",
     [-WEFT_E_SESSION] = "invalid session",
+    [-WEFT_E_TOPOLOGY] = "invalid virtual topology",
+    [-WEFT_E_DIMS] = "invalid dimensions of a grid",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

@@ -53,7 +53,9 @@ enum weft_status {
     WEFT_E_BASE = -36,
     WEFT_E_ABI = -37,
     WEFT_E_SESSION = -38,
-    WEFT_E_LAST = -39
+    WEFT_E_TOPOLOGY = -39,    /* no virtual topology, or one of another kind */
+    WEFT_E_DIMS = -40,
+    WEFT_E_LAST = -41
 };
 
 /* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */

@@ -13,6 +13,7 @@
 #include "mpi/bsend_buffer.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
+#include "mpi/topo.h"
 
 weft_object_pool weft_comm_pool = WEFT_OBJECT_POOL(weft_comm, WEFT_COMM_MAGIC);
 
@@ -45,6 +46,7 @@ void weft_comm_close(weft_comm *comm)
     if (comm->local)
         weft_comm_close(comm->local);
     weft_errhandler_drop(comm->traits.errhandler);
+    weft_topo_drop(comm->topo);
     weft_bsend_buffer_close(comm->bsend_buffer);
     weft_group_drop(comm->group);
     weft_list_remove(&comm->link);

@@ -34,6 +34,7 @@ struct MPI_ABI_Comm {
     weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
     weft_group *group;          /* held; its members, in the order of their ranks */
+    struct weft_topo *topo;     /* virtual topology (topo.h), shared with duplicates; NULL: none */
     weft_list_link link;        /* in weft_mpi_world.live */
 };
 

@@ -17,6 +17,7 @@
 #include "mpi/intercomm.h"
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
+#include "mpi/topo.h"
 
 /* Runs the copy functions of comm's attributes; the worker is unlocked meanwhile. */
 static int copy_attributes(weft_comm *comm, void **attributes)
@@ -51,8 +52,10 @@ int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
         rc = weft_comm_create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, NULL, rc, &made);
     if (rc)
         discard_attributes(comm->worker, &attributes);
-    else
+    else {
         made->traits.attributes = attributes;
+        made->topo = weft_topo_share(comm->topo);
+    }
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }
@@ -177,6 +180,7 @@ static int idup(weft_comm *comm, weft_info *info, MPI_Comm *newcomm, MPI_Request
         discard_attributes(comm->worker, &attributes);
     } else {
         self->comm->traits.attributes = attributes;
+        self->comm->topo = weft_topo_share(comm->topo);
         weft_comm_set_hints(self->comm, info);
         *newcomm = self->comm;
     }

@@ -56,6 +56,8 @@ static const short classes[] = {
     [-WEFT_E_BASE] = MPI_ERR_BASE,
     [-WEFT_E_ABI] = MPI_ERR_ABI,
     [-WEFT_E_SESSION] = MPI_ERR_SESSION,
+    [-WEFT_E_TOPOLOGY] = MPI_ERR_TOPOLOGY,
+    [-WEFT_E_DIMS] = MPI_ERR_DIMS,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 

@@ -3,6 +3,7 @@ libweft_la_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/abi.c \
+	src/mpi/cart.c src/mpi/cart_create.c src/mpi/cart_dims.c \
 	src/mpi/coll.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c \
 	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
@@ -28,4 +29,5 @@ libweft_la_SOURCES += \
 	src/mpi/session.c src/mpi/session.h \
 	src/mpi/status.c src/mpi/status.h \
 	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
-	src/mpi/tool_pvar.c
+	src/mpi/tool_pvar.c \
+	src/mpi/topo.c src/mpi/topo.h src/mpi/topo_create.c src/mpi/topo_create.h

@@ -216,6 +216,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     check_rank = rank;
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    local_prepare();
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &others));
     CHECK(!pthread_create(&thread, NULL, other, NULL));
     operators();
@@ -224,6 +225,7 @@ int main(int argc, char **argv)
     atomic_store(&is_over, true);
     pthread_join(thread, NULL);
     OK(MPI_Comm_free(&others));
+    local_release();
     OK(MPI_Finalize());
     return 0;
 }

@@ -429,8 +429,41 @@ static inline void local_tool_events(void)
     OK(MPI_T_finalize());
 }
 
+static MPI_Comm local_grid = MPI_COMM_NULL;
+
+/* Before the first call of local_calls or unlocked_calls: makes the communicators that they query. After the last: local_release. */
+static inline void local_prepare(void)
+{
+    const int one = 1;
+    OK(MPI_Cart_create(MPI_COMM_SELF, 1, &one, &one, 0, &local_grid));
+}
+
+static inline void local_release(void)
+{
+    OK(MPI_Comm_free(&local_grid));
+}
+
+static inline void local_topologies(void)
+{
+    int dims[2] = {0, 0}, periods[2], coords[2], a = -1, b = -1;
+    OK(MPI_Dims_create(6, 2, dims));
+    CHECK(dims[0] == 3 && dims[1] == 2);
+    OK(MPI_Topo_test(local_grid, &a));
+    CHECK(a == MPI_CART);
+    OK(MPI_Cartdim_get(local_grid, &a));
+    OK(MPI_Cart_get(local_grid, 2, dims, periods, coords));
+    CHECK(a == 1 && dims[0] == 1 && periods[0] == 1 && coords[0] == 0);
+    OK(MPI_Cart_coords(local_grid, 0, 2, coords));
+    OK(MPI_Cart_rank(local_grid, coords, &a));
+    OK(MPI_Cart_shift(local_grid, 0, 5, &a, &b));
+    CHECK(a == 0 && b == 0);
+    OK(MPI_Cart_map(local_grid, 1, dims, periods, &a));
+    CHECK(a == 0);
+}
+
 static inline void unlocked_calls(void)
 {
+    local_topologies();
     local_types();
     local_type_constructors();
     local_type_searches();

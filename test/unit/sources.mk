@@ -52,6 +52,8 @@ test_unit_test_pmix_head_SOURCES = test/unit/test_pmix_head.c test/unit/conn_pai
 	src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_object
 test_unit_test_object_SOURCES = test/unit/test_object.c
+unit_programs += test/unit/test_dims
+test_unit_test_dims_SOURCES = test/unit/test_dims.c
 unit_programs += test/unit/test_group
 test_unit_test_group_SOURCES = test/unit/test_group.c
 unit_programs += test/unit/test_chan_memory

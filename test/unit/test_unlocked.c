@@ -32,6 +32,7 @@ static void test_unlocked(void)
     weft_worker *worker;
     int level;
     CU_ASSERT_FATAL(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == 0 && level == MPI_THREAD_MULTIPLE);
+    local_prepare();
     worker = weft_world_now->workers[0];
     weft_worker_lock(worker);
     for (int i = 0; i < THREADS; i++)
@@ -44,6 +45,7 @@ static void test_unlocked(void)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     weft_worker_unlock(worker);
+    local_release();
     CU_ASSERT(MPI_Finalize() == 0);
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * topo_create: creates communicators with a virtual topology. Called by cart_create.c, graph_create.c and dist_graph.c; collective over the
+ * parent, requires worker->lock.
+ */
+#ifndef WEFT_MPI_TOPO_CREATE_H
+#define WEFT_MPI_TOPO_CREATE_H
+
+#include <mpi.h>
+
+#include "mpi/comm.h"
+#include "mpi/topo.h"
+
+/* WEFT_E_COMM for an intercommunicator: it cannot have a virtual topology (MPI 5.0 8.1). */
+int weft_topo_check_comm(const weft_comm *parent);
+/* Creates a communicator of `count` members of the parent, each with `topo`. order[i] is the parent's rank of the member with rank i; NULL:
+ * i. Takes ownership of topo, also on error. rc: an earlier error of this member; then all members fail.
+ * *newcomm: MPI_COMM_NULL for non-members and on error. */
+int weft_topo_create(weft_comm *parent, uint32_t count, const uint32_t *order, weft_topo *topo, int rc, MPI_Comm *newcomm);
+/* The same with the arguments of weft_comm_create: disjoint sets of members may make one communicator each. */
+int weft_topo_create_from(weft_comm *parent, uint32_t count, uint32_t rank, const uint32_t *ranks, weft_topo *topo, int rc,
+                          MPI_Comm *newcomm);
+
+#endif
