@@ -94,6 +94,8 @@ class Param:
         const = "const " if self.is_in() else ""
         if base in ("void", "char"):
             return "%s%s *%s" % (const, base, self.name)
+        if self.kind.name == "weight":
+            return "%s%s *%s" % (const, base, self.name)  # gcc warns of MPI_UNWEIGHTED, (int *)10, where an array is expected
         if self.length is not None:
             return "%s%s %s[]" % (const, base, self.name)
         if base == "MPI_Status":

@@ -74,7 +74,8 @@ int weft_mpi_cart_rank(weft_comm *comm, const int *coords, int *rank)
     for (int i = 0; i < topo->cart.ndims; i++) {
         int size = topo->cart.dims[i];
         if (!topo->cart.periods[i] && (coords[i] < 0 || coords[i] >= size))
-            return weft_fail(WEFT_E_ARG, "coords[%d] is %d: it must be in 0..%d, as dimension %d is not periodic", i, coords[i], size - 1, i);
+            return weft_fail(WEFT_E_ARG, "coords[%d] is %d: it must be in 0..%d, as dimension %d is not periodic", i, coords[i],
+                             size - 1, i);
         at = at * size + wrap(coords[i], size);
     }
     *rank = (int)at;

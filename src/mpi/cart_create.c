@@ -41,26 +41,32 @@ static weft_topo *new_grid(int ndims, const int *dims, const int *periods)
 
 int weft_mpi_cart_create(weft_comm *comm_old, int ndims, const int *dims, const int *periods, int reorder, MPI_Comm *comm_cart)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, *order = NULL;
     weft_topo *topo = NULL;
     int rc = weft_topo_check_comm(comm_old);
     if (!rc)
         rc = check_grid(comm_old, ndims, dims, &count);
     if (!rc && !(topo = new_grid(ndims, dims, periods)))
         rc = WEFT_E_NOMEM;
-    (void)reorder;
-    return weft_topo_create(comm_old, count, NULL, topo, rc, comm_cart);
+    if (reorder)
+        rc = weft_topo_order(comm_old, topo, rc, &order);
+    rc = weft_topo_create(comm_old, rc ? 0 : count, order, topo, rc, comm_cart);
+    free(order);
+    return rc;
 }
 
 int weft_mpi_cart_map(weft_comm *comm, int ndims, const int *dims, const int *periods, int *newrank)
 {
     uint32_t count;
+    weft_topo *topo = NULL;
     int rc = weft_topo_check_comm(comm);
-    (void)periods;
     if (!rc)
         rc = check_grid(comm, ndims, dims, &count);
+    if (!rc && !(topo = new_grid(ndims, dims, periods)))
+        rc = WEFT_E_NOMEM;
     if (!rc)
-        *newrank = (uint32_t)comm->rank < count ? comm->rank : MPI_UNDEFINED;
+        rc = weft_topo_map(comm, topo, newrank);
+    weft_topo_drop(topo);
     return rc;
 }
 

@@ -173,7 +173,8 @@ int weft_mpi_dims_create(int nnodes, int ndims, int *dims)
     if (nnodes < 1)
         return weft_fail(WEFT_E_ARG, "nnodes is %d: a grid has at least one process", nnodes);
     if (ndims < 0 || (ndims == 0 && nnodes != 1))
-        return weft_fail(WEFT_E_DIMS, "ndims is %d: it must not be negative, and a grid of 0 dimensions has 1 process, not %d", ndims, nnodes);
+        return weft_fail(WEFT_E_DIMS, "ndims is %d: it must not be negative, and a grid of 0 dimensions has 1 process, not %d", ndims,
+                         nnodes);
     for (int i = 0; i < ndims; i++) {
         if (dims[i] < 0)
             return weft_fail(WEFT_E_DIMS, "dims[%d] is %d: it must be positive, or 0 where MPI_Dims_create shall set it", i, dims[i]);
@@ -182,7 +183,8 @@ int weft_mpi_dims_create(int nnodes, int ndims, int *dims)
             fixed *= (uint64_t)dims[i];
     }
     if ((uint64_t)nnodes % fixed || (zeros == 0 && fixed != (uint64_t)nnodes))
-        return weft_fail(WEFT_E_DIMS, "nnodes is %d: the product of the dims that are set does not %s it", nnodes, zeros ? "divide" : "equal");
+        return weft_fail(WEFT_E_DIMS, "nnodes is %d: the product of the dims that are set does not %s it", nnodes,
+                         zeros ? "divide" : "equal");
     if (zeros == 0)
         return 0;
     found = malloc((size_t)zeros * sizeof *found);

@@ -9,10 +9,12 @@ libweft_la_SOURCES += \
 	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
 	src/mpi/comm_make.c src/mpi/comm_make.h src/mpi/exchange.c src/mpi/exchange.h \
 	src/mpi/counts.h \
+	src/mpi/dist_graph.c \
 	src/mpi/environment.c \
 	src/mpi/errhandler.c src/mpi/errhandler.h \
 	src/mpi/error_class.c src/mpi/error_class.h \
 	src/mpi/errors.c src/mpi/errors.h \
+	src/mpi/graph.c \
 	src/mpi/grequest.c \
 	src/mpi/group.c src/mpi/group.h \
 	src/mpi/handle.c \
@@ -30,4 +32,5 @@ libweft_la_SOURCES += \
 	src/mpi/status.c src/mpi/status.h \
 	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
 	src/mpi/tool_pvar.c \
-	src/mpi/topo.c src/mpi/topo.h src/mpi/topo_create.c src/mpi/topo_create.h
+	src/mpi/topo.c src/mpi/topo.h src/mpi/topo_create.c src/mpi/topo_create.h \
+	src/mpi/topo_grid.c src/mpi/topo_order.c src/mpi/topo_part.c src/mpi/topo_reorder.c src/mpi/topo_reorder.h

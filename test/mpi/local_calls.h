@@ -429,18 +429,39 @@ static inline void local_tool_events(void)
     OK(MPI_T_finalize());
 }
 
-static MPI_Comm local_grid = MPI_COMM_NULL;
+static MPI_Comm local_grid = MPI_COMM_NULL, local_graph = MPI_COMM_NULL, local_dist = MPI_COMM_NULL;
 
 /* Before the first call of local_calls or unlocked_calls: makes the communicators that they query. After the last: local_release. */
 static inline void local_prepare(void)
 {
-    const int one = 1;
+    const int one = 1, zero = 0;
     OK(MPI_Cart_create(MPI_COMM_SELF, 1, &one, &one, 0, &local_grid));
+    OK(MPI_Graph_create(MPI_COMM_SELF, 1, &one, &zero, 0, &local_graph));
+    OK(MPI_Dist_graph_create(MPI_COMM_SELF, 1, &zero, &one, &zero, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &local_dist));
 }
 
 static inline void local_release(void)
 {
     OK(MPI_Comm_free(&local_grid));
+    OK(MPI_Comm_free(&local_graph));
+    OK(MPI_Comm_free(&local_dist));
+}
+
+static inline void local_graphs(void)
+{
+    int a = -1, b = -1, c = -1, index = -1, edge = -1;
+    OK(MPI_Graphdims_get(local_graph, &a, &b));
+    OK(MPI_Graph_get(local_graph, 1, 1, &index, &edge));
+    CHECK(a == 1 && b == 1 && index == 1 && edge == 0);
+    OK(MPI_Graph_neighbors_count(local_graph, 0, &a));
+    OK(MPI_Graph_neighbors(local_graph, 0, 1, &b));
+    CHECK(a == 1 && b == 0);
+    OK(MPI_Graph_map(local_graph, 1, &index, &edge, &a));
+    CHECK(a == 0);
+    OK(MPI_Dist_graph_neighbors_count(local_dist, &a, &b, &c));
+    CHECK(a == 1 && b == 1 && !c);
+    OK(MPI_Dist_graph_neighbors(local_dist, 1, &a, MPI_UNWEIGHTED, 1, &b, MPI_UNWEIGHTED));
+    CHECK(a == 0 && b == 0);
 }
 
 static inline void local_topologies(void)
@@ -464,6 +485,7 @@ static inline void local_topologies(void)
 static inline void unlocked_calls(void)
 {
     local_topologies();
+    local_graphs();
     local_types();
     local_type_constructors();
     local_type_searches();

@@ -96,9 +96,11 @@ static double check_one(uint32_t n, int count)
 
 static void large_numbers_are_fast(void)
 {
-    static const uint32_t hard[] = {2095133040, 1396755360, 735134400, 1102701600, 2147483647, 2147483646, 2147395600, 1073741824, 1162261467,
+    static const uint32_t hard[] = {2095133040, 1396755360, 735134400, 1102701600, 2147483647, 2147483646, 2147395600, 1073741824,
+                                    1162261467,
                                     223092870, 1977326743, 2147117569, 720720u * 2969, 2u * 3 * 5 * 7 * 11 * 13 * 17 * 4201, 510510u * 4201,
-                                    30030u * 71503, 46337u * 46337, 46327u * 46337, 9699690u * 220, 2147483632, 1u << 20, 1000000, 2000000000};
+                                    30030u * 71503, 46337u * 46337, 46327u * 46337, 9699690u * 220, 2147483632,
+                                    1u << 20, 1000000, 2000000000};
     static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 25, 29, 30, 31, 32, 100};
     unsigned long long state = 7;
     double longest = 0, total = 0;
@@ -123,7 +125,8 @@ static void large_numbers_are_fast(void)
             }
         }
     }
-    printf("\n  %d calls, mean %.1f us, longest %.0f us (%u in %d dimensions) ", calls, total / calls * 1e6, longest * 1e6, slow, slow_count);
+    printf("\n  %d calls, mean %.1f us, longest %.0f us (%u in %d dimensions) ", calls, total / calls * 1e6, longest * 1e6, slow,
+           slow_count);
     CU_ASSERT(longest < 0.1);
 }
 
