@@ -26,6 +26,10 @@ int weft_topo_create_from(weft_comm *parent, uint32_t count, uint32_t rank, cons
     if (failed)
         snprintf(cause, sizeof cause, "%s", weft_fail_text(failed)); /* the collective below may replace this thread's text */
     *newcomm = MPI_COMM_NULL;
+    if (parent->is_inter) { /* an error on all members, which have no collective in common */
+        weft_topo_drop(topo);
+        return rc;
+    }
     rc = weft_comm_create(parent, rc ? 0 : count, rank, ranks, rc, &comm);
     if (failed)
         rc = weft_fail(failed, "%s", cause);

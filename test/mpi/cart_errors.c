@@ -84,6 +84,33 @@ static void without_a_grid(void)
     BAD(MPI_Topo_test(MPI_COMM_NULL, x), MPI_ERR_COMM, "MPI_Topo_test");
 }
 
+/* Virtual topologies are for intracommunicators (8.1). */
+static void intercommunicators(void)
+{
+    int one = 1, zero = 0, r;
+    MPI_Comm half, inter, made;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank > 0, 0, &half));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank > 0 ? 0 : 1, 3, &inter));
+    OK(MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN));
+    for (int reorder = 0; reorder < 2; reorder++) {
+        BAD(MPI_Cart_create(inter, 1, &one, &zero, reorder, &made), MPI_ERR_COMM, "intercommunicator");
+        CHECK(made == MPI_COMM_NULL);
+        BAD(MPI_Graph_create(inter, 1, &zero, NULL, reorder, &made), MPI_ERR_COMM, "intercommunicator");
+        BAD(MPI_Dist_graph_create(inter, 0, NULL, NULL, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &made), MPI_ERR_COMM,
+            "intercommunicator");
+        BAD(MPI_Dist_graph_create_adjacent(inter, 0, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &made),
+            MPI_ERR_COMM, "intercommunicator");
+    }
+    BAD(MPI_Cart_map(inter, 1, &one, &zero, &r), MPI_ERR_COMM, "intercommunicator");
+    BAD(MPI_Graph_map(inter, 1, &zero, NULL, &r), MPI_ERR_COMM, "intercommunicator");
+    BAD(MPI_Cart_sub(inter, &one, &made), MPI_ERR_TOPOLOGY, "MPI_CART");
+    CHECK(made == MPI_COMM_NULL);
+    OK(MPI_Topo_test(inter, &r));
+    CHECK(r == MPI_UNDEFINED);
+    OK(MPI_Comm_free(&inter));
+    OK(MPI_Comm_free(&half));
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv, &rank, &size);
@@ -93,6 +120,7 @@ int main(int argc, char **argv)
     create();
     queries();
     without_a_grid();
+    intercommunicators();
     OK(MPI_Finalize());
     return 0;
 }
