@@ -31,7 +31,7 @@ typedef struct weft_nt_copy { /* state of an iface; initially all zero but worth
     bool is_due;                     /* a report decides about the last trial; `left` is how many more samples wait for it */
     uint32_t write_ps[WEFT_STORES];  /* ps per byte at the sender, smoothed; 0: not measured yet */
     uint32_t compared_ps;            /* the same of the kind in use, at the last trial */
-    uint8_t trial;                   /* samples of a trial; 0 counts as 1. More where bodies rotate through more memory than a cache holds */
+    uint8_t trial;                   /* samples of a trial; 0 counts as 1. More where bodies rotate through more than a cache */
     uint8_t tried;                   /* samples since the trial began */
     uint16_t rest, left;             /* samples between two trials: doubles while the kind in use stays; samples until the next */
 } weft_nt_copy;

@@ -30,7 +30,8 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
 {
     weft_req *req = NULL;
     if (weft_unlikely(comm->is_inter) && !rc)
-        rc = weft_fail(WEFT_E_UNSUPPORTED, "collective calls on intercommunicators are not built yet: merge the groups (MPI_Intercomm_merge)");
+        rc = weft_fail(WEFT_E_UNSUPPORTED, "collective calls on intercommunicators are not built yet: "
+                                            "merge the groups (MPI_Intercomm_merge)");
     if (weft_unlikely(rc)) {
         if (request)
             *request = MPI_REQUEST_NULL;

@@ -85,7 +85,8 @@ void weft_comm_close_all(weft_mpi_world *mpi);
 static inline void weft_comm_hold(weft_comm *comm) { comm->traits.object.refs++; }
 void weft_comm_drop(weft_comm *comm);
 /* comm_create.c: creates a communicator out of an intracommunicator; collective over it. Members pass the new size, their new rank and
- * ranks[size], the members' ranks in parent (NULL: equal). Others pass size 0 and get *comm NULL. rc: an earlier error of this member; then all members fail. */
+ * ranks[size], the members' ranks in parent (NULL: equal). Others pass size 0 and get *comm NULL. rc: an earlier error of this
+ * member; then all members fail. */
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
 /* Runs the delete functions of comm's attributes, with the worker unlocked meanwhile. 0, or the code of a function. */
 int weft_comm_delete_attributes(weft_comm *comm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: creates communicators: create, create_group, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the generated entries; creation
- * is collective (comm_make.c).
+ * comm_create: creates communicators: create, create_group, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the
+ * generated entries; creation is collective (comm_make.c).
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int ranks_of(const weft_comm *comm, const weft_group *group, uint32_t **r
     for (uint32_t i = 0; i < group->size; i++) {
         int rank = weft_group_rank_of(comm->group, weft_group_process(group, i));
         if (rank < 0)
-            return weft_fail(WEFT_E_GROUP, "rank %u of argument group is no member of argument comm: the group must be a subgroup of it", i);
+            return weft_fail(WEFT_E_GROUP, "rank %u of argument group is no member of argument comm: it must be a subgroup", i);
         (*ranks)[i] = (uint32_t)rank;
     }
     return 0;

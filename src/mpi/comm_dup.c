@@ -125,7 +125,8 @@ static void on_gathered(weft_completion *completion)
 static int start_gather(dup *self, int rc)
 {
     const weft_type *word = weft_type_of(MPI_UINT32_T);
-    weft_coll coll = {.sendbuf = self->mine, .recvbuf = self->all, .sendcount = WORDS, .recvcount = WORDS, .sendtype = word, .recvtype = word};
+    weft_coll coll = {.sendbuf = self->mine, .recvbuf = self->all, .sendcount = WORDS, .recvcount = WORDS, .sendtype = word,
+                      .recvtype = word};
     self->req->rc = rc;
     if (!rc) {
         self->mine[ID_FIRST] = self->comm->chan->id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_make: makes an intracommunicator over an exchange: local part, ids, agreement on the result. Called by comm_create.c and intercomm.c.
+ * comm_make: makes an intracommunicator over an exchange: local part, ids, agreement on the result. Called by comm_create.c,
+ * comm_dup.c, comm_from_group.c and intercomm.c.
  * Invariant: all participants take the same steps, also if one fails: they agree on the result before each return.
  * A corrupted agreement ends the job (weft_team_trust).
  * A channel's id is sent only after the channel is open, so that no frame arrives before its channel.
