@@ -39,6 +39,7 @@ struct MPI_ABI_Group {
     weft_object object; /* refs: user handles, communicators, channels */
     uint32_t size;
     uint32_t handles;   /* atomic: handles of the user; 0: the user's handle is invalid, or there was none */
+    int32_t session;    /* number of the session from whose process set it was made; 0: none. Set before others see the group */
     uint32_t run_count; /* 0: a list, or empty */
     weft_group_run one; /* if run_count is 1 */
     /* Exactly one of the three is not NULL, unless the group is empty. */

@@ -12,13 +12,25 @@
 #include "mpi/calls.h"
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
+#include "mpi/session_type.h"
+
+/* The buffer of comm, else of the session that it was derived from, or in the World Model of the process (MPI 5.0 3.6). NULL: none. */
+static weft_bsend_buffer *buffer_of(const weft_comm *comm)
+{
+    const weft_session *session;
+    if (comm->bsend_buffer)
+        return comm->bsend_buffer;
+    if (!comm->group->session)
+        return ((const weft_mpi_world *)comm->worker->world->mpi)->bsend_buffer;
+    session = weft_object_by_number(&weft_session_pool, comm->group->session);
+    return session ? session->bsend_buffer : NULL;
+}
 
 static void drop_comm(void *comm) { weft_comm_drop(comm); }
 
 int weft_bsend(weft_comm *comm, int dest, int tag, const void *buf, uint64_t count, const weft_type *type)
 {
-    weft_mpi_world *mpi = comm->worker->world->mpi;
-    weft_bsend_buffer *buffer = comm->bsend_buffer ? comm->bsend_buffer : mpi->bsend_buffer;
+    weft_bsend_buffer *buffer = buffer_of(comm);
     bool is_kept;
     int rc;
     if (dest == WEFT_PROC_NULL)
@@ -139,6 +151,55 @@ int weft_mpi_comm_flush_buffer(weft_comm *comm) { return flush_attached(comm->bs
 int weft_mpi_comm_iflush_buffer(weft_comm *comm, MPI_Request *request)
 {
     return iflush(comm->bsend_buffer, comm, name_of(comm), request);
+}
+
+#define SESSION "the session"
+
+int weft_mpi_session_attach_buffer(weft_session *session, void *buffer, MPI_Count size)
+{
+    weft_worker *worker = weft_world_now->workers[0];
+    int rc;
+    weft_worker_lock(worker);
+    rc = attach(&session->bsend_buffer, buffer, size, SESSION);
+    weft_worker_unlock(worker);
+    return rc;
+}
+
+int weft_mpi_session_detach_buffer(weft_session *session, void *buffer_addr, MPI_Count *size)
+{
+    weft_worker *worker = weft_world_now->workers[0];
+    int rc;
+    weft_worker_lock(worker);
+    rc = detach(&session->bsend_buffer, worker, buffer_addr, size, SESSION);
+    weft_worker_unlock(worker);
+    return rc;
+}
+
+int weft_mpi_session_flush_buffer(weft_session *session)
+{
+    weft_worker *worker = weft_world_now->workers[0];
+    int rc;
+    weft_worker_lock(worker);
+    rc = flush_attached(session->bsend_buffer, worker, SESSION);
+    weft_worker_unlock(worker);
+    return rc;
+}
+
+int weft_mpi_session_iflush_buffer(weft_session *session, MPI_Request *request)
+{
+    weft_worker *worker = weft_world_now->workers[0];
+    int rc;
+    weft_worker_lock(worker);
+    rc = iflush(session->bsend_buffer, weft_mpi_now()->comm_self, SESSION, request);
+    weft_worker_unlock(worker);
+    return rc;
+}
+
+void weft_bsend_close_session(weft_session *session)
+{
+    void *address;
+    MPI_Count size;
+    weft_mpi_session_detach_buffer(session, &address, &size);
 }
 
 void weft_bsend_close_all(weft_mpi_world *mpi)

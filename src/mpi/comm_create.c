@@ -25,6 +25,8 @@ int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint
         rc = weft_group_incl(parent->group, size, (const int *)ranks, &members.group);
     else if (!ranks)
         weft_group_hold(members.group = parent->group);
+    if (!rc && ranks && size)
+        members.group->session = parent->group->session;
     rc = weft_comm_make(&members, rc, comm);
     weft_group_drop(members.group);
     return rc;

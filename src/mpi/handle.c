@@ -10,7 +10,7 @@
 #include "core/req.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
-#include "mpi/session.h"
+#include "mpi/session_type.h"
 #include "mpi/message.h"
 
 static int number_of(const void *handle)

@@ -312,6 +312,8 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     is_remote_first = mine != theirs ? mine : is_remote_lower(intercomm);
     exchange = weft_exchange_over_intercomm(intercomm, is_remote_first);
     rc = merged_group(intercomm, is_remote_first, &group);
+    if (!rc)
+        group->session = intercomm->group->session;
     members = (weft_comm_members){.exchange = &exchange, .size = exchange.size, .group = group, .rank = exchange.rank};
     rc = weft_comm_make(&members, rc, &made);
     weft_group_drop(group);

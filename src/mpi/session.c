@@ -3,7 +3,7 @@
  * session: sessions and their process sets (MPI 5.0 11.3). Called by the generated entries without locks.
  * Process sets: mpi://WORLD and mpi://SELF.
  */
-#include "mpi/session.h"
+#include "mpi/session_type.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 
 #include "base/macros.h"
 #include "base/status.h"
+#include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
 #include "mpi/errors.h"
@@ -72,6 +73,8 @@ int weft_mpi_session_finalize(MPI_Session *session)
     weft_session *gone = weft_session_of(*session);
     if (!gone || !weft_object_retire(&gone->traits.object))
         return weft_fail(WEFT_E_SESSION, "session %p is no session, or was finalized already", (void *)*session);
+    if (gone->bsend_buffer)
+        weft_bsend_close_session(gone);
     weft_errhandler_drop(gone->traits.errhandler);
     weft_object_free(&weft_session_pool, gone);
     *session = MPI_SESSION_NULL;
@@ -156,13 +159,15 @@ int weft_mpi_session_get_pset_info(weft_session *session, const char *pset_name,
 
 int weft_mpi_group_from_session_pset(weft_session *session, const char *pset_name, MPI_Group *newgroup)
 {
-    int which = find_pset(pset_name);
+    const weft_boot *boot = weft_world_now->boot;
+    int which = find_pset(pset_name), rc;
     weft_group *group;
-    (void)session;
     if (which < 0)
         return unknown_pset(pset_name);
-    group = which == PSET_WORLD ? weft_mpi_now()->comm_world->group : weft_mpi_now()->comm_self->group;
-    weft_group_hold(group);
+    rc = weft_group_range(boot->job, which == PSET_WORLD ? 0 : boot->rank, 1, which == PSET_WORLD ? boot->size : 1, &group);
+    if (rc)
+        return rc;
+    group->session = session->traits.object.number;
     *newgroup = weft_group_handle(group);
     return 0;
 }

@@ -28,7 +28,7 @@ libweft_la_SOURCES += \
 	src/mpi/pt2pt.c \
 	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c src/mpi/request_ops.h src/mpi/request_table.c \
 	src/mpi/sendrecv.c \
-	src/mpi/session.c src/mpi/session.h \
+	src/mpi/session.c src/mpi/session_type.h \
 	src/mpi/status.c src/mpi/status.h \
 	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
 	src/mpi/tool_pvar.c \

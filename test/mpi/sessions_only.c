@@ -101,6 +101,55 @@ static void communicate(MPI_Session session, int round)
     OK(MPI_Comm_free(&all));
 }
 
+/* Buffered sends on communicators of the session use its buffer, unless they have their own. */
+static void buffers(MPI_Session session)
+{
+    static char memory[4096], other[2048];
+    MPI_Group world;
+    MPI_Comm all, dup;
+    MPI_Request req;
+    MPI_Count large;
+    void *address;
+    int rank, size, bytes, value = 1, in, class;
+    OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &world));
+    OK(MPI_Comm_create_from_group(world, "org.weft.test.buffers", MPI_INFO_NULL, MPI_ERRORS_RETURN, &all));
+    OK(MPI_Group_free(&world));
+    OK(MPI_Comm_split(all, 0, 0, &dup)); /* derived, too */
+    OK(MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    OK(MPI_Error_class(MPI_Bsend(&value, 1, MPI_INT, rank, 1, dup), &class));
+    CHECK(class == MPI_ERR_BUFFER); /* none is attached */
+    OK(MPI_Session_attach_buffer(session, memory, sizeof memory));
+    for (int i = 0; i < 4; i++) {
+        value = 10 * rank + i;
+        OK(MPI_Bsend(&value, 1, MPI_INT, (rank + 1) % size, 1, i % 2 ? dup : all));
+    }
+    OK(MPI_Session_iflush_buffer(session, &req));
+    for (int i = 0; i < 4; i++) {
+        OK(MPI_Recv(&in, 1, MPI_INT, (rank + size - 1) % size, 1, i % 2 ? dup : all, MPI_STATUS_IGNORE));
+        CHECK(in == 10 * ((rank + size - 1) % size) + i);
+    }
+    OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    OK(MPI_Session_flush_buffer(session));
+    OK(MPI_Error_class(MPI_Bsend(memory, sizeof memory, MPI_BYTE, rank, 1, all), &class));
+    CHECK(class == MPI_ERR_BUFFER); /* too long with its overhead */
+    OK(MPI_Comm_attach_buffer(dup, other, sizeof other));
+    OK(MPI_Session_detach_buffer(session, &address, &bytes));
+    CHECK(address == memory && bytes == (int)sizeof memory);
+    OK(MPI_Bsend(&value, 1, MPI_INT, (rank + 1) % size, 2, dup));
+    OK(MPI_Recv(&in, 1, MPI_INT, (rank + size - 1) % size, 2, dup, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_detach_buffer(dup, &address, &bytes));
+    OK(MPI_Session_attach_buffer_c(session, memory, sizeof memory));
+    OK(MPI_Session_detach_buffer_c(session, &address, &large));
+    CHECK(address == memory && large == (MPI_Count)sizeof memory);
+    OK(MPI_Session_attach_buffer_c(session, MPI_BUFFER_AUTOMATIC, 0));
+    OK(MPI_Bsend(&value, 1, MPI_INT, (rank + 1) % size, 3, all));
+    OK(MPI_Recv(&in, 1, MPI_INT, (rank + size - 1) % size, 3, all, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_free(&dup));
+    OK(MPI_Comm_free(&all)); /* MPI_Session_finalize detaches the buffer */
+}
+
 static void errors(MPI_Session session)
 {
     MPI_Errhandler handler, got;
@@ -146,6 +195,7 @@ int main(void)
         OK(MPI_Session_finalize(&session));
         CHECK(session == MPI_SESSION_NULL);
         communicate(second, round);
+        buffers(second);
         errors(second);
         OK(MPI_Session_finalize(&second));
     }

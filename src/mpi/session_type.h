@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * session: sessions (MPI 5.0 11.3). An MPI_Session points to a weft_session. A session uses the process's instance (init.h), as the World
- * Model does; any thread.
+ * session_type: sessions (MPI 5.0 11.3); session.c has the calls. An MPI_Session points to a weft_session. A session uses the process's
+ * instance (init.h), as the World Model does; any thread.
  */
-#ifndef WEFT_MPI_SESSION_H
-#define WEFT_MPI_SESSION_H
+#ifndef WEFT_MPI_SESSION_TYPE_H
+#define WEFT_MPI_SESSION_TYPE_H
 
 #include "mpi/traits.h"
 
@@ -14,6 +14,7 @@ typedef struct MPI_ABI_Session weft_session;
 struct MPI_ABI_Session {
     weft_traits traits; /* refs: the user's handle */
     int thread_level;   /* MPI_THREAD_*, as provided */
+    struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none. Guarded by worker 0's lock */
     uint8_t kinds;      /* memory kinds that the program asked for (memory_kinds.h); 0: none */
 };
 
