@@ -117,6 +117,15 @@ int weft_attribute_delete(weft_attributes of, int number)
     return rc;
 }
 
+bool weft_attributes_any(weft_attributes of)
+{
+    bool any;
+    pthread_mutex_lock(&lists_lock);
+    any = *of.list != NULL;
+    pthread_mutex_unlock(&lists_lock);
+    return any;
+}
+
 /* Copies of all attributes, with held keys, the first set first: callbacks may change the list. Returns their number, or an error. */
 static int snapshot(void **list, attribute **out)
 {

@@ -6,6 +6,8 @@
 #ifndef WEFT_MPI_ATTRIBUTE_H
 #define WEFT_MPI_ATTRIBUTE_H
 
+#include <stdbool.h>
+
 #include "mpi/keyval.h"
 
 /* An object with attributes: its kind, the program's handle, and where its list begins (NULL: none). */
@@ -20,6 +22,8 @@ typedef struct weft_attributes {
 int weft_attribute_set(weft_attributes of, int key, void *value);
 int weft_attribute_get(weft_attributes of, int key, void **value, int *flag);
 int weft_attribute_delete(weft_attributes of, int key);
+/* Has the object any attribute? */
+bool weft_attributes_any(weft_attributes of);
 /* The object is duplicated: calls the copy functions in the order in which attributes were set; *list becomes the new object's list. On
  * error *list holds what was copied until then; the caller deletes it. */
 int weft_attributes_copy(weft_attributes from, void **list);

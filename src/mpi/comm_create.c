@@ -203,7 +203,7 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info 
 int weft_comm_delete_attributes(weft_comm *comm)
 {
     int rc;
-    if (!comm->traits.attributes)
+    if (!weft_attributes_any(weft_attributes_of_comm(comm)))
         return 0;
     weft_worker_callout_begin(comm->worker);
     rc = weft_attributes_delete_all(weft_attributes_of_comm(comm));

@@ -23,7 +23,7 @@
 static int copy_attributes(weft_comm *comm, void **attributes)
 {
     int rc;
-    if (!comm->traits.attributes)
+    if (!weft_attributes_any(weft_attributes_of_comm(comm)))
         return 0;
     weft_worker_callout_begin(comm->worker);
     rc = weft_attributes_copy(weft_attributes_of_comm(comm), attributes);

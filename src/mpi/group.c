@@ -128,7 +128,7 @@ int weft_mpi_group_range_excl(weft_group *from, int n, int ranges[][3], MPI_Grou
 int weft_mpi_group_free(MPI_Group *handle)
 {
     weft_group *group = weft_group_of(*handle);
-    uint32_t handles = group ? group->handles : 0;
+    uint32_t handles = group ? __atomic_load_n(&group->handles, __ATOMIC_RELAXED) : 0;
     *handle = MPI_GROUP_NULL;
     if (group == &weft_group_empty)
         return 0;
