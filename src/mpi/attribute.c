@@ -49,6 +49,25 @@ static attribute *take(void **list, const weft_keyval *key)
     return at;
 }
 
+/* Pushes `at`, unless the list has an attribute with its key: takes that one off and returns it. */
+static attribute *replace(void **list, attribute *at)
+{
+    attribute *old, *before = NULL;
+    pthread_mutex_lock(&lists_lock);
+    for (old = *list; old && old->key != at->key; old = old->next)
+        before = old;
+    if (old && before)
+        before->next = old->next;
+    else if (old)
+        *list = old->next;
+    if (!old) {
+        at->next = *list;
+        *list = at;
+    }
+    pthread_mutex_unlock(&lists_lock);
+    return old;
+}
+
 /* Deletes an attribute that is off its list; puts it back if the program's function fails. */
 static int dispose(weft_attributes of, attribute *at)
 {
@@ -67,19 +86,17 @@ int weft_attribute_set(weft_attributes of, int number, void *value)
     int rc = weft_keyval_find(of.kind, number, &key); /* held */
     if (rc)
         return rc;
-    old = take(of.list, key);
-    if (old && (rc = dispose(of, old)))
-        goto drop;
     at = malloc(sizeof *at);
     if (!at) {
-        rc = weft_fail(WEFT_E_NOMEM, "no memory for an attribute");
-        goto drop;
+        weft_keyval_drop(key);
+        return weft_fail(WEFT_E_NOMEM, "no memory for an attribute");
     }
     *at = (attribute){.key = key, .value = value};
-    push(of.list, at);
-    return 0;
-drop:
-    weft_keyval_drop(key);
+    /* The delete function, or another thread meanwhile, may set the attribute again. */
+    while (!rc && (old = replace(of.list, at)))
+        rc = dispose(of, old);
+    if (rc)
+        attribute_free(at);
     return rc;
 }
 
@@ -176,4 +193,13 @@ int weft_attributes_delete_all(weft_attributes of)
     while (!rc && (at = take(of.list, NULL)))
         rc = dispose(of, at);
     return rc;
+}
+
+void weft_attributes_clear(weft_attributes of)
+{
+    attribute *at;
+    while ((at = take(of.list, NULL))) {
+        weft_keyval_call_delete(at->key, of.handle, at->value);
+        attribute_free(at);
+    }
 }

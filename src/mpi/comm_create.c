@@ -160,18 +160,23 @@ out:
     return rc;
 }
 
+/* Of an intracommunicator or an intercommunicator. */
+static int split_any(weft_comm *comm, int color, int key, int rc, MPI_Comm *newcomm)
+{
+    weft_comm *made = NULL;
+    if (!comm->is_inter)
+        return split(comm, color, key, rc, newcomm);
+    rc = weft_intercomm_split(comm, color, key, rc, &made);
+    *newcomm = made ? made : MPI_COMM_NULL;
+    return rc;
+}
+
 int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
 {
     int rc = 0;
     if (color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
-    if (comm->is_inter) {
-        weft_comm *made = NULL;
-        rc = weft_intercomm_split(comm, color, key, rc, &made);
-        *newcomm = made ? made : MPI_COMM_NULL;
-        return rc;
-    }
-    return split(comm, color, key, rc, newcomm);
+    return split_any(comm, color, key, rc, newcomm);
 }
 
 /* Ranks that can share memory have the same color. Without shared memory each rank is alone. */
@@ -182,21 +187,30 @@ static int node_color(const weft_boot *boot)
     return boot->node_of ? (int)boot->node_of[boot->rank] : 0;
 }
 
-/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED give MPI_COMM_NULL (MPI 5.0 7.4.2): no level below the node is supported. */
-int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)
+/* Does the program ask for the parts that share memory, by another name (MPI 5.0 7.4.2)? */
+static bool wants_shared_memory(const weft_info *info)
 {
-    (void)info;
+    char value[WEFT_INFO_VALUE_BYTES];
+    return weft_info_find(info, "mpi_hw_resource_type", value) && strcmp(value, "mpi_shared_memory") == 0;
+}
+
+/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED give MPI_COMM_NULL (MPI 5.0 7.4.2), but for shared memory: no level below the
+ * node is supported. */
+int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info *info, MPI_Comm *newcomm)
+{
+    int node = node_color(comm->worker->world->boot);
     switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
-        return split(comm, node_color(comm->worker->world->boot), key, 0, newcomm);
-    case MPI_UNDEFINED:
+        return split_any(comm, node, key, 0, newcomm);
     case MPI_COMM_TYPE_HW_GUIDED:
-    case MPI_COMM_TYPE_HW_UNGUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        return split(comm, MPI_UNDEFINED, key, 0, newcomm);
+        return split_any(comm, wants_shared_memory(info) ? node : MPI_UNDEFINED, key, 0, newcomm);
+    case MPI_UNDEFINED:
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+        return split_any(comm, MPI_UNDEFINED, key, 0, newcomm);
     default:
-        return split(comm, MPI_UNDEFINED, key,
-                     weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type), newcomm);
+        return split_any(comm, MPI_UNDEFINED, key,
+                         weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type), newcomm);
     }
 }
 
@@ -211,6 +225,13 @@ int weft_comm_delete_attributes(weft_comm *comm)
     return rc;
 }
 
+void weft_comm_clear_attributes(weft_comm *comm)
+{
+    weft_worker_callout_begin(comm->worker);
+    weft_attributes_clear(weft_attributes_of_comm(comm));
+    weft_worker_callout_end(comm->worker);
+}
+
 int weft_mpi_comm_free(MPI_Comm *comm)
 {
     weft_comm *gone = weft_comm_of(*comm);
@@ -219,10 +240,13 @@ int weft_mpi_comm_free(MPI_Comm *comm)
         return weft_fail(WEFT_E_COMM, "comm %p is not a live communicator", (void *)*comm);
     if (gone->handle)
         return weft_fail(WEFT_E_COMM, "%s is predefined and cannot be freed", gone->traits.name);
+    weft_comm_hold(gone); /* a delete function may free it */
     rc = weft_comm_delete_attributes(gone);
+    if (!rc && !weft_object_retire(&gone->traits.object)) /* invalidates the handle; operations in flight continue */
+        rc = weft_fail(WEFT_E_COMM, "the communicator was freed meanwhile, by a function of its attributes or another thread");
+    weft_comm_drop(gone);
     if (rc)
         return rc;
-    weft_object_retire(&gone->traits.object); /* invalidates the handle; operations in flight continue */
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;

@@ -45,7 +45,9 @@ int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
 {
     void *attributes = NULL;
     weft_comm *made = NULL;
-    int rc = copy_attributes(comm, &attributes);
+    int rc;
+    weft_comm_hold(comm); /* a copy function may free it */
+    rc = copy_attributes(comm, &attributes);
     if (comm->is_inter)
         rc = weft_intercomm_split(comm, 0, comm->rank, rc, &made);
     else
@@ -57,6 +59,7 @@ int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm)
         made->topo = weft_topo_share(comm->topo);
     }
     *newcomm = made ? made : MPI_COMM_NULL;
+    weft_comm_drop(comm);
     return rc;
 }
 
@@ -171,6 +174,7 @@ static int idup(weft_comm *comm, weft_info *info, MPI_Comm *newcomm, MPI_Request
                             : weft_fail(WEFT_E_NOMEM, "no memory to duplicate a communicator of %d members", comm->size);
         return weft_request_return(comm, comm->team.chan, NULL, rc, request);
     }
+    weft_comm_hold(comm); /* a copy function may free it */
     open_rc = copy_attributes(comm, &attributes);
     if (!open_rc)
         open_rc = weft_comm_open(comm, comm->group, (uint32_t)comm->rank, &self->comm);
@@ -187,10 +191,14 @@ static int idup(weft_comm *comm, weft_info *info, MPI_Comm *newcomm, MPI_Request
     }
     rc = start_gather(self, open_rc);
     if (rc) {
+        if (self->comm)
+            weft_comm_close(self->comm);
+        *newcomm = MPI_COMM_NULL;
         weft_req_free(self->req);
-        return weft_request_return(comm, comm->team.chan, NULL, rc, request);
     }
-    return weft_request_return(comm, comm->team.chan, self->req, 0, request);
+    rc = weft_request_return(comm, comm->team.chan, rc ? NULL : self->req, rc, request);
+    weft_comm_drop(comm);
+    return rc;
 }
 
 int weft_mpi_comm_idup(weft_comm *comm, MPI_Comm *newcomm, MPI_Request *request) { return idup(comm, NULL, newcomm, request); }

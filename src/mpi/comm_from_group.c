@@ -83,8 +83,8 @@ int weft_mpi_comm_create_from_group(weft_group *group, const char *stringtag, we
     weft_comm *made = NULL;
     int rc = 0;
     *newcomm = MPI_COMM_NULL;
-    if (!weft_errhandler_is_valid(errhandler))
-        return weft_fail(WEFT_E_ERRHANDLER, "MPI_Comm_create_from_group: argument errhandler is no error handler");
+    if (!weft_errhandler_fits(errhandler, WEFT_TRAITS_COMM))
+        return weft_fail(WEFT_E_ERRHANDLER, "MPI_Comm_create_from_group: argument errhandler is no error handler for communicators");
     if (group->size)
         rc = make(group, stringtag, &made);
     if (made) {
@@ -105,8 +105,8 @@ int weft_mpi_intercomm_create_from_groups(weft_group *local_group, int local_lea
     bool is_leader;
     int rc;
     *newintercomm = MPI_COMM_NULL;
-    if (!weft_errhandler_is_valid(errhandler))
-        return weft_fail(WEFT_E_ERRHANDLER, "MPI_Intercomm_create_from_groups: argument errhandler is no error handler");
+    if (!weft_errhandler_fits(errhandler, WEFT_TRAITS_COMM))
+        return weft_fail(WEFT_E_ERRHANDLER, "MPI_Intercomm_create_from_groups: argument errhandler is no error handler for communicators");
     if (!local_group->size || (remote && !remote->size))
         return 0;
     if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)

@@ -35,6 +35,12 @@ static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
     return handler->object.magic == WEFT_ERRHANDLER_MAGIC;
 }
 
+/* A valid handler that may be set on objects of this kind? */
+static inline bool weft_errhandler_fits(const weft_errhandler *handler, enum weft_traits_kind kind)
+{
+    return weft_errhandler_is_valid(handler) && (weft_object_is_constant(handler) || handler->kind == kind);
+}
+
 /* Is it user-defined, not a constant of the ABI? */
 static inline bool weft_errhandler_is_user(const weft_errhandler *handler) { return !weft_object_is_constant(handler); }
 

@@ -83,7 +83,7 @@ static _Thread_local weft_traits unmade;
 int weft_errors_set_handler(enum weft_traits_kind kind, weft_errhandler *errhandler, int code)
 {
     unmade = (weft_traits){.kind = (uint8_t)kind, .errhandler = MPI_ERRORS_ARE_FATAL};
-    if (weft_errhandler_is_valid(errhandler))
+    if (weft_errhandler_fits(errhandler, kind))
         unmade.errhandler = errhandler; /* the caller of MPI keeps it until the call returns */
     return weft_errors_set_object(&unmade, code);
 }
@@ -210,7 +210,8 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
 {
     weft_mpi_world *mpi = weft_mpi_now();
     int mpi_code = weft_errors_class(code);
-    weft_traits *at = given ? given : failed_object ? failed_object : mpi ? &mpi->comm_self->traits : NULL;
+    bool is_gone = given && !given->object.magic; /* a callback of the program freed it during the call */
+    weft_traits *at = given && !is_gone ? given : failed_object ? failed_object : mpi ? &mpi->comm_self->traits : NULL;
     char why[512];
     failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/knob.h"
 #include "base/log.h"
@@ -112,10 +113,12 @@ static int close_instance(void)
     return weft_world_close(world);
 }
 
-/* Sessions only: the instance was kept for later ones. */
+static pid_t exit_owner; /* the process that registered close_at_exit */
+
+/* Sessions only: the instance was kept for later ones. A forked child does not close its parent's. */
 static void close_at_exit(void)
 {
-    if (weft_world_now && weft_mpi_now()->users == 0)
+    if (getpid() == exit_owner && weft_world_now && weft_mpi_now()->users == 0)
         close_instance();
 }
 
@@ -143,6 +146,7 @@ int weft_instance_close(bool is_world)
         if (is_world || weft_init_stage() == WEFT_STAGE_AFTER) {
             rc = close_instance();
         } else if (!is_registered && !weft_boot_hook) {
+            exit_owner = getpid();
             atexit(close_at_exit);
             is_registered = true;
         }
@@ -196,8 +200,8 @@ static void delete_attributes(weft_world *world)
 {
     weft_mpi_world *mpi = world->mpi;
     weft_worker_lock(world->workers[0]);
-    weft_comm_delete_attributes(mpi->comm_self);
-    weft_comm_delete_attributes(mpi->comm_world);
+    weft_comm_clear_attributes(mpi->comm_self);
+    weft_comm_clear_attributes(mpi->comm_world);
     weft_worker_unlock(world->workers[0]);
 }
 

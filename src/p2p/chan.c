@@ -62,6 +62,7 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
     chan->rank = rank;
     chan->group = group;
     weft_group_hold(group);
+    chan->id_out = UINT32_MAX; /* of no channel, until weft_chan_connect */
     chan->id = worker->chans[index].generation << WEFT_CHAN_INDEX_BITS | index;
     weft_match_open(&chan->match);
     worker->chans[index].chan = chan;

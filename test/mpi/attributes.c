@@ -212,6 +212,56 @@ static void old_names(void)
     OK(MPI_Keyval_free(&key));
 }
 
+static int again_key, again_calls;
+
+/* Sets the attribute that is being deleted. */
+static int set_again(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)value, (void)extra;
+    if (again_calls++ == 0)
+        OK(MPI_Comm_set_attr(comm, key, (void *)(intptr_t)77));
+    return MPI_SUCCESS;
+}
+
+/* Frees the communicator whose attribute is copied or deleted. */
+static int free_while_copied(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+    (void)key, (void)extra, (void)in, (void)out;
+    *flag = 0;
+    OK(MPI_Comm_free(&comm));
+    return MPI_SUCCESS;
+}
+
+static int free_while_deleted(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)key, (void)value, (void)extra;
+    OK(MPI_Comm_free(&comm));
+    return MPI_SUCCESS;
+}
+
+/* Callbacks that change the object that they are called for. */
+static void hostile(void)
+{
+    MPI_Comm comm, dup;
+    int key;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, set_again, &again_key, NULL));
+    OK(MPI_Comm_set_attr(comm, again_key, (void *)(intptr_t)1));
+    OK(MPI_Comm_set_attr(comm, again_key, (void *)(intptr_t)2));
+    CHECK(get(comm, again_key) == 2);
+    OK(MPI_Comm_delete_attr(comm, again_key));
+    CHECK(get(comm, again_key) == -1); /* there was one only */
+    OK(MPI_Comm_free_keyval(&again_key));
+    OK(MPI_Comm_create_keyval(free_while_copied, MPI_COMM_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Comm_set_attr(comm, key, NULL));
+    OK(MPI_Comm_dup(comm, &dup)); /* comm is gone then */
+    OK(MPI_Comm_free_keyval(&key));
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_while_deleted, &key, NULL));
+    OK(MPI_Comm_set_attr(dup, key, NULL));
+    CHECK(class_of(MPI_Comm_free(&dup)) == MPI_ERR_COMM);
+    OK(MPI_Comm_free_keyval(&key));
+}
+
 static int at_end_calls;
 
 /* Runs in MPI_Finalize, which is not over yet. */
@@ -222,8 +272,7 @@ static int at_end(MPI_Comm comm, int key, void *value, void *extra)
     OK(MPI_Finalized(&finalized));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     CHECK(!finalized && size > 0 && comm == MPI_COMM_SELF && (int)(intptr_t)value == 2 - at_end_calls);
-    at_end_calls++;
-    return MPI_SUCCESS;
+    return at_end_calls++ == 0 ? MPI_ERR_OTHER : MPI_SUCCESS; /* a failure does not keep the others from being called */
 }
 
 int main(void)
@@ -238,6 +287,7 @@ int main(void)
     predefined();
     types();
     old_names();
+    hostile();
     for (int i = 0; i < 2; i++) {
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &key[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, key[i], (void *)(intptr_t)(i + 1)));

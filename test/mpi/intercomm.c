@@ -92,6 +92,9 @@ static void parts(MPI_Comm inter)
     OK(MPI_Comm_split(inter, 4, -local_rank, &part));
     use(part, remote_size, local_size - 1 - local_rank);
     OK(MPI_Comm_free(&part));
+    OK(MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part));
+    if (part != MPI_COMM_NULL)
+        OK(MPI_Comm_free(&part));
     /* a color that only one side has */
     OK(MPI_Comm_split(inter, side, 0, &part));
     CHECK(part == MPI_COMM_NULL);

@@ -1,5 +1,8 @@
 /* np: 1 2 4 : the Sessions Model alone: init and finalize again and again, process sets, communicators from groups, errors */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "check.h"
 
 static int raised;
@@ -182,7 +185,8 @@ int main(void)
 {
     MPI_Session session, second;
     MPI_Info info;
-    int flag;
+    int flag, status;
+    pid_t child;
     OK(MPI_Info_create(&info));
     OK(MPI_Info_set(info, "thread_level", "MPI_THREAD_SERIALIZED"));
     for (int round = 0; round < 3; round++) {
@@ -198,6 +202,10 @@ int main(void)
         buffers(second);
         errors(second);
         OK(MPI_Session_finalize(&second));
+        child = fork(); /* its end is not the job's */
+        if (child == 0)
+            exit(0);
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     }
     OK(MPI_Info_free(&info));
     return 0;
