@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "core/callout.h"
 #include "mpi/attribute_of.h"
+#include "mpi/bsend_buffer.h"
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/comm_make.h"
@@ -247,6 +248,8 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     weft_comm_drop(gone);
     if (rc)
         return rc;
+    if (gone->bsend_buffer)
+        weft_bsend_buffer_reap(gone->bsend_buffer); /* messages that were sent hold references too */
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
     *comm = MPI_COMM_NULL;

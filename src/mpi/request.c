@@ -226,7 +226,7 @@ int weft_mpi_request_free(MPI_Request *request)
     else
         rc = weft_request_detach(req);
     weft_worker_unlock(worker);
-    if (!rc)
+    if (rc >= 0) /* a positive code is of the program's free function: the request is freed all the same */
         *request = MPI_REQUEST_NULL;
     return rc;
 }
@@ -239,13 +239,17 @@ int weft_mpi_cancel(MPI_Request *request)
     int rc = 0;
     if (!req)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
-    if (weft_request_is_idle(req))
-        return weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
     if (req->is_static)
         return 0;
     ops = weft_request_ops_of(req);
-    if (!ops->cancel)
-        return weft_fail(WEFT_E_REQUEST, "the request is of a %s, which cannot be cancelled", ops->name);
+    if (weft_request_is_idle(req))
+        rc = weft_fail(WEFT_E_REQUEST, "the persistent request is not started: there is nothing to cancel");
+    else if (!ops->cancel)
+        rc = weft_fail(WEFT_E_REQUEST, "the request is of a %s, which cannot be cancelled", ops->name);
+    if (rc) {
+        describe(req, rc);
+        return rc;
+    }
     worker = req->worker;
     weft_worker_lock(worker);
     rc = ops->cancel(req);

@@ -80,10 +80,11 @@ static f90_type *f90_make(enum weft_combiner combiner, int p, int r, const weft_
 int weft_type_f90(enum weft_combiner combiner, int p, int r, const weft_type **out)
 {
     int base = base_of(combiner, p, r), rc = 0;
-    f90_type **bucket = &known[((unsigned)p * 31u + (unsigned)r + (unsigned)combiner * 7u) % BUCKETS], *at = *bucket;
+    f90_type **bucket = &known[((unsigned)p * 31u + (unsigned)r + (unsigned)combiner * 7u) % BUCKETS], *at;
     if (!base)
         return WEFT_E_ARG;
     pthread_mutex_lock(&guard);
+    at = *bucket;
     while (at && (at->combiner != combiner || at->p != p || at->r != r))
         at = at->next;
     if (!at) {

@@ -109,6 +109,8 @@ static void pointers(void)
     BAD(MPI_Comm_rank(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "MPI_Comm_rank", "rank is NULL", "MPI_COMM_WORLD");
     BAD(MPI_Isend(x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "MPI_Isend", "request is NULL");
     BAD(MPI_Wait(NULL, MPI_STATUS_IGNORE), MPI_ERR_ARG, "MPI_Wait", "request is NULL");
+    BAD(MPI_Testsome(1, &(MPI_Request){MPI_REQUEST_NULL}, &rank, NULL, MPI_STATUSES_IGNORE), MPI_ERR_ARG, "array_of_indices is NULL");
+    BAD(MPI_Waitsome(1, &(MPI_Request){MPI_REQUEST_NULL}, &rank, NULL, MPI_STATUSES_IGNORE), MPI_ERR_ARG, "array_of_indices is NULL");
     BAD(MPI_Comm_dup(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "newcomm is NULL");
     BAD(MPI_Comm_set_name(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "comm_name is NULL");
     BAD(MPI_Get_count(MPI_STATUS_IGNORE, MPI_INT, &rank), MPI_ERR_ARG, "MPI_Get_count", "status is NULL");
