@@ -196,7 +196,11 @@ def blame(row):
     if row.comm():
         return "(weft_traits *)comm_at"
     session = next((p for p in row.params if p.kind_is("session") and is_object(p)), None)
-    return "(weft_traits *)session_at" if session else "NULL"
+    if session:
+        return "(weft_traits *)session_at"
+    if any(p.kind_is("errhandler") and p.mark == "" for p in row.params):  # for the object that the call makes
+        return "weft_errors_unmade(WEFT_TRAITS_%s, errhandler)" % ("SESSION" if row.name == "Session_init" else "COMM")
+    return "NULL"
 
 
 def end(row, name):

@@ -92,7 +92,7 @@ int weft_mpi_comm_create_from_group(weft_group *group, const char *stringtag, we
         weft_errhandler_set(&made->traits, errhandler);
         *newcomm = made;
     }
-    return rc ? weft_errors_set_handler(WEFT_TRAITS_COMM, errhandler, rc) : 0;
+    return rc;
 }
 
 int weft_mpi_intercomm_create_from_groups(weft_group *local_group, int local_leader, MPI_Group remote_group, int remote_leader,
@@ -114,7 +114,7 @@ int weft_mpi_intercomm_create_from_groups(weft_group *local_group, int local_lea
                          local_leader, local_group->size - 1);
     rc = make(local_group, stringtag, &local);
     if (rc)
-        return weft_errors_set_handler(WEFT_TRAITS_COMM, errhandler, rc);
+        return rc;
     is_leader = local->rank == local_leader;
     bridge = (weft_bridge){.local = local, .chan = mpi->service, .leader = (uint32_t)local_leader,
                            .tag = weft_exchange_tag(tag_of(stringtag), true)};
@@ -130,5 +130,5 @@ int weft_mpi_intercomm_create_from_groups(weft_group *local_group, int local_lea
         weft_errhandler_set(&made->traits, errhandler);
         *newintercomm = made;
     }
-    return rc ? weft_errors_set_handler(WEFT_TRAITS_COMM, errhandler, rc) : 0;
+    return rc;
 }

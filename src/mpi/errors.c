@@ -80,12 +80,12 @@ int weft_errors_set_object(weft_traits *at, int code)
 /* Stands for an object that could not be made. */
 static _Thread_local weft_traits unmade;
 
-int weft_errors_set_handler(enum weft_traits_kind kind, weft_errhandler *errhandler, int code)
+weft_traits *weft_errors_unmade(enum weft_traits_kind kind, weft_errhandler *errhandler)
 {
     unmade = (weft_traits){.kind = (uint8_t)kind, .errhandler = MPI_ERRORS_ARE_FATAL};
     if (weft_errhandler_fits(errhandler, kind))
         unmade.errhandler = errhandler; /* the caller of MPI keeps it until the call returns */
-    return weft_errors_set_object(&unmade, code);
+    return &unmade;
 }
 
 void weft_errors_flush(void)
@@ -210,7 +210,7 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
 {
     weft_mpi_world *mpi = weft_mpi_now();
     int mpi_code = weft_errors_class(code);
-    bool is_gone = given && !given->object.magic; /* a callback of the program freed it during the call */
+    bool is_gone = given && given != &unmade && !given->object.magic; /* a callback of the program freed it during the call */
     weft_traits *at = given && !is_gone ? given : failed_object ? failed_object : mpi ? &mpi->comm_self->traits : NULL;
     char why[512];
     failed_object = NULL;

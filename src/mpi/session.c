@@ -47,11 +47,11 @@ int weft_mpi_session_init(weft_info *info, MPI_Errhandler errhandler, MPI_Sessio
     *session = MPI_SESSION_NULL;
     rc = weft_instance_open(level, &level);
     if (rc)
-        return weft_errors_set_handler(WEFT_TRAITS_SESSION, errhandler, rc);
+        return rc;
     made = weft_object_new(&weft_session_pool);
     if (!made) {
         weft_instance_close(false);
-        return weft_errors_set_handler(WEFT_TRAITS_SESSION, errhandler, weft_fail(WEFT_E_NOMEM, "no memory for a session"));
+        return weft_fail(WEFT_E_NOMEM, "no memory for a session");
     }
     made->traits.kind = WEFT_TRAITS_SESSION;
     made->traits.errhandler = MPI_ERRORS_ARE_FATAL;

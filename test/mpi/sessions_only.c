@@ -177,6 +177,15 @@ static void errors(MPI_Session session)
     OK(MPI_Group_from_session_pset(session, "mpi://SELF", &group));
     OK(MPI_Error_class(MPI_Comm_create_from_group(group, longest, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm), &class));
     CHECK(class == MPI_ERR_ARG && comm == MPI_COMM_NULL);
+    /* the handler that is passed to a call gets its errors, also those of arguments */
+    OK(MPI_Error_class(MPI_Comm_create_from_group(group, NULL, MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm), &class));
+    CHECK(class == MPI_ERR_ARG);
+    OK(MPI_Error_class(MPI_Comm_create_from_group(MPI_GROUP_NULL, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm), &class));
+    CHECK(class == MPI_ERR_GROUP);
+    OK(MPI_Error_class(MPI_Intercomm_create_from_groups(group, 7, group, 0, "x", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm), &class));
+    CHECK(class == MPI_ERR_RANK);
+    OK(MPI_Error_class(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, NULL), &class));
+    CHECK(class == MPI_ERR_ARG);
     OK(MPI_Group_free(&group));
     CHECK(MPI_Session_fromint(MPI_Session_toint(session)) == session && MPI_Session_fromint(0x120) == MPI_SESSION_NULL);
 }
