@@ -200,7 +200,8 @@ def blame(row):
         return "(weft_traits *)session_at"
     if any(p.kind_is("errhandler") and p.mark == "" for p in row.params):  # for the object that the call makes
         return "weft_errors_unmade(WEFT_TRAITS_%s, errhandler)" % ("SESSION" if row.name == "Session_init" else "COMM")
-    return "NULL"
+    group = next((p for p in row.params if p.kind_is("group") and is_object(p)), None)
+    return "weft_errors_of_group(%s_at)" % group.name if group else "NULL"
 
 
 def end(row, name):

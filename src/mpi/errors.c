@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
+#include "mpi/session_type.h"
 #include "mpi/error_class.h"
 
 static const short classes[] = {
@@ -86,6 +87,11 @@ weft_traits *weft_errors_unmade(enum weft_traits_kind kind, weft_errhandler *err
     if (weft_errhandler_fits(errhandler, kind))
         unmade.errhandler = errhandler; /* the caller of MPI keeps it until the call returns */
     return &unmade;
+}
+
+weft_traits *weft_errors_of_group(const weft_group *group)
+{
+    return group && group->session ? weft_object_by_number(&weft_session_pool, group->session) : NULL;
 }
 
 void weft_errors_flush(void)

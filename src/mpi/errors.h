@@ -20,6 +20,8 @@ int weft_errors_set_object(weft_traits *at, int code) __attribute__((cold));
 /* Traits for weft_errors_raise on an object that could not be made, by the error handler that was passed to the call (MPI 5.0 9.3), which
  * gets a null handle. An invalid handler counts as MPI_ERRORS_ARE_FATAL. Of the calling thread, until its next call of this. */
 weft_traits *weft_errors_unmade(enum weft_traits_kind kind, struct MPI_ABI_Errhandler *errhandler) __attribute__((cold));
+/* The traits of the session from which a group was derived (MPI 5.0 9.3). NULL: of none, or it was finalized, or group is NULL. */
+weft_traits *weft_errors_of_group(const weft_group *group) __attribute__((cold));
 /* MPI_X_call_errhandler: runs the object's handler for an MPI code. Returns if the handler does: 0, or an error if the handler is already
  * running. Must be called without a worker's lock. */
 int weft_errors_call(weft_traits *at, const char *function, int mpi_code) __attribute__((cold));

@@ -170,6 +170,17 @@ static void errors(MPI_Session session)
     CHECK(raised == MPI_ERR_IO);
     CHECK(MPI_Group_from_session_pset(session, "mpi://NONE", &group) == MPI_ERR_ARG && raised == MPI_ERR_ARG);
     CHECK(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 1000, &length, longest) == MPI_ERR_ARG);
+    {
+        MPI_Group self, none;
+        OK(MPI_Group_from_session_pset(session, "mpi://SELF", &self));
+        raised = 0; /* errors on its groups, and on those derived from them, are the session's */
+        CHECK(MPI_Group_incl(self, 1, &(int){99}, &none) == MPI_ERR_RANK && raised == MPI_ERR_RANK);
+        OK(MPI_Group_incl(self, 1, &(int){0}, &group));
+        raised = 0;
+        CHECK(MPI_Group_excl(group, 1, &(int){-2}, &none) == MPI_ERR_RANK && raised == MPI_ERR_RANK);
+        OK(MPI_Group_free(&group));
+        OK(MPI_Group_free(&self));
+    }
     OK(MPI_Errhandler_free(&handler));
     OK(MPI_Session_set_errhandler(session, MPI_ERRORS_RETURN));
     memset(longest, 'x', sizeof longest - 1);
