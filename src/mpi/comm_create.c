@@ -77,10 +77,18 @@ int weft_mpi_comm_create(weft_comm *comm, weft_group *group, MPI_Comm *newcomm)
     return rc;
 }
 
+/* Are all members of the group members of comm? */
+static int check_subgroup(const weft_comm *comm, const weft_group *group)
+{
+    for (uint32_t i = 0; i < group->size; i++)
+        if (weft_group_rank_of(comm->group, weft_group_process(group, i)) < 0)
+            return weft_fail(WEFT_E_GROUP, "rank %u of argument group is no member of argument comm: it must be a subgroup", i);
+    return 0;
+}
+
 /* Collective over the group only (MPI 5.0 7.4.2): the members exchange messages. */
 int weft_mpi_comm_create_group(weft_comm *comm, weft_group *group, int tag, MPI_Comm *newcomm)
 {
-    uint32_t *ranks = NULL;
     weft_comm *made = NULL;
     weft_exchange exchange;
     weft_comm_members members;
@@ -88,15 +96,12 @@ int weft_mpi_comm_create_group(weft_comm *comm, weft_group *group, int tag, MPI_
     *newcomm = MPI_COMM_NULL;
     if (comm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Comm_create_group: argument comm is an intercommunicator");
-    rc = ranks_of(comm, group, &ranks);
-    if (rc || rank < 0) {
-        free(ranks);
+    rc = check_subgroup(comm, group);
+    if (rc || rank < 0)
         return rc;
-    }
-    exchange = weft_exchange_by_messages(comm, group->size, (uint32_t)rank, ranks, tag);
+    exchange = weft_exchange_by_messages(comm, comm->team.chan, group, (uint32_t)rank, tag);
     members = (weft_comm_members){.exchange = &exchange, .size = group->size, .rank = (uint32_t)rank, .group = group};
     rc = weft_comm_make(&members, 0, &made);
-    free(ranks);
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }

@@ -5,7 +5,6 @@
  * have; the string is hashed into their tag.
  */
 #include <mpi.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -32,19 +31,13 @@ static int check_string(const char *stringtag)
     return weft_fail(WEFT_E_ARG, "argument stringtag is longer than MPI_MAX_STRINGTAG_LEN - 1 (%d)", MPI_MAX_STRINGTAG_LEN - 1);
 }
 
-/* Ranks in the job of the group's members. *ranks is the caller's, also on an error. */
-static int job_ranks(const weft_group *group, uint32_t **ranks)
+/* Are all members processes of this job? */
+static int check_members(const weft_group *group)
 {
-    const weft_comm *world = weft_mpi_now()->comm_world;
-    *ranks = malloc((group->size + (size_t)1) * sizeof **ranks);
-    if (!*ranks)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the ranks of %u members", group->size);
-    for (uint32_t i = 0; i < group->size; i++) {
-        int rank = weft_group_rank_of(world->group, weft_group_process(group, i));
-        if (rank < 0)
+    const weft_group *all = weft_mpi_now()->comm_world->group;
+    for (uint32_t i = 0; i < group->size; i++)
+        if (weft_group_rank_of(all, weft_group_process(group, i)) < 0)
             return weft_fail(WEFT_E_GROUP, "rank %u of the group is a process of another job: such groups are not supported yet", i);
-        (*ranks)[i] = (uint32_t)rank;
-    }
     return 0;
 }
 
@@ -60,20 +53,17 @@ static int make(weft_group *group, const char *stringtag, weft_comm **made)
     weft_mpi_world *mpi = weft_mpi_now();
     weft_exchange exchange;
     weft_comm_members members;
-    uint32_t *ranks = NULL;
     int rank = own_rank(group), rc = check_string(stringtag);
     *made = NULL;
     if (!rc && rank < 0)
         rc = weft_fail(WEFT_E_GROUP, "this process is no member of the group");
     if (!rc)
-        rc = job_ranks(group, &ranks);
+        rc = check_members(group);
     if (!rc) {
-        exchange = weft_exchange_by_messages(mpi->comm_world, group->size, (uint32_t)rank, ranks, tag_of(stringtag));
-        exchange.chan = mpi->service;
+        exchange = weft_exchange_by_messages(mpi->comm_world, mpi->service, group, (uint32_t)rank, tag_of(stringtag));
         members = (weft_comm_members){.exchange = &exchange, .size = group->size, .rank = (uint32_t)rank, .group = group};
         rc = weft_comm_make(&members, 0, made);
     }
-    free(ranks);
     return rc;
 }
 

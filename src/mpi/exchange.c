@@ -62,20 +62,26 @@ weft_exchange weft_exchange_over_comm(weft_comm *comm)
 
 /* -- by messages among members of an intracommunicator -- */
 
+/* Rank of a participant in the channel. O(1). */
+static int chan_rank(const weft_exchange *exchange, uint32_t participant)
+{
+    return weft_group_rank_of(exchange->chan->group, weft_group_process(exchange->group, participant));
+}
+
 static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words, uint32_t count)
 {
-    return weft_send(exchange->chan, (int)exchange->members[to], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+    return weft_send(exchange->chan, chan_rank(exchange, to), exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
                      WEFT_SEND_STANDARD);
 }
 
 static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
 {
     weft_recv_info found;
-    int rc = weft_recv(exchange->chan, (int)exchange->members[from], exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+    int rc = weft_recv(exchange->chan, chan_rank(exchange, from), exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
                        &found);
     if (!rc && found.bytes != (uint64_t)count * sizeof *words)
-        rc = weft_fail(WEFT_E_NOT_SAME, "rank %u passed another group to a call that makes a communicator: all members must pass the same",
-                       exchange->members[from]);
+        rc = weft_fail(WEFT_E_NOT_SAME, "rank %u of the group passed another one to a call that makes a communicator: "
+                       "all members must pass the same", from);
     return weft_team_trust(&exchange->comm->team, rc);
 }
 
@@ -130,10 +136,10 @@ static int messages_gather(const weft_exchange *exchange, const uint32_t *mine, 
     return rc ? rc : down(exchange, all, size * words);
 }
 
-weft_exchange weft_exchange_by_messages(weft_comm *comm, uint32_t size, uint32_t rank, const uint32_t *members, int tag)
+weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const weft_group *group, uint32_t rank, int tag)
 {
     static const weft_exchange_ops ops = {messages_min, messages_gather};
-    return (weft_exchange){.ops = &ops, .comm = comm, .chan = comm->team.chan, .size = size, .rank = rank, .members = members,
+    return (weft_exchange){.ops = &ops, .comm = comm, .chan = chan, .group = group, .size = group->size, .rank = rank,
                            .tag = weft_exchange_tag(tag, false)};
 }
 

@@ -17,9 +17,9 @@ struct weft_exchange_ops;
 typedef struct weft_exchange {
     const struct weft_exchange_ops *ops;
     weft_comm *comm;         /* over which; its worker and error handler become the new communicator's */
-    weft_chan *chan;         /* by messages: whose ranks `members` are; a collective channel of comm, unless the caller sets another */
+    weft_chan *chan;         /* by messages: over which; a collective channel of comm, or the instance's service channel */
     uint32_t size, rank;     /* participants, and the number of this one */
-    const uint32_t *members; /* by messages: [size] the participants' ranks in comm; borrowed */
+    const weft_group *group; /* by messages: the participants, members of the channel's group; borrowed */
     int tag;                 /* by messages */
     bool is_collective;      /* participants are all of comm, an intracommunicator: errors of its collectives reach the new one's */
     bool remote_first;       /* intercommunicator: participants are the remote group, then the local one; else the other way round */
@@ -27,8 +27,9 @@ typedef struct weft_exchange {
 
 /* Participants: all members of an intracommunicator. */
 weft_exchange weft_exchange_over_comm(weft_comm *comm);
-/* Participants: members[size] of comm, in this order; `rank` is this process's place. tag: of the program, keeps concurrent calls apart. */
-weft_exchange weft_exchange_by_messages(weft_comm *comm, uint32_t size, uint32_t rank, const uint32_t *members, int tag);
+/* Participants: the members of `group`, all members of chan's group; `rank` is this process's place. tag: of the program, keeps concurrent
+ * calls apart. Allocates nothing, so nothing can fail before the participants agree. */
+weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const weft_group *group, uint32_t rank, int tag);
 /* Participants: both groups of an intercommunicator. */
 weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first);
 
