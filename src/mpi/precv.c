@@ -19,7 +19,7 @@
 
 typedef struct precv {
     weft_partitioned shared;
-    weft_req *setup_req;
+    weft_req *setup_req;          /* NULL: none; received into its own memory, since it outlives a request that is freed before it comes */
     weft_completion setup_done;
     bool has_setup, is_waiting; /* is_waiting: started before SETUP has come */
     int setup_rc;               /* why SETUP cannot be used; 0: it can */
@@ -28,15 +28,32 @@ typedef struct precv {
     uint8_t *is_unpacked;       /* [units] if packed */
 } precv;
 
+static void free_body(weft_req *req)
+{
+    free(req->extra);
+    req->extra = NULL;
+}
+
+/* A SETUP that has not come is still received: it belongs to this request, not to the next one with its tag. */
+static void free_setup(weft_req *setup_req)
+{
+    setup_req->completion = NULL;
+    if (!setup_req->is_done)
+        weft_comm_hold(setup_req->chan->user);
+    if (setup_req->is_done) {
+        weft_req_free(setup_req);
+    } else if (weft_request_detach(setup_req, true)) {
+        weft_cancel(setup_req);
+        weft_req_wait(setup_req);
+        weft_request_release(setup_req);
+    }
+}
+
 static void free_precv(weft_req *req)
 {
     precv *self = req->extra;
-    if (self->setup_req) {
-        self->setup_req->completion = NULL;
-        weft_cancel(self->setup_req);
-        weft_req_wait(self->setup_req);
-        weft_req_free(self->setup_req);
-    }
+    if (self->setup_req)
+        free_setup(self->setup_req);
     weft_partitioned_close(&self->shared);
     free(self->packed);
     free(self->is_unpacked);
@@ -116,6 +133,7 @@ static void on_setup(weft_completion *completion)
     precv *self = weft_container(completion, precv, setup_done);
     weft_partitioned *shared = &self->shared;
     uint64_t bytes = weft_partition_bytes(shared) * shared->partitions;
+    shared->setup = *(const weft_partition_setup *)self->setup_req->extra;
     self->has_setup = true;
     self->setup_rc = completion->rc;
     if (self->setup_rc)
@@ -179,14 +197,18 @@ int weft_mpi_precv_init(void *buf, int partitions, MPI_Count count, const weft_t
     }
     req->free_extra = free_precv;
     if (source != WEFT_PROC_NULL) {
-        self->setup_req = weft_req_new(comm->worker, WEFT_REQ_RECV);
+        weft_partition_setup *body = calloc(1, sizeof *body);
+        self->setup_req = body ? weft_req_new(comm->worker, WEFT_REQ_RECV) : NULL;
         if (!self->setup_req) {
+            free(body);
             weft_req_free(req);
             return weft_fail(WEFT_E_NOMEM, "no memory for a partitioned request");
         }
+        self->setup_req->extra = body;
+        self->setup_req->free_extra = free_body;
         self->setup_done = (weft_completion){.left = 1, .open = on_setup};
         self->setup_req->completion = &self->setup_done;
-        weft_irecv_into(self->shared.setup_chan, source, tag, &self->shared.setup, sizeof self->shared.setup, weft_type_of(MPI_BYTE),
+        weft_irecv_into(self->shared.setup_chan, source, tag, body, sizeof *body, weft_type_of(MPI_BYTE),
                         self->setup_req);
     }
     return weft_request_return(comm, comm->chan, req, 0, request);

@@ -31,7 +31,7 @@ static uint32_t partitions_of(const psend *self, uint32_t unit)
 static void free_psend(weft_req *req)
 {
     psend *self = req->extra;
-    if (self->setup_req && (self->setup_req->is_done || weft_request_detach(self->setup_req))) {
+    if (self->setup_req && (self->setup_req->is_done || weft_request_detach(self->setup_req, true))) {
         weft_req_wait(self->setup_req); /* not done only if there is no memory to detach it */
         weft_request_release(self->setup_req);
     }

@@ -154,6 +154,7 @@ int weft_mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *stat
 typedef struct detached_req {
     weft_list_link link; /* in weft_mpi_world.detached, oldest first */
     weft_req *req;
+    bool may_cancel; /* no program's data: finalize cancels it */
 } detached_req;
 
 static void detached_free(detached_req *entry)
@@ -171,6 +172,8 @@ void weft_request_reap(weft_mpi_world *mpi, bool all)
             const weft_request_ops *ops = weft_request_ops_of(entry->req);
             if (ops->abandon)
                 ops->abandon(entry->req);
+            else if (entry->may_cancel)
+                weft_cancel(entry->req);
             weft_req_wait(entry->req);
         }
         next = link->next;
@@ -188,13 +191,14 @@ static void release_forgotten(weft_req *req)
 
 void weft_request_release_all(weft_worker *worker) { weft_req_each(worker, release_forgotten); }
 
-int weft_request_detach(weft_req *req)
+int weft_request_detach(weft_req *req, bool may_cancel)
 {
     weft_mpi_world *mpi = req->worker->world->mpi;
     detached_req *entry = malloc(sizeof *entry);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory to free a request that is in flight");
     entry->req = req;
+    entry->may_cancel = may_cancel;
     /* Only the oldest are checked, which mostly end first: amortized O(1). */
     while (!weft_list_is_empty(&mpi->detached)) {
         detached_req *oldest = weft_container(weft_list_first(&mpi->detached), detached_req, link);
@@ -224,7 +228,7 @@ int weft_mpi_request_free(MPI_Request *request)
     else if (req->is_done || weft_request_is_idle(req))
         weft_request_release(req);
     else
-        rc = weft_request_detach(req);
+        rc = weft_request_detach(req, false);
     weft_worker_unlock(worker);
     if (rc >= 0) /* a positive code is of the program's free function: the request is freed all the same */
         *request = MPI_REQUEST_NULL;

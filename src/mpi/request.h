@@ -46,7 +46,7 @@ int weft_request_finish(MPI_Request *request, weft_req *req, MPI_Status *status)
  * returned when it is completed. Requires the lock of its worker, which it may drop. */
 int weft_request_peek(weft_req *req, MPI_Status *status);
 /* MPI_Request_free of a request in flight: it is released once it is done. 0 or an error. */
-int weft_request_detach(weft_req *req);
+int weft_request_detach(weft_req *req, bool may_cancel);
 /* Releases detached requests that are done. all: waits for the others (finalize). Requires worker 0's lock. */
 void weft_request_reap(weft_mpi_world *mpi, bool all);
 /* A world closes: releases persistent requests that the program did not free, unless they are active and in flight. */

@@ -355,6 +355,37 @@ static void threads(int parts, int each)
     free(values);
 }
 
+/* Requests that are freed before they are used pair with each other, not with later ones; many that never match do not hinder finalize. */
+static void freed_pairs(void)
+{
+    MPI_Request req;
+    int values[2] = {7, 8}, in[2] = {0, 0};
+    if (size > 1 && rank < 2) {
+        for (int round = 0; round < 2; round++) {
+            if (rank == 0)
+                OK(MPI_Precv_init(in, 2, 1, MPI_INT, 1, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &req));
+            else
+                OK(MPI_Psend_init(values, 2, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &req));
+            if (round) {
+                OK(MPI_Start(&req));
+                if (rank == 1)
+                    OK(MPI_Pready_range(0, 1, req));
+                OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+                CHECK(rank == 1 || (in[0] == 7 && in[1] == 8));
+            } else if (rank == 1) { /* the receiver has freed its request before the sender's exists */
+                OK(MPI_Recv(in, 0, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            }
+            OK(MPI_Request_free(&req));
+            if (!round && rank == 0)
+                OK(MPI_Send(values, 0, MPI_INT, 1, 6, MPI_COMM_WORLD));
+        }
+    }
+    for (int i = 0; i < 20000; i++) {
+        OK(MPI_Psend_init(values, 1, 1, MPI_INT, rank, i % 100, MPI_COMM_WORLD, MPI_INFO_NULL, &req));
+        OK(MPI_Request_free(&req));
+    }
+}
+
 int main(int argc, char **argv)
 {
     int provided;
@@ -377,6 +408,7 @@ int main(int argc, char **argv)
     threads(64, 16);
     threads(64, 4000);
     threads(8, 100000);
+    freed_pairs();
     OK(MPI_Finalize());
     return 0;
 }
