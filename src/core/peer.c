@@ -209,6 +209,12 @@ void weft_peer_return_credits(weft_peer *peer)
         weft_peer_send(peer, &frame, NULL, NULL);
 }
 
+void weft_peer_discard(weft_peer *peer)
+{
+    while (!weft_list_is_empty(&peer->waiting))
+        end_pending(peer, weft_container(peer->waiting.next, weft_pending_frame, link), 0);
+}
+
 void weft_peer_fail(weft_peer *peer, int rc)
 {
     if (peer->state == WEFT_PEER_FAILED)

@@ -79,6 +79,8 @@ static inline void weft_peer_add_credits_due(weft_peer *peer, uint64_t bytes)
 void weft_peer_abort_job(weft_peer *peer, int rc) __attribute__((noreturn, cold));
 /* Adds the peer to worker->backlog or removes it, by whether waiting or sendqs has entries. Call after changing either. */
 void weft_peer_update_backlog(weft_peer *peer);
+/* Finalize: the peer has sent BYE, so that it needs none of the deferred frames, and may have exited: completes them unsent. */
+void weft_peer_discard(weft_peer *peer);
 /* The peer has failed: sets weft_null_ep and completes all deferred frames with rc. Idempotent. */
 void weft_peer_fail(weft_peer *peer, int rc);
 

@@ -142,6 +142,9 @@ static bool close_if_drained(weft_peer *peer)
  * these may wait for its connection. */
 static bool is_drained(weft_worker *worker)
 {
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (peer->bye_received && !is_ended(peer) && peer->ep->iface->caps.outlives_sender)
+            weft_peer_discard(peer);
     bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
     for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
         if (!is_ended(peer))
