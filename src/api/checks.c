@@ -75,14 +75,19 @@ int weft_checks_alive(const char *function)
     return weft_fail(WEFT_E_OTHER, "%s: called %s", function, is_finalized ? "after MPI_Finalize" : "before MPI_Init");
 }
 
+/* An invalid handle. kind: what it should be, "a group"; null_name, null_value: the kind's null handle. */
+static int bad_handle(WEFT_ABOUT, int code, const char *kind, const void *handle, const char *null_name, uintptr_t null_value)
+{
+    char value[64], on[192];
+    return weft_fail(code, "%s: argument %s is %s: not %s%s", function, argument, handle_text(handle, null_name, null_value, value), kind,
+                     on_comm(comm, on));
+}
+
 int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle)
 {
-    char value[64];
     (void)comm;
-    if (weft_comm_of(handle))
-        return 0;
-    return weft_fail(WEFT_E_COMM, "%s: argument %s is %s: not a communicator", function, argument,
-                     handle_text(handle, "MPI_COMM_NULL", 0x100, value));
+    return weft_comm_of(handle) ? 0
+                                : bad_handle(function, NULL, argument, WEFT_E_COMM, "a communicator", handle, "MPI_COMM_NULL", 0x100);
 }
 
 int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed)
@@ -105,20 +110,12 @@ int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed)
 
 int weft_checks_op(WEFT_ABOUT, MPI_Op handle)
 {
-    char value[64], on[192];
-    if (weft_op_of(handle))
-        return 0;
-    return weft_fail(WEFT_E_OP, "%s: argument %s is %s: not an operation%s", function, argument,
-                     handle_text(handle, "MPI_OP_NULL", 0x20, value), on_comm(comm, on));
+    return weft_op_of(handle) ? 0 : bad_handle(function, comm, argument, WEFT_E_OP, "an operation", handle, "MPI_OP_NULL", 0x20);
 }
 
 int weft_checks_group(WEFT_ABOUT, MPI_Group handle)
 {
-    char value[64], on[192];
-    if (weft_group_of(handle))
-        return 0;
-    return weft_fail(WEFT_E_GROUP, "%s: argument %s is %s: not a group%s", function, argument,
-                     handle_text(handle, "MPI_GROUP_NULL", 0x108, value), on_comm(comm, on));
+    return weft_group_of(handle) ? 0 : bad_handle(function, comm, argument, WEFT_E_GROUP, "a group", handle, "MPI_GROUP_NULL", 0x108);
 }
 
 int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, bool is_array)
@@ -138,33 +135,25 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
     return 0;
 }
 
-/* MPI_MESSAGE_NO_PROC may be received. */
 int weft_checks_session(WEFT_ABOUT, MPI_Session handle)
 {
-    char value[64];
-    (void)comm;
-    if (weft_session_of(handle))
-        return 0;
-    return weft_fail(WEFT_E_SESSION, "%s: argument %s is %s: not a session", function, argument,
-                     handle_text(handle, "MPI_SESSION_NULL", 0x120, value));
+    return weft_session_of(handle) ? 0
+                                   : bad_handle(function, comm, argument, WEFT_E_SESSION, "a session", handle, "MPI_SESSION_NULL", 0x120);
 }
 
+/* MPI_MESSAGE_NO_PROC may be received. */
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle)
 {
-    char value[64], on[192];
     if (weft_message_of(handle) || handle == MPI_MESSAGE_NO_PROC)
         return 0;
-    return weft_fail(WEFT_E_REQUEST, "%s: argument %s is %s: not a message%s", function, argument,
-                     handle_text(handle, "MPI_MESSAGE_NULL", 0x128, value), on_comm(comm, on));
+    return bad_handle(function, comm, argument, WEFT_E_REQUEST, "a message", handle, "MPI_MESSAGE_NULL", 0x128);
 }
 
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null)
 {
-    char value[64], on[192];
     if (weft_info_of(handle) || (handle == MPI_INFO_NULL && may_be_null))
         return 0;
-    return weft_fail(WEFT_E_INFO, "%s: argument %s is %s: not an info object%s", function, argument,
-                     handle_text(handle, "MPI_INFO_NULL", 0x130, value), on_comm(comm, on));
+    return bad_handle(function, comm, argument, WEFT_E_INFO, "an info object", handle, "MPI_INFO_NULL", 0x130);
 }
 
 int weft_checks_count(WEFT_ABOUT, MPI_Count count)

@@ -72,7 +72,7 @@ static weft_group_table *table_make(const weft_group *group, uint64_t owner)
     return NULL;
 }
 
-/* The owner's calls are serialized by the owner; other owners may add theirs at the same time. */
+/* Each owner serializes its own calls; calls of several owners may run at the same time. */
 void **weft_group_pointers(weft_group *group, uint64_t owner)
 {
     weft_group_table *first = atomic_load_explicit(&group->tables, memory_order_acquire), *table = first;

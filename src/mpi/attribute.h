@@ -30,7 +30,7 @@ int weft_attributes_copy(weft_attributes from, void **list);
 /* The object is freed: calls the delete functions, the latest attribute first. A positive code: a function returned it; the attributes
  * left stay. */
 int weft_attributes_delete_all(weft_attributes of);
-/* The same at MPI_Finalize: goes on after a function failed, and leaves none. */
+/* The same at MPI_Finalize: a failed function does not end the loop; no attribute is left. */
 void weft_attributes_clear(weft_attributes of);
 
 #endif

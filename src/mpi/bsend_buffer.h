@@ -15,7 +15,7 @@
 
 typedef struct weft_bsend_buffer weft_bsend_buffer;
 
-/* Who is kept alive while a message is in the buffer. */
+/* Object that each message in the buffer references; drop releases the reference. */
 typedef struct weft_bsend_owner {
     void *object;
     void (*drop)(void *object); /* called once per message, never inside a poll */

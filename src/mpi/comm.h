@@ -90,7 +90,7 @@ void weft_comm_drop(weft_comm *comm);
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
 /* Runs the delete functions of comm's attributes, with the worker unlocked meanwhile. 0, or the code of a function. */
 int weft_comm_delete_attributes(weft_comm *comm);
-/* The same at MPI_Finalize, whatever the functions return. */
+/* The same at MPI_Finalize: ignores what the functions return. */
 void weft_comm_clear_attributes(weft_comm *comm);
 /* A struct with name, error handler and lists set, without channels. NULL: out of memory. */
 weft_comm *weft_comm_new(weft_worker *worker);

@@ -2,7 +2,7 @@
  *
  * comm_dup: duplicates communicators, blocking and nonblocking (MPI 5.0 7.4.2). Called by the generated entries, which hold the worker's
  * lock; attributes are copied with the lock released, at the time of the call.
- * Invariant: members that cannot make their part tell the others, and all fail, with the attributes' copies deleted again.
+ * A member that cannot make its part reports it in the exchange; then the call fails on all members. Copies of attributes are deleted.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ int weft_mpi_comm_dup_with_info(weft_comm *comm, weft_info *info, MPI_Comm *newc
     return rc;
 }
 
-/* -- nonblocking: the channels are open when the call returns, so that no frame arrives before its channel; a nonblocking allgather tells
- * the ids, and the end of the request connects the channels -- */
+/* -- nonblocking: the channels are open when the call returns, so that no frame arrives before its channel; a nonblocking allgather
+ * distributes the ids; its completion connects the channels -- */
 
 enum { ID_FIRST, ID_LAST, FINE, WORDS };
 

@@ -15,7 +15,7 @@
 #include "mpi/errors.h"
 #include "mpi/intercomm.h"
 
-/* Concurrent calls are told apart by the string: two share a tag with a probability of 2^-30. */
+/* Tag for the messages of a call: a hash of the string, 30 bits. Two concurrent calls share a tag with a probability of 2^-30. */
 static int tag_of(const char *stringtag)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_info: see comm_info.h. The assertions are kept and returned; nothing reads them yet.
+ * comm_info: see comm_info.h. The assertions are stored and returned; no code path uses them yet.
  */
 #include "mpi/comm_info.h"
 
@@ -9,7 +9,7 @@
 #include "mpi/calls.h"
 #include "mpi/memory_kinds.h"
 
-/* By bit of weft_comm.hints. Each is false unless the program says otherwise. */
+/* By bit of weft_comm.hints. The default is false. */
 static const char *const hints[] = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
     "mpi_assert_strict_persistent_collective_ordering",
@@ -33,7 +33,7 @@ int weft_mpi_comm_set_info(weft_comm *comm, weft_info *info)
     return 0;
 }
 
-/* All hints that Weft knows, with their values (MPI 5.0 7.4.4). */
+/* Returns all supported hints with their values (MPI 5.0 7.4.4). */
 int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
 {
     char kinds[WEFT_INFO_VALUE_BYTES];

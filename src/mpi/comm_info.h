@@ -8,7 +8,7 @@
 #include "mpi/comm.h"
 #include "mpi/info.h"
 
-/* Takes over the hints that Weft knows; others, and values that are neither true nor false, are ignored. info NULL: none. */
+/* Sets the supported hints that info has. Ignores other keys, and values that are neither true nor false. info NULL: none. */
 void weft_comm_set_hints(weft_comm *comm, const weft_info *info);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * dist_graph: graphs of which each member knows its own edges (MPI 5.0 8.5.4, 8.5.5). Called by the generated entries: creation with the
- * worker's lock, queries without.
- * The new communicator is made first. Edges then travel as messages on it, from the members that named them to those at their ends; no
- * member gets edges that are not its own.
+ * dist_graph: graphs whose edges are distributed: each member stores its own (MPI 5.0 8.5.4, 8.5.5). Called by the generated entries:
+ * creation with the worker's lock, queries without.
+ * The new communicator is made first. The members that specify edges then send them on it to the members at both ends.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -203,7 +202,7 @@ static int fill_mail(const edge_list *own, uint32_t size, mail *m)
     return m->reqs ? 0 : weft_fail(WEFT_E_NOMEM, "no memory to send edges to %u members", receivers);
 }
 
-/* Sums the members' numbers of receivers: then each member knows how many messages it gets. */
+/* Sums the numbers of messages by receiver over all members: the result is how many messages each member receives. */
 static int sum_senders(weft_comm *comm, uint32_t *senders)
 {
     weft_coll coll = {
@@ -499,7 +498,7 @@ int weft_mpi_dist_graph_neighbors_count(weft_comm *comm, int *indegree, int *out
     return 0;
 }
 
-/* The first `max` neighbors of one side; weights if the graph has them and the caller wants them. */
+/* The first `max` neighbors of one side; weights if the graph has them and the array is given. */
 static int get_side(const weft_topo *topo, const char *name, int max, int degree, const int *ranks, const int *weights, int *to,
                     int *to_weights)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * exchange: how processes that make a communicator agree and tell each other their parts: over the collectives of an existing
+ * exchange: agreement and data exchange between the processes that make a communicator: over the collectives of an existing
  * communicator, by messages among some of its members, or over an intercommunicator. Blocking; requires the worker's lock.
  * Invariant: all participants make the same calls in the same order.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * graph: graphs that every member knows whole (MPI 5.0 8.5.3, 8.5.5, 8.5.8). Called by the generated entries: creation with the worker's
- * lock, queries without. Distributed graphs: dist_graph.c.
+ * graph: graphs that each member stores completely (MPI 5.0 8.5.3, 8.5.5, 8.5.8). Called by the generated entries: creation with the
+ * worker's lock, queries without. Distributed graphs: dist_graph.c.
  */
 #include <mpi.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ static int cancel(weft_req *req)
     return failed_in("cancel_fn", code);
 }
 
-/* MPI_ERROR of the program's status stays (MPI 5.0 3.2.5). Of two errors that of free_fn counts. */
+/* MPI_ERROR of the program's status stays (MPI 5.0 3.2.5). If both functions fail, the error of free_fn is returned. */
 static int query(weft_req *req, MPI_Status *status, bool completes)
 {
     const grequest *self = req->extra;

@@ -9,7 +9,7 @@
 
 #include "core/group.h"
 
-/* A handle for the user, who frees it. Takes over a reference of the caller. MPI_GROUP_EMPTY if there are no members. */
+/* Returns a user handle; the user must free it. Consumes one reference of the caller. MPI_GROUP_EMPTY if there are no members. */
 static inline MPI_Group weft_group_handle(weft_group *group)
 {
     if (!group->size)

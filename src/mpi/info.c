@@ -48,7 +48,7 @@ static weft_info_entry *entry_of(const weft_info *info, const char *key)
     return NULL;
 }
 
-/* Replaces or appends; takes over key and value unless it fails. Requires the lock. */
+/* Replaces or appends; owns key and value afterwards, unless it fails. Requires the lock. */
 static bool put(weft_info *info, char *key, char *value)
 {
     weft_info_entry *entry = entry_of(info, key);

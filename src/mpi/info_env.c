@@ -2,7 +2,7 @@
  *
  * info_env: the info object MPI_INFO_ENV, and MPI_Info_create_env (MPI 5.0 11.2.1, chapter 10). Any thread, any time.
  * The keys describe how this process was started: command, argv, maxprocs, host, arch, wdir, mpi_initial_errhandler and
- * mpi_memory_alloc_kinds; what is not known is left out (maxprocs under launchers that do not tell it before MPI_Init).
+ * mpi_memory_alloc_kinds; unknown values are omitted (maxprocs under launchers that do not pass it before MPI_Init).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static int add_words(weft_info *info, int argc, char **argv)
     return rc ? rc : weft_info_set(info, "argv", text);
 }
 
-/* Command and arguments as the kernel knows them. */
+/* Command and arguments from /proc/self/cmdline. */
 static int add_command(weft_info *info)
 {
     char text[4 * MPI_MAX_INFO_VAL + 1], *words[MPI_MAX_INFO_VAL + 1]; /* longer lists end in what is cut off anyway */

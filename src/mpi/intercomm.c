@@ -178,7 +178,7 @@ static int connect(const making *self)
     return rc;
 }
 
-/* Tables are exchanged: makes the new local group's intracommunicator, opens, tells the ids, connects. */
+/* Tables are exchanged: makes the new local group's intracommunicator, opens the channels, exchanges their ids, connects them. */
 static int make_parts(making *self, bool is_member)
 {
     uint32_t own[ID_WORDS] = {0, 0};
@@ -306,7 +306,7 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     if (!intercomm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
     self.bridge = weft_bridge_of(intercomm);
-    rc = weft_bridge_swap(&self.bridge, &mine, 1, &theirs, 1); /* the leaders' values count */
+    rc = weft_bridge_swap(&self.bridge, &mine, 1, &theirs, 1); /* only the leaders' values are used */
     if (rc)
         return rc;
     is_remote_first = mine != theirs ? mine : is_remote_lower(intercomm);

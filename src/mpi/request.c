@@ -230,7 +230,7 @@ int weft_mpi_request_free(MPI_Request *request)
     else
         rc = weft_request_detach(req, false);
     weft_worker_unlock(worker);
-    if (rc >= 0) /* a positive code is of the program's free function: the request is freed all the same */
+    if (rc >= 0) /* a positive code comes from the program's free function: the request is freed nevertheless */
         *request = MPI_REQUEST_NULL;
     return rc;
 }

@@ -351,18 +351,24 @@ static int find_left(held_lock *held, int from, int count, const MPI_Request req
     return count;
 }
 
+/* Index of the first request that is not done, after one poll if there is one; count: none. */
+static int poll_left(held_lock *held, int count, const MPI_Request requests[])
+{
+    int left = find_left(held, 0, count, requests);
+    bool is_mixed;
+    if (left == count)
+        return left;
+    survey(count, requests, &is_mixed);
+    poll_workers(held, count, requests, is_mixed);
+    return find_left(held, left, count, requests); /* requests before `left` stay done */
+}
+
 /* All or nothing: no request changes unless all are done. */
 int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status *array_of_statuses)
 {
     tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
     held_lock held = {NULL};
-    bool is_mixed;
-    int left = find_left(&held, 0, count, array_of_requests);
-    if (left < count) {
-        survey(count, array_of_requests, &is_mixed);
-        poll_workers(&held, count, array_of_requests, is_mixed);
-        left = find_left(&held, left, count, array_of_requests); /* requests before `left` stay done */
-    }
+    int left = poll_left(&held, count, array_of_requests);
     held_lock_move(&held, NULL);
     *flag = left == count;
     return *flag ? weft_mpi_waitall(count, array_of_requests, result.statuses) : 0;
@@ -408,13 +414,7 @@ int weft_mpi_request_get_status_all(int count, const MPI_Request array_of_reques
 {
     tally result = {.statuses = array_of_statuses, .count = count, .first_failed = -1};
     held_lock held = {NULL};
-    bool is_mixed;
-    int left = find_left(&held, 0, count, array_of_requests);
-    if (left < count) {
-        survey(count, array_of_requests, &is_mixed);
-        poll_workers(&held, count, array_of_requests, is_mixed);
-        left = find_left(&held, left, count, array_of_requests);
-    }
+    int left = poll_left(&held, count, array_of_requests);
     *flag = left == count;
     for (int i = 0; i < count && *flag; i++) {
         weft_req *req = weft_request_of(array_of_requests[i]);

@@ -162,7 +162,7 @@ static int cyclic_make(const distribution *d, const weft_type *old, weft_type **
 {
     int64_t blocks = d->gsize / d->block + (d->gsize % d->block != 0), count = blocks / d->parts + (d->coordinate < blocks % d->parts);
     int64_t tail = d->gsize % d->block, lengths[2] = {1, 0}, places[2], step, span;
-    bool has_tail = count && tail && (blocks - 1) % d->parts == d->coordinate; /* the last block, a shorter one, is ours */
+    bool has_tail = count && tail && (blocks - 1) % d->parts == d->coordinate; /* the last block is shorter and belongs to this process */
     const weft_type *parts[2];
     weft_type *type = NULL, *made = NULL;
     int rc;

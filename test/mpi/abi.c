@@ -1,8 +1,8 @@
 /* np: 1 2 : the ABI's sizes, Fortran's types and truth values (set once, agreeing with the datatypes), ints of handles of every kind */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "check.h"
+#include "expect.h"
 
-static void expect(MPI_Info info, const char *key, const char *value)
+static void expect_value(MPI_Info info, const char *key, const char *value)
 {
     char got[64] = "";
     int flag, length = sizeof got;
@@ -10,24 +10,13 @@ static void expect(MPI_Info info, const char *key, const char *value)
     CHECK(flag == (value != NULL) && (!value || !strcmp(got, value)), "%s is '%s'", key, got);
 }
 
-static void expect_error(int line, int code, int must, const char *word)
-{
-    char text[MPI_MAX_ERROR_STRING];
-    int class, length;
-    OK(MPI_Error_class(code, &class));
-    OK(MPI_Error_string(code, text, &length));
-    if (class != must || !strstr(text, word))
-        check_fail(__FILE__, line, "class and text", "class %d, must be %d; text lacks '%s': %s", class, must, word, text);
-}
-#define BAD(call, class, word) expect_error(__LINE__, (call), class, word)
-
 static void sizes(void)
 {
     MPI_Info info;
     OK(MPI_Abi_get_info(&info));
-    expect(info, "mpi_aint_size", "8");
-    expect(info, "mpi_count_size", "8");
-    expect(info, "mpi_offset_size", "8");
+    expect_value(info, "mpi_aint_size", "8");
+    expect_value(info, "mpi_count_size", "8");
+    expect_value(info, "mpi_offset_size", "8");
     OK(MPI_Info_free(&info));
 }
 
@@ -53,12 +42,12 @@ static void fortran(void)
     BAD(MPI_Abi_set_fortran_info(info), MPI_ERR_ABI, "once");
     OK(MPI_Info_free(&info));
     OK(MPI_Abi_get_fortran_info(&got));
-    expect(got, "mpi_integer_size", "4");
-    expect(got, "mpi_double_precision_size", "8");
-    expect(got, "mpi_real8_supported", "true");
-    expect(got, "mpi_logical1_supported", "false");
-    expect(got, "mpi_real_size", NULL);
-    expect(got, "other", NULL);
+    expect_value(got, "mpi_integer_size", "4");
+    expect_value(got, "mpi_double_precision_size", "8");
+    expect_value(got, "mpi_real8_supported", "true");
+    expect_value(got, "mpi_logical1_supported", "false");
+    expect_value(got, "mpi_real_size", NULL);
+    expect_value(got, "other", NULL);
     OK(MPI_Info_free(&got));
 }
 

@@ -25,13 +25,6 @@ static int delete(MPI_Comm comm, int key, void *value, void *extra)
     return failing ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
-static int class_of(int code)
-{
-    int class;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 static intptr_t get(MPI_Comm comm, int key)
 {
     void *value = NULL;
@@ -72,7 +65,7 @@ static void duplicates(void)
     }
 }
 
-/* MPI_Comm_split takes no attributes over. A key that was freed lives on in its attributes. */
+/* MPI_Comm_split copies no attributes. A freed key stays valid for the attributes that have it. */
 static void freed_key(void)
 {
     MPI_Comm comm, dup, part;
@@ -240,7 +233,7 @@ static int free_while_deleted(MPI_Comm comm, int key, void *value, void *extra)
 }
 
 /* Callbacks that change the object that they are called for. */
-static void hostile(void)
+static void callbacks_change_the_object(void)
 {
     MPI_Comm comm, dup;
     int key;
@@ -287,7 +280,7 @@ int main(void)
     predefined();
     types();
     old_names();
-    hostile();
+    callbacks_change_the_object();
     for (int i = 0; i < 2; i++) {
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &key[i], NULL));
         OK(MPI_Comm_set_attr(MPI_COMM_SELF, key[i], (void *)(intptr_t)(i + 1)));

@@ -41,7 +41,7 @@ static void token(int from, int to)
         OK(MPI_Recv(&none, 1, MPI_INT, from, 9999, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-/* Space for one long message exactly: everybody sends before anybody receives. The message's buffer may be reused at once. */
+/* Space for one long message exactly: all ranks send before any rank receives. The message's buffer may be reused at once. */
 static void exchange(void)
 {
     static const int lengths[] = {0, 1, 300, 10000, LONG};
@@ -77,7 +77,7 @@ static int model_place(const place *pending, int count, int tail, int bytes, int
     return tail + bytes <= head ? tail : -1;
 }
 
-/* Whenever the model has space the send succeeds. The receiver receives as many as it is told; then these are sent. */
+/* A send succeeds exactly if the model has space. The receiver receives the number of messages that the sender announces. */
 static void model(void)
 {
     enum { SPACE = 20 * LONG, STEPS = 300 };
@@ -161,7 +161,7 @@ static void errors(void)
     OK(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD));
     OK(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD));
     expect(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "2 messages are not sent yet");
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* nobody has received yet */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* no message is received yet */
     recv_one(left, 1, LONG);
     recv_one(left, 1, LONG);
     OK(MPI_Buffer_flush());
@@ -190,7 +190,7 @@ static void communicators(void)
     OK(MPI_Bsend(out, 2 * LONG, MPI_BYTE, right, 2, MPI_COMM_WORLD));
     OK(MPI_Bsend(out, LONG, MPI_BYTE, right, 2, other));
     expect(MPI_Bsend(out, LONG, MPI_BYTE, right, 2, MPI_COMM_WORLD), MPI_ERR_BUFFER, "1 messages");
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* nobody has received yet */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* no message is received yet */
     recv_one(left, 2, 2 * LONG);
     OK(MPI_Comm_flush_buffer(MPI_COMM_WORLD));
     OK(MPI_Comm_detach_buffer_c(MPI_COMM_WORLD, &back, &bytes_c));

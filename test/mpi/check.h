@@ -50,6 +50,13 @@ static inline void check_start(int *argc, char ***argv, int *rank, int *size)
     check_rank = *rank;
 }
 
+static inline int class_of(int code)
+{
+    int class_ = -1;
+    OK(MPI_Error_class(code, &class_));
+    return class_;
+}
+
 /* A byte that depends on sender, message and offset. */
 static inline unsigned char check_byte(unsigned seed, size_t at)
 {

@@ -74,13 +74,6 @@ static void check_text(int i, int code)
     CHECK(strstr(text, w->words) && strstr(text, w->odd_words), "case %d: %s", i, text);
 }
 
-static int class_of(int code)
-{
-    int class;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 /* On a communicator of its own that was used before. */
 static void go_wrong(int i)
 {

@@ -71,13 +71,6 @@ static int finish(MPI_Request *req)
     return code;
 }
 
-static int class_of(int code)
-{
-    int class;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 static void check_text(int i, int code)
 {
     const wrong *w = &wrongs[i];

@@ -6,13 +6,6 @@
 
 static int rank, size;
 
-static int class_of(int code)
-{
-    int class;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 /* Sum of the members' values is right, and a ring of messages in the communicator arrives in order. */
 static void use(MPI_Comm comm, int expected_size, int expected_rank)
 {

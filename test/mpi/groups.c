@@ -276,7 +276,7 @@ static void handles(void)
     OK(MPI_Group_size(world, &n));
     kept = world;
     n = MPI_Group_toint(world);
-    OK(MPI_Group_free(&world)); /* it lives on in MPI_COMM_WORLD, without a handle */
+    OK(MPI_Group_free(&world)); /* MPI_COMM_WORLD still references the group; it has no handle */
     BAD(MPI_Group_size(kept, &n), MPI_ERR_GROUP, "MPI_Group_size", "argument group is 0x", "freed or never a handle");
     BAD(MPI_Group_free(&kept), MPI_ERR_GROUP, "argument group is 0x");
     CHECK(MPI_Group_fromint(n) == MPI_GROUP_NULL);

@@ -4,13 +4,6 @@
 
 static int rank, size, side, local_size, local_rank, remote_size;
 
-static int class_of(int code)
-{
-    int class;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 /* Each process sends to each of the other group; the sum of what comes is right, and sources are ranks of the remote group. */
 static void use(MPI_Comm inter, int remote, int own)
 {

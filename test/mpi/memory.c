@@ -2,18 +2,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 
-#include "check.h"
-
-static void expect_error(int line, int code, int must, const char *word)
-{
-    char text[MPI_MAX_ERROR_STRING];
-    int class, length;
-    OK(MPI_Error_class(code, &class));
-    OK(MPI_Error_string(code, text, &length));
-    if (class != must || !strstr(text, word))
-        check_fail(__FILE__, line, "class and text", "class %d, must be %d; text lacks '%s': %s", class, must, word, text);
-}
-#define BAD(call, class, word) expect_error(__LINE__, (call), class, word)
+#include "expect.h"
 
 static void alignments(void)
 {

@@ -1,4 +1,4 @@
-/* np: 2 3 4 : matched probes: order, wildcards, nobody else finds the message, truncation, cancel by the sender, threads, left at finalize */
+/* np: 2 3 4 : matched probes: order, wildcards, a matched message is not found again, truncation, cancel by the sender, threads, left at finalize */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
@@ -90,7 +90,7 @@ static void order(void)
     CHECK(!flag);
 }
 
-/* Each sender's message has another type; the probe tells whose it is (as the standard's example of probe does). */
+/* Each sender's message has another type; the probe shows the source (as in the standard's example of probe). */
 static void by_source(void)
 {
     int i = rank;

@@ -120,7 +120,7 @@ static void truncated(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
-/* A cancelled pair completes although nobody sends; its short send arrives nevertheless. One that has matched is not cancelled. */
+/* A cancelled pair completes without a matching send; its own short send still arrives. A matched one is not cancelled. */
 static void cancel(void)
 {
     int right = (rank + 1) % size, left = (rank + size - 1) % size, out = rank, in = -1, flag;

@@ -129,7 +129,7 @@ static void arrays(void)
            .counts = {7, 8}, .types = {MPI_INT});
 }
 
-/* Handles from _contents are the program's own: freeing them or the original leaves the others valid, in any order. */
+/* Handles from _contents are independent: freeing one of them, or the original, leaves the others valid, in any order. */
 static void references(void)
 {
     MPI_Datatype inner, outer, first, second;
@@ -139,7 +139,7 @@ static void references(void)
     OK(MPI_Type_contiguous(2, inner, &outer));
     OK(MPI_Type_get_contents(outer, 1, 0, 1, numbers, NULL, &first));
     OK(MPI_Type_free(&first));
-    OK(MPI_Type_size(inner, &size)); /* still the program's */
+    OK(MPI_Type_size(inner, &size)); /* still valid */
     CHECK(size == 12);
     OK(MPI_Type_free(&inner));
     OK(MPI_Type_get_contents(outer, 3, 1, 1, numbers, &address, &first));

@@ -4,13 +4,6 @@
 
 #include "check.h"
 
-static int class_of(int code)
-{
-    int class = -1;
-    OK(MPI_Error_class(code, &class));
-    return class;
-}
-
 static void queries(void)
 {
     MPI_Datatype v, h, c, d, stale, big;

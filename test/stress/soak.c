@@ -3,7 +3,7 @@
  * soak: a job that uses all operations for a while and verifies every payload; test/stress/soak starts it in many set-ups.
  *   soak -r SEED -s SECONDS -t THREADS -p FILE [-d KIND] [-x KIND] [-b wrong|hang]
  * -p: a file of 1024 bytes for each rank, for its counts; -d: only this kind of round, -x: all but this one; -b: fault of rank 1 from round
- * 10 on; such a job goes on until the fault has ended it, however slow the machine is.
+ * 10 on; such a job runs until the fault ends it, without a time limit of its own.
  */
 #include "soak.h"
 

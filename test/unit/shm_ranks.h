@@ -21,7 +21,7 @@ bool shm_ranks_open(shm_ranks *self, uint32_t count, const weft_iface_callbacks 
 weft_ep *shm_ranks_connect(shm_ranks *self, uint32_t from, uint32_t to, void *peer);
 /* For accept_peer: opens the ep of `owner` to `who`; returns a cookie of its own for each rank, NULL on error. */
 void *shm_ranks_accept(shm_ranks *self, void *owner, const weft_proc_id *who);
-/* Returns 0, as CUnit wants. */
+/* Returns 0 (CUnit's success). */
 int shm_ranks_close(shm_ranks *self);
 
 #endif

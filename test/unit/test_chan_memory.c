@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_chan_memory: channels over large groups use memory for the members that were contacted, not for all: 10^6 members, of a range and of
- * a list, many channels over one group, and the processes that a worker knows.
+ * a list, many channels over one group, and the peers of a worker.
  */
 #include <CUnit/Basic.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_group: groups against a model that knows only arrays of processes: constructors, look-ups, set operations, selections by ranks and
+ * test_group: groups against a model that uses arrays of processes only: constructors, look-ups, set operations, selections by ranks and
  * ranges, comparison, on random groups of runs, lists and several jobs; and groups of 2^31 - 1 members.
  */
 #include <CUnit/Basic.h>

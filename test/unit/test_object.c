@@ -52,21 +52,21 @@ static void freed_objects_are_recognized(void)
     CU_ASSERT(weft_object_by_number(&pool, later->object.number) == later);
 }
 
-/* 127 lives of one memory have 127 numbers, all positive. */
+/* One block of memory has 127 different positive numbers in 127 successive uses. */
 static void generations_wrap(void)
 {
     static weft_object_pool pool = WEFT_OBJECT_POOL(thing, MAGIC);
-    int numbers[130], lives = 0;
+    int numbers[130], uses = 0;
     const thing *first = NULL;
-    for (int guard = 0; lives < 130 && guard < 100000; guard++) {
+    for (int guard = 0; uses < 130 && guard < 100000; guard++) {
         thing *next = weft_object_new(&pool);
         if (!first)
             first = next;
         if (next == first)
-            numbers[lives++] = next->object.number;
+            numbers[uses++] = next->object.number;
         weft_object_free(&pool, next);
     }
-    CU_ASSERT_FATAL(lives == 130);
+    CU_ASSERT_FATAL(uses == 130);
     for (int i = 0; i < 127; i++) {
         CU_ASSERT(numbers[i] >= WEFT_OBJECT_CONSTANTS);
         for (int j = 0; j < i; j++)
