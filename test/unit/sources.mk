@@ -24,8 +24,7 @@ test_unit_test_leader_SOURCES = test/unit/test_leader.c test/unit/leader_hooks.h
 test_unit_test_leader_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/leader_hooks.h
 unit_programs += test/unit/test_shm_wait
 test_unit_test_shm_wait_SOURCES = test/unit/test_shm_wait.c test/unit/shm_hooks.h test/unit/atomic_hooks.h $(interleave) \
-	src/mem/rank_page.c transports/shm/shm.c \
-	transports/shm/iface.c transports/shm/bulk.c
+	src/mem/rank_page.c transports/shm/send.c transports/shm/recv.c transports/shm/iface.c transports/shm/bulk.c
 test_unit_test_shm_wait_CFLAGS = $(AM_CFLAGS) -include $(srcdir)/test/unit/shm_hooks.h
 unit_programs += test/unit/test_crc
 test_unit_test_crc_SOURCES = test/unit/test_crc.c

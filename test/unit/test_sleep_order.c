@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_sleep_order: all interleavings of a sender and a receiver that polls, closes its ring and sleeps (transports/shm/shm.c), with store
+ * test_sleep_order: all interleavings of a sender and a receiver that polls, closes its ring and sleeps (transports/shm/recv.c), with store
  * buffers of a TSO machine; asleep on a futex, and on a socket (mem/wakeup_sock.c). Property: no endless sleep while a frame is unread.
  * Without any one rule of the protocol the search must find such an end, which shows that it can. weft_ring_announce_flags of the transport
  * itself decides who fences, for processes with and without membarrier.
@@ -94,7 +94,7 @@ static void next_frame(state *s)
         s->frame++;
 }
 
-/* The sender continues by the ring's flags, as in transports/shm/shm.c. */
+/* The sender continues by the ring's flags, as in transports/shm/send.c. */
 static enum sender by_flags(const search *search, const state *s, bool is_fenced)
 {
     uint32_t flags = (s->memory[OPEN] ? WEFT_RING_OPEN : 0) | (search->registered & READER ? 0 : WEFT_RING_FENCE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * iface: opening, closing, eps, memory and the operations table of the shared-memory transport. The fast path is in shm.c.
+ * iface: opening, closing, eps, memory and the operations table of the shared-memory transport. The fast path is in send.c and recv.c.
  */
 #include <errno.h>
 #include <linux/membarrier.h>

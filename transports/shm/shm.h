@@ -83,7 +83,14 @@ typedef struct shm_iface {
     bool *has_left;        /* [ranks] the ep was closed; only a BYE may still come */
 } shm_iface;
 
-/* shm.c, for the operations table in iface.c: */
+/* Where the ring of a pair lies in the segment; ranks are node-local. */
+static inline uint64_t shm_ring_offset(const shm_iface *shm, uint32_t receiver, uint32_t sender)
+{
+    const weft_segment_hdr *hdr = shm->segment->hdr;
+    return hdr->inboxes + ((uint64_t)receiver * hdr->ranks + sender) * hdr->ring_bytes;
+}
+
+/* recv.c, for the operations table in iface.c: */
 int weft_shm_arm(weft_iface *iface, weft_wakeup *wakeup);
 void weft_shm_disarm(weft_iface *iface);
 /* Opens the rings whose active bits are set and receives at least one frame of each, whatever the budget. Returns the number of frames. */
