@@ -22,14 +22,14 @@ void weft_allgather_blocks_linear(weft_sched *sched, void *buf, uint64_t count, 
 {
     uint32_t size = sched->size, rank = sched->rank;
     uint64_t own = rank < blocks ? weft_sched_block_start(count, blocks, rank) : 0;
-    uint64_t ours = rank < blocks ? weft_sched_block_start(count, blocks, rank + 1) - own : 0;
+    uint64_t own_count = rank < blocks ? weft_sched_block_start(count, blocks, rank + 1) - own : 0;
 
     for (uint32_t i = 1; i < size; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
         uint64_t first = from < blocks ? weft_sched_block_start(count, blocks, from) : 0;
-        uint64_t theirs = from < blocks ? weft_sched_block_start(count, blocks, from + 1) - first : 0;
-        weft_send_fragments(sched, to, weft_sched_at(buf, type, own), ours, type);
-        weft_recv_fragments(sched, from, weft_sched_at(buf, type, first), theirs, type);
+        uint64_t remote_count = from < blocks ? weft_sched_block_start(count, blocks, from + 1) - first : 0;
+        weft_send_fragments(sched, to, weft_sched_at(buf, type, own), own_count, type);
+        weft_recv_fragments(sched, from, weft_sched_at(buf, type, first), remote_count, type);
     }
     weft_sched_fence(sched);
 }
@@ -53,9 +53,9 @@ void weft_allgather_doubling(weft_sched *sched, const weft_coll *args)
 
     place_own(sched, args);
     for (uint32_t bit = 1; bit < sched->size; bit *= 2) {
-        uint32_t other = sched->rank ^ bit, mine = sched->rank & ~(bit - 1), theirs = other & ~(bit - 1);
-        weft_sched_send(sched, other, weft_sched_at(args->recvbuf, type, mine * args->recvcount), bit * args->recvcount, type);
-        weft_sched_recv(sched, other, weft_sched_at(args->recvbuf, type, theirs * args->recvcount), bit * args->recvcount, type);
+        uint32_t other = sched->rank ^ bit, own_first = sched->rank & ~(bit - 1), remote_first = other & ~(bit - 1);
+        weft_sched_send(sched, other, weft_sched_at(args->recvbuf, type, own_first * args->recvcount), bit * args->recvcount, type);
+        weft_sched_recv(sched, other, weft_sched_at(args->recvbuf, type, remote_first * args->recvcount), bit * args->recvcount, type);
         weft_sched_fence(sched);
     }
 }

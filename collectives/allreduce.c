@@ -39,7 +39,7 @@ static void exchange(weft_sched *sched, const weft_coll *args)
     const weft_type *type = args->recvtype;
     uint32_t other = !sched->rank;
     const void *own = own_data(args);
-    void *theirs;
+    void *received;
 
     weft_sched_send(sched, other, own, count, type);
     if (sched->rank == 0 && !args->in_place) { /* the peer's operand is the upper one: reduce where it is received */
@@ -48,15 +48,15 @@ static void exchange(weft_sched *sched, const weft_coll *args)
         weft_sched_reduce(sched, own, args->recvbuf, count, type);
         return;
     }
-    theirs = weft_sched_temp(sched, count, type);
-    weft_sched_recv(sched, other, theirs, count, type);
+    received = weft_sched_temp(sched, count, type);
+    weft_sched_recv(sched, other, received, count, type);
     weft_sched_copy(sched, args->recvbuf, count, type, own, count, type);
     weft_sched_fence(sched);
     if (sched->rank) {
-        weft_sched_reduce(sched, theirs, args->recvbuf, count, type);
+        weft_sched_reduce(sched, received, args->recvbuf, count, type);
     } else {
-        weft_sched_reduce(sched, own, theirs, count, type);
-        weft_sched_copy(sched, args->recvbuf, count, type, theirs, count, type);
+        weft_sched_reduce(sched, own, received, count, type);
+        weft_sched_copy(sched, args->recvbuf, count, type, received, count, type);
     }
 }
 

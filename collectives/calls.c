@@ -43,12 +43,12 @@ void weft_call_describe(weft_call call, char *text, size_t capacity)
     }
 }
 
-bool weft_call_is_truncated(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member)
+bool weft_call_is_truncated(weft_call local, uint32_t rank, weft_call remote, uint32_t member)
 {
-    enum weft_coll_kind kind = weft_call_kind(ours);
-    uint32_t root = weft_call_root(ours);
+    enum weft_coll_kind kind = weft_call_kind(local);
+    uint32_t root = weft_call_root(local);
 
-    if (ours.what != theirs.what || theirs.bytes <= ours.bytes)
+    if (local.what != remote.what || remote.bytes <= local.bytes)
         return false;
     return kind == WEFT_COLL_BCAST || kind == WEFT_COLL_SCATTER ? member == root : kind == WEFT_COLL_GATHER && rank == root;
 }

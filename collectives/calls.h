@@ -43,7 +43,7 @@ static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_ag
 
 /* Truncates to `capacity` bytes. */
 void weft_call_describe(weft_call call, char *text, size_t capacity);
-/* Both make the same call, but `theirs` sends more than `ours` can receive: MPI_ERR_TRUNCATE. `rank` makes ours, `member` theirs. */
-bool weft_call_is_truncated(weft_call ours, uint32_t rank, weft_call theirs, uint32_t member);
+/* Both make the same call, but `remote` sends more than `local` can receive: MPI_ERR_TRUNCATE. `rank` makes local, `member` remote. */
+bool weft_call_is_truncated(weft_call local, uint32_t rank, weft_call remote, uint32_t member);
 
 #endif

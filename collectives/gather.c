@@ -56,9 +56,9 @@ void weft_gather_binomial(weft_sched *sched, const weft_coll *args)
             return;
     }
     for (uint64_t bit = 1; bit < size && !(v & bit); bit *= 2) {
-        uint64_t theirs = v + 2 * bit <= size ? bit : size - v - bit;
+        uint64_t subtree = v + 2 * bit <= size ? bit : size - v - bit;
         if (v + bit < size)
-            weft_sched_recv(sched, (uint32_t)((v + bit + root) % size), all + bit * block, theirs * block, byte);
+            weft_sched_recv(sched, (uint32_t)((v + bit + root) % size), all + bit * block, subtree * block, byte);
     }
     if (v && all)
         weft_sched_copy(sched, all, block, byte, args->sendbuf, args->sendcount, args->sendtype);

@@ -114,9 +114,9 @@ void weft_bcast_hier(weft_sched *sched, const weft_coll *args)
     if (!leaders)
         return;
     part.root = (int)node;
-    if (leaders[topology->mine] == sched->rank)
+    if (leaders[topology->node] == sched->rank)
         among_leaders(sched, WEFT_COLL_BCAST, leaders, &part);
-    part.root = (int)weft_topology_index(topology, leaders[topology->mine]);
+    part.root = (int)weft_topology_index(topology, leaders[topology->node]);
     in_node(sched, WEFT_COLL_BCAST, &part);
 }
 
@@ -150,12 +150,12 @@ void weft_reduce_hier(weft_sched *sched, const weft_coll *args)
         return;
     if (is_root)
         sum = args->recvbuf;
-    else if (leaders[topology->mine] == sched->rank && topology->node_rank_count > 1)
+    else if (leaders[topology->node] == sched->rank && topology->node_rank_count > 1)
         sum = weft_sched_temp(sched, args->recvcount, args->recvtype);
-    part.sendbuf = reduce_in_node(sched, args, leaders[topology->mine], is_root && args->in_place, sum);
+    part.sendbuf = reduce_in_node(sched, args, leaders[topology->node], is_root && args->in_place, sum);
     part.root = (int)node;
     part.in_place = is_root && part.sendbuf == args->recvbuf;
-    if (leaders[topology->mine] == sched->rank)
+    if (leaders[topology->node] == sched->rank)
         among_leaders(sched, WEFT_COLL_REDUCE, leaders, &part);
 }
 
@@ -164,7 +164,7 @@ void weft_allreduce_hier(weft_sched *sched, const weft_coll *args)
     const weft_topology *topology = sched->team->topology;
     weft_coll part = *args;
 
-    part.sendbuf = reduce_in_node(sched, args, topology->leaders[topology->mine], args->in_place, args->recvbuf);
+    part.sendbuf = reduce_in_node(sched, args, topology->leaders[topology->node], args->in_place, args->recvbuf);
     part.in_place = part.sendbuf == args->recvbuf;
     if (!topology->index)
         among_leaders(sched, WEFT_COLL_ALLREDUCE, topology->leaders, &part);

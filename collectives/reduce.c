@@ -101,21 +101,21 @@ void weft_reduce_own_block(weft_sched *sched, const weft_coll *args, uint32_t bl
 {
     const weft_type *type = args->recvtype;
     uint32_t size = sched->size, rank = sched->rank, others;
-    const void *own = args->in_place ? args->recvbuf : args->sendbuf, *mine;
+    const void *own = args->in_place ? args->recvbuf : args->sendbuf, *own_block;
     uint64_t first = weft_sched_block_start(args->recvcount, blocks, min(rank, blocks));
     uint64_t count = weft_sched_block_start(args->recvcount, blocks, min(rank + 1, blocks)) - first;
     uint32_t base;
     void *parts;
 
-    mine = weft_sched_at(own, type, first);
-    base = fold_base(sched, out == mine);
+    own_block = weft_sched_at(own, type, first);
+    base = fold_base(sched, out == own_block);
     others = base == rank ? size - 1 : size - 2;
     parts = count && others ? weft_sched_temp(sched, count * others, type) : NULL;
     for (uint32_t i = 1; i < size && !sched->rc; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
         uint64_t begin = weft_sched_block_start(args->recvcount, blocks, min(to, blocks));
-        uint64_t theirs = weft_sched_block_start(args->recvcount, blocks, min(to + 1, blocks)) - begin;
-        weft_send_fragments(sched, to, weft_sched_at(own, type, begin), theirs, type);
+        uint64_t block_count = weft_sched_block_start(args->recvcount, blocks, min(to + 1, blocks)) - begin;
+        weft_send_fragments(sched, to, weft_sched_at(own, type, begin), block_count, type);
         if (count)
             weft_recv_fragments(sched, from, part_place(sched, type, from, base, out, parts, count), count, type);
     }
@@ -123,10 +123,10 @@ void weft_reduce_own_block(weft_sched *sched, const weft_coll *args, uint32_t bl
     if (sched->rc || !count)
         return;
     if (base == rank)
-        weft_sched_copy(sched, out, count, type, mine, count, type);
+        weft_sched_copy(sched, out, count, type, own_block, count, type);
     for (uint32_t i = size; i-- > 0;) /* from the last rank down: in op inout */
         if (i != base)
-            weft_sched_reduce(sched, i == rank ? mine : part_place(sched, type, i, base, out, parts, count), out, count, type);
+            weft_sched_reduce(sched, i == rank ? own_block : part_place(sched, type, i, base, out, parts, count), out, count, type);
 }
 
 /* The root reduces its block into recvbuf, unless its own data is there (in place) and order matters. */
@@ -156,9 +156,9 @@ void weft_reduce_blocks(weft_sched *sched, const weft_coll *args)
     }
     for (uint32_t i = 0; i < size; i++) {
         uint64_t begin = weft_sched_block_start(args->recvcount, size, i);
-        uint64_t theirs = weft_sched_block_start(args->recvcount, size, i + 1) - begin;
+        uint64_t block_count = weft_sched_block_start(args->recvcount, size, i + 1) - begin;
         if (i != root)
-            weft_recv_fragments(sched, i, weft_sched_at(args->recvbuf, type, begin), theirs, type);
+            weft_recv_fragments(sched, i, weft_sched_at(args->recvbuf, type, begin), block_count, type);
     }
     weft_sched_copy(sched, weft_sched_at(args->recvbuf, type, first), count, type, out, count, type);
     weft_sched_fence(sched);

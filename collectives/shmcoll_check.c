@@ -25,8 +25,8 @@ typedef struct call_copy { /* a copy of weft_shmcoll_call */
 /* Number of the last call that both members have published; 0: none. Pairs with weft_shmcoll_log_call(). */
 static uint64_t last_common(const weft_shmcoll *area, uint32_t member)
 {
-    uint64_t theirs = atomic_load_explicit(&area->call_logs[member].calls, memory_order_acquire);
-    return theirs < area->calls ? theirs : area->calls;
+    uint64_t remote = atomic_load_explicit(&area->call_logs[member].calls, memory_order_acquire);
+    return remote < area->calls ? remote : area->calls;
 }
 
 /* Reads call n of a member. False: n is 0, or the entry is overwritten, or may be during the read. */
@@ -44,9 +44,9 @@ static bool read_call(const weft_shmcoll *area, uint32_t member, uint64_t n, cal
 static bool calls_differ(const weft_shmcoll *area, uint32_t member)
 {
     uint64_t n = last_common(area, member);
-    call_copy ours, theirs;
+    call_copy local, remote;
 
-    return read_call(area, area->rank, n, &ours) && read_call(area, member, n, &theirs) && ours.call_hash != theirs.call_hash;
+    return read_call(area, area->rank, n, &local) && read_call(area, member, n, &remote) && local.call_hash != remote.call_hash;
 }
 
 void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s)
@@ -74,34 +74,34 @@ bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_
 static weft_call call_of(const call_copy *of) { return (weft_call){of->what, of->bytes}; }
 
 /* The first published call in which both members differ. False: none among those still readable. */
-static bool first_difference(const weft_shmcoll *area, uint32_t member, uint64_t *n, call_copy *ours, call_copy *theirs)
+static bool first_difference(const weft_shmcoll *area, uint32_t member, uint64_t *n, call_copy *local, call_copy *remote)
 {
     uint64_t last = last_common(area, member);
 
     for (*n = last >= WEFT_SHMCOLL_DEPTH ? last - WEFT_SHMCOLL_DEPTH + 1 : 1; *n <= last; ++*n)
-        if (read_call(area, area->rank, *n, ours) && read_call(area, member, *n, theirs) &&
-            (ours->what != theirs->what || ours->bytes != theirs->bytes))
+        if (read_call(area, area->rank, *n, local) && read_call(area, member, *n, remote) &&
+            (local->what != remote->what || local->bytes != remote->bytes))
             return true;
     return false;
 }
 
-static bool is_truncated(const weft_shmcoll *area, uint32_t member, uint64_t n, const call_copy *ours, const call_copy *theirs)
+static bool is_truncated(const weft_shmcoll *area, uint32_t member, uint64_t n, const call_copy *local, const call_copy *remote)
 {
-    return n == area->calls && weft_call_is_truncated(call_of(ours), weft_shmcoll_rank_of(area, area->rank), call_of(theirs),
+    return n == area->calls && weft_call_is_truncated(call_of(local), weft_shmcoll_rank_of(area, area->rank), call_of(remote),
                                                       weft_shmcoll_rank_of(area, member));
 }
 
 static int describe_difference(const weft_shmcoll *area, uint32_t member)
 {
-    call_copy ours, theirs;
+    call_copy local, remote;
     char here[100], there[100];
     uint64_t n;
 
-    if (!first_difference(area, member, &n, &ours, &theirs))
+    if (!first_difference(area, member, &n, &local, &remote))
         return WEFT_OK;
-    weft_call_describe(call_of(&ours), here, sizeof here);
-    weft_call_describe(call_of(&theirs), there, sizeof there);
-    return weft_fail(is_truncated(area, member, n, &ours, &theirs) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
+    weft_call_describe(call_of(&local), here, sizeof here);
+    weft_call_describe(call_of(&remote), there, sizeof there);
+    return weft_fail(is_truncated(area, member, n, &local, &remote) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
                      "roots and operators.",
@@ -120,10 +120,10 @@ static int describe_cause(const weft_shmcoll *area, uint32_t member, const char 
 static int describe_gone(const weft_shmcoll *area, uint32_t member)
 {
     char here[100] = "a collective";
-    call_copy ours;
+    call_copy local;
 
-    if (read_call(area, area->rank, area->calls, &ours))
-        weft_call_describe(call_of(&ours), here, sizeof here);
+    if (read_call(area, area->rank, area->calls, &local))
+        weft_call_describe(call_of(&local), here, sizeof here);
     if (atomic_load_explicit(&area->hdr->has_cause, memory_order_acquire)) /* pairs with publish_cause */
         return describe_cause(area, member, here);
     switch (atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire)) {

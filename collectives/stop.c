@@ -250,23 +250,23 @@ static void stop_all(weft_team *team, int rc, int tag, uint32_t truncated)
 
 void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NONE); }
 
-/* Member `from` called `theirs` under the number of `tag`. */
-static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call theirs)
+/* Member `from` called `remote` under the number of `tag`. */
+static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote)
 {
     char here[100] = "another collective", there[100];
     uint32_t own_tag;
-    const weft_call *ours = find_call(team, tag, &own_tag);
-    bool is_truncated = ours && weft_call_is_truncated(*ours, team->rank, theirs, from),
-         is_theirs_truncated = ours && weft_call_is_truncated(theirs, from, *ours, team->rank);
+    const weft_call *local = find_call(team, tag, &own_tag);
+    bool is_truncated = local && weft_call_is_truncated(*local, team->rank, remote, from),
+         is_remote_truncated = local && weft_call_is_truncated(remote, from, *local, team->rank);
 
-    if (ours)
-        weft_call_describe(*ours, here, sizeof here);
-    weft_call_describe(theirs, there, sizeof there);
+    if (local)
+        weft_call_describe(*local, here, sizeof here);
+    weft_call_describe(remote, there, sizeof there);
     stop_all(team, weft_fail(is_truncated ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                              "rank %u called %s; rank %u called %s.\n"
                              "  All members must call the same collectives in the same order, with equal counts, roots and operators.",
                              team->rank, here, from, there),
-             (int)tag, is_theirs_truncated ? from : NONE);
+             (int)tag, is_remote_truncated ? from : NONE);
 }
 
 int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER; }

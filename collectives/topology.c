@@ -21,7 +21,7 @@ typedef struct tally { /* of one node */
 /* Counts nodes and their members. `nodes` is zero, indexed by node_of. */
 static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nodes)
 {
-    uint32_t ours = node_at(to, rank);
+    uint32_t own = node_at(to, rank);
 
     for (uint32_t i = 0; i < size; i++) {
         tally *node = &nodes[node_at(to, i)];
@@ -30,7 +30,7 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
             to->index = node->members;
         node->members++;
     }
-    to->node_rank_count = nodes[ours].members;
+    to->node_rank_count = nodes[own].members;
     to->leaders_per_node = size;
     for (uint32_t i = 0; i < size; i++) {
         uint32_t members = nodes[node_at(to, i)].members;
@@ -43,7 +43,7 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
 {
     uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count,
              *same_index = node_ranks + topology->node_rank_count, node_count = 0;
-    const tally *ours = &nodes[node_at(topology, rank)];
+    const tally *own = &nodes[node_at(topology, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
         tally *node = &nodes[node_at(topology, i)];
@@ -51,13 +51,13 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
             node->order = node_count;
             leaders[node_count++] = i;
         }
-        if (node == ours)
+        if (node == own)
             node_ranks[node->members] = i;
         if (node->members == topology->index)
             same_index[node->order] = i;
         node->members++;
     }
-    topology->mine = ours->order;
+    topology->node = own->order;
     topology->leaders = leaders;
     topology->node_ranks = node_ranks;
     topology->same_index = same_index;

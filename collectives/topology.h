@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * topology: the nodes of a team's members, for hierarchical collectives (hier.c). Made by coll.c with the team, and owned by it.
- * Read only. Equal on every member but for mine, node_rank_count, index, node_ranks and same_index.
+ * Read only. Equal on every member but for node, node_rank_count, index, node_ranks and same_index.
  */
 #ifndef WEFT_COLLECTIVES_TOPOLOGY_H
 #define WEFT_COLLECTIVES_TOPOLOGY_H
@@ -14,7 +14,7 @@
 
 typedef struct weft_topology {
     uint32_t count;          /* nodes with members; at least 2 */
-    uint32_t mine;           /* this member's node, 0 .. count - 1 */
+    uint32_t node;           /* this member's node, 0 .. count - 1 */
     uint32_t node_rank_count; /* members on this node, this one included */
     uint32_t index;          /* this member's index in node_ranks */
     uint32_t leaders_per_node; /* members on the smallest node: blocks of a vector in multileader allreduce; equal on all nodes */

@@ -279,13 +279,13 @@ static void multiply(part *p, double *x, double *y)
 /* Sums of a*b and of c*d over all ranks, by one Allreduce. */
 static void dots(const part *p, const double *a, const double *b, const double *c, const double *d, double out[2])
 {
-    double mine[2] = {0, 0};
+    double local[2] = {0, 0};
 
     for (int i = 0; i < p->rows; i++) {
-        mine[0] += a[i] * b[i];
-        mine[1] += c[i] * d[i];
+        local[0] += a[i] * b[i];
+        local[1] += c[i] * d[i];
     }
-    MPI_Allreduce(mine, out, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(local, out, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void progress(const part *p, long iteration, double residual, int last)

@@ -13,7 +13,7 @@
 
 union weft_call_page weft_call_page __attribute__((aligned(WEFT_PAGE)));
 bool weft_call_is_threaded;
-__thread weft_call_record *weft_call_mine;
+__thread weft_call_record *weft_call_thread_record;
 
 static weft_call_record nowhere;   /* shared by threads beyond WEFT_CALL_RECORDS and those without memory */
 static weft_call_record *records;  /* [WEFT_CALL_RECORDS]; NULL: never threaded */
@@ -27,13 +27,13 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void on_thread_exit(void *given)
 {
-    weft_call_record *mine = given;
+    weft_call_record *record = given;
 
-    weft_call_mine = NULL;
-    if (mine == &nowhere)
+    weft_call_thread_record = NULL;
+    if (record == &nowhere)
         return;
     pthread_mutex_lock(&lock);
-    mine->thread = 0;
+    record->thread = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -54,7 +54,7 @@ static bool is_backed(uint32_t index)
 
 weft_call_record *weft_call_record_alloc(void)
 {
-    weft_call_record *mine = &nowhere;
+    weft_call_record *record = &nowhere;
     uint32_t i = 0;
 
     pthread_once(&key_once, key_make);
@@ -62,15 +62,15 @@ weft_call_record *weft_call_record_alloc(void)
     while (i < WEFT_CALL_RECORDS && is_backed(i) && records[i].thread)
         i++;
     if (i < WEFT_CALL_RECORDS && is_backed(i)) {
-        mine = &records[i];
-        *mine = (weft_call_record){.thread = (uint32_t)syscall(SYS_gettid)};
+        record = &records[i];
+        *record = (weft_call_record){.thread = (uint32_t)syscall(SYS_gettid)};
         if (open_page && i >= atomic_load_explicit(&open_page->call_records, memory_order_relaxed))
             atomic_store_explicit(&open_page->call_records, i + 1, memory_order_release);
     }
     pthread_mutex_unlock(&lock);
-    weft_call_mine = mine;
-    pthread_setspecific(key, mine);
-    return mine;
+    weft_call_thread_record = record;
+    pthread_setspecific(key, record);
+    return record;
 }
 
 /* Maps other memory (fd -1: anonymous) at an address and keeps its first `used` bytes. Requires lock. */
@@ -106,10 +106,10 @@ static bool open_threaded(const weft_segment *segment)
 
 static void adopt(void)
 {
-    weft_call_record *mine = weft_call_record_alloc();
+    weft_call_record *record = weft_call_record_alloc();
 
-    mine->call = weft_call_page.record.call;
-    mine->count = weft_call_page.record.count;
+    record->call = weft_call_page.record.call;
+    record->count = weft_call_page.record.count;
 }
 
 void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threaded)
@@ -128,7 +128,7 @@ void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threade
         atomic_store_explicit(&open_page->call_records, 1, memory_order_release);
     }
     pthread_mutex_unlock(&lock);
-    if (weft_call_is_threaded && !weft_call_mine) /* this thread is inside MPI_Init, which the single record has counted */
+    if (weft_call_is_threaded && !weft_call_thread_record) /* this thread is inside MPI_Init, which the single record has counted */
         adopt();
 }
 

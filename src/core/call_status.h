@@ -19,7 +19,7 @@ extern union weft_call_page {
     char bytes[WEFT_PAGE]; /* mapped as one page */
 } weft_call_page;
 extern bool weft_call_is_threaded; /* each thread has a record; constant between weft_call_open and _close */
-extern __thread weft_call_record *weft_call_mine __attribute__((tls_model("initial-exec"))); /* NULL: this thread has none yet */
+extern __thread weft_call_record *weft_call_thread_record __attribute__((tls_model("initial-exec"))); /* NULL: none yet */
 weft_call_record *weft_call_record_alloc(void);
 #pragma GCC visibility pop
 
@@ -35,40 +35,40 @@ static inline void weft_call_leave_single(void) { weft_call_page.record.count--;
 
 static inline void weft_call_enter(uint32_t call)
 {
-    weft_call_record *mine;
+    weft_call_record *record;
     if (__builtin_expect(!weft_call_is_threaded, 1)) {
         weft_call_enter_single(call);
         return;
     }
-    mine = weft_call_mine ? weft_call_mine : weft_call_record_alloc();
-    mine->call = call;
-    mine->count += WEFT_CALL_ENTER;
+    record = weft_call_thread_record ? weft_call_thread_record : weft_call_record_alloc();
+    record->call = call;
+    record->count += WEFT_CALL_ENTER;
 }
 static inline void weft_call_leave(void)
 {
     if (__builtin_expect(!weft_call_is_threaded, 1))
         weft_call_leave_single();
-    else if (weft_call_mine)
-        weft_call_mine->count--;
+    else if (weft_call_thread_record)
+        weft_call_thread_record->count--;
 }
 
 /* Records that this thread waits for, holds, or releases a worker's lock. */
 static inline void weft_call_lock(enum weft_call_lock state)
 {
-    if (weft_call_mine)
-        weft_call_mine->lock = state;
+    if (weft_call_thread_record)
+        weft_call_thread_record->lock = state;
 }
 
 /* Status record in which a wait of this thread is published. */
 static inline weft_page_status *weft_call_wait(weft_rank_page *page)
 {
-    return weft_call_is_threaded && weft_call_mine ? &weft_call_mine->wait : &page->status;
+    return weft_call_is_threaded && weft_call_thread_record ? &weft_call_thread_record->wait : &page->status;
 }
 
 /* Starts recording into the segment, with a record for each thread if `is_threaded`. If the segment has no memory, calls are recorded in
  * private memory that the launcher does not see. */
 void weft_call_open(const weft_segment *segment, uint32_t local, bool is_threaded);
-/* Moves the records back to private memory; threads may still use theirs. */
+/* Moves the records back to private memory; threads may still use their records. */
 void weft_call_close(void);
 
 #endif

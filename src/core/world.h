@@ -16,7 +16,7 @@ extern weft_world *weft_world_now; /* NULL before init and after finalize */
 /* Opens worker 0 and its ifaces over a boot and makes the world current. Takes ownership of the boot; on error finalizes it.
  * `callbacks` are the ifaces' upcalls of p2p. Call weft_p2p_open instead. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
-/* Drains all workers: sends BYE to every contacted peer and waits for theirs (blocks). Then closes and frees everything. Returns 0. */
+/* Drains all workers: sends BYE to every contacted peer and waits (blocks) for its BYE. Then closes and frees everything. Returns 0. */
 int weft_world_close(weft_world *world);
 
 #endif

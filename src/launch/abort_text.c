@@ -23,12 +23,12 @@ static void nap(void)
 }
 
 /* True: this rank is the leader and must print. False: another rank has printed. Waits for the leader. */
-static bool print_claim(_Atomic uint32_t *printer, uint32_t mine)
+static bool print_claim(_Atomic uint32_t *printer, uint32_t leader)
 {
     uint32_t seen = 0, seen_leader = 0;
     uint64_t deadline = 0;
 
-    while (!atomic_compare_exchange_strong(printer, &seen, mine)) {
+    while (!atomic_compare_exchange_strong(printer, &seen, leader)) {
         if (seen == TEXT_PRINTED)
             return false;
         uint64_t now = weft_clock_ns();

@@ -44,17 +44,17 @@ void weft_boot_begin(weft_boot *boot)
     boot->oversubscribed = weft_boot_is_oversubscribed(boot->local_size, false);
 }
 
-/* True if the environment names a PMIx server of a namespace other than `ours` (NULL: of any): that of a launcher started below
+/* True if the environment names a PMIx server of a namespace other than `own_nspace` (NULL: of any): that of a launcher started below
  * Weft's mpirun. (Weft's mpirun removes PMI_FD and the like from its ranks' environment.) */
-static bool pmix_is_in_env(const char *ours)
+static bool pmix_is_in_env(const char *own_nspace)
 {
     const char *name = getenv("PMIX_NAMESPACE"), *rank = getenv("PMIX_RANK");
 
-    return name && *name && rank && *rank && (!ours || strcmp(name, ours));
+    return name && *name && rank && *rank && (!own_nspace || strcmp(name, own_nspace));
 }
 
 /* True if PMI_FD is the one that Weft's mpirun offers to programs of other MPIs. */
-static bool pmi_is_ours(void)
+static bool is_offered_pmi(void)
 {
     const char *mark = getenv(WEFT_BOOT_ENV_PMI_NAME), *fd = getenv("PMI_FD");
     unsigned long long inode;
@@ -83,7 +83,7 @@ static int start_by_env(weft_boot **boot)
     const char *size = getenv("PMI_SIZE"), *instead;
     char seen[256];
 
-    if (env == WEFT_PMI_ENV_OPEN && !(pmi_is_ours() && pmix_is_in_env(NULL)))
+    if (env == WEFT_PMI_ENV_OPEN && !(is_offered_pmi() && pmix_is_in_env(NULL)))
         return weft_boot_by_pmi(boot);
     if (pmix_is_in_env(NULL))
         return weft_boot_by_pmix(boot);
@@ -108,7 +108,7 @@ int weft_boot_start(weft_boot **boot)
             return weft_fail(WEFT_E_OTHER,
                              "%s=%s is not of the format of this version: use mpirun and library of one version, or unset it",
                              WEFT_BOOT_ENV_NAME, text);
-        if (!pmix_is_in_env(env.name) && (weft_pmi_env_read() == WEFT_PMI_ENV_NONE || pmi_is_ours())) {
+        if (!pmix_is_in_env(env.name) && (weft_pmi_env_read() == WEFT_PMI_ENV_NONE || is_offered_pmi())) {
             int rc = weft_boot_by_mpirun(&env, boot);
             /* a rank's child: the step named in the environment is its parent's */
             return rc == WEFT_AGAIN ? weft_boot_singleton(boot) : rc;

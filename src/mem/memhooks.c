@@ -53,10 +53,10 @@ static bool lock(void)
     void *me = &errno;
 
     for (int n = 0; n < PATIENCE && !atomic_load_explicit(&is_broken, memory_order_relaxed); n++) {
-        void *nobody = NULL;
-        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, me, memory_order_acquire, memory_order_relaxed))
+        void *unowned = NULL;
+        if (atomic_compare_exchange_weak_explicit(&owner, &unowned, me, memory_order_acquire, memory_order_relaxed))
             return true;
-        if (nobody == me)
+        if (unowned == me)
             break;
         if (n > 16)
             sched_yield();

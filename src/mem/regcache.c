@@ -30,7 +30,7 @@ static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
 }
 
 /* False in a forked child: the entries are the parent's and must not be unmapped or freed. */
-static bool is_ours(const weft_regcache *cache) { return getpid() == cache->process; }
+static bool is_own_process(const weft_regcache *cache) { return getpid() == cache->process; }
 
 /* -- entries -- */
 
@@ -107,7 +107,7 @@ static void let_go(weft_regcache *cache, weft_regentry *entry)
 static void end_entry(weft_regcache *cache, weft_regentry *entry)
 {
     count_out(cache, entry);
-    if (!is_ours(cache))
+    if (!is_own_process(cache))
         return;
     if (state_of(entry) == WEFT_REG_READY)
         cache->config.unmap(cache->config.owner, entry->pin.record);
@@ -122,13 +122,13 @@ static void throw_out(weft_regcache *cache, weft_regentry *entry)
         return;
     weft_list_remove(&entry->idle);
     uint32_t state = state_of(entry);
-    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !is_ours(cache) || weft_reghelper_leave(cache, entry))
+    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !is_own_process(cache) || weft_reghelper_leave(cache, entry))
         end_entry(cache, entry);
 }
 
 static void reap_detached(weft_regcache *cache)
 {
-    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !is_ours(cache))
+    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !is_own_process(cache))
         return;
     for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;) {
         count_out(cache, entry);
@@ -474,7 +474,7 @@ weft_regcache_counts weft_regcache_stats(const weft_regcache *cache)
 {
     weft_regcache_counts counts = cache->counts;
 
-    if (cache->has_helper && is_ours(cache)) {
+    if (cache->has_helper && is_own_process(cache)) {
         pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
         counts.pin_ns += cache->pin_ns_ahead;
         pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
@@ -509,7 +509,7 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
 void weft_regcache_close(weft_regcache *cache)
 {
     /* In a child the helper does not exist, its lock may be held forever, and the registrations are the parent's. */
-    if (!cache || !is_ours(cache))
+    if (!cache || !is_own_process(cache))
         return;
     weft_regcache_flush(cache); /* an entry being mapped becomes DETACHED; the helper unmaps it before it ends */
     weft_reghelper_end(cache);

@@ -81,18 +81,18 @@ bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry)
 
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry)
 {
-    bool is_ours;
+    bool is_taken_back;
 
     pthread_mutex_lock(&cache->lock);
-    is_ours = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_WAITING;
-    if (is_ours) {
+    is_taken_back = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_WAITING;
+    if (is_taken_back) {
         weft_list_remove(&entry->job);
         atomic_store_explicit(&entry->state, WEFT_REG_MAPPING, memory_order_relaxed);
     }
-    while (!is_ours && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_MAPPING)
+    while (!is_taken_back && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_MAPPING)
         pthread_cond_wait(&cache->done, &cache->lock);
     pthread_mutex_unlock(&cache->lock);
-    return is_ours;
+    return is_taken_back;
 }
 
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)

@@ -61,13 +61,13 @@ int weft_mpi_ibsend(const void *buf, MPI_Count count, const weft_type *datatype,
 
 const weft_request_ops weft_request_ops_flush = {.name = "flush of a buffer"};
 
-/* -- attach, detach, flush; where: the pointer to the buffer of an object. whose: the object, in texts -- */
+/* -- attach, detach, flush; where: the pointer to the buffer of an object. owner: the object, in texts -- */
 
-static int attach(weft_bsend_buffer **where, void *base, MPI_Count size, const char *whose)
+static int attach(weft_bsend_buffer **where, void *base, MPI_Count size, const char *owner)
 {
     bool is_automatic = base == MPI_BUFFER_AUTOMATIC;
     if (*where)
-        return weft_fail(WEFT_E_BUFFER, "%s has a buffer of %llu bytes attached already: detach it first", whose,
+        return weft_fail(WEFT_E_BUFFER, "%s has a buffer of %llu bytes attached already: detach it first", owner,
                          (unsigned long long)weft_bsend_buffer_size(*where));
     if (!is_automatic && size < 0)
         return weft_fail(WEFT_E_ARG, "size is %lld: a size cannot be negative", (long long)size);
@@ -77,7 +77,7 @@ static int attach(weft_bsend_buffer **where, void *base, MPI_Count size, const c
     return *where ? 0 : weft_fail(WEFT_E_NOMEM, "no memory to attach a buffer");
 }
 
-static int not_attached(const char *whose) { return weft_fail(WEFT_E_BUFFER, "%s has no buffer attached", whose); }
+static int not_attached(const char *owner) { return weft_fail(WEFT_E_BUFFER, "%s has no buffer attached", owner); }
 
 /* Waits until the messages that are now in the buffer are sent. The lock is dropped meanwhile. */
 static int flush(weft_bsend_buffer *buffer, weft_worker *worker)
@@ -92,12 +92,12 @@ static int flush(weft_bsend_buffer *buffer, weft_worker *worker)
 }
 
 /* Out of use before the wait: a send of another thread meanwhile finds no buffer. */
-static int detach(weft_bsend_buffer **where, weft_worker *worker, void *address, MPI_Count *size, const char *whose)
+static int detach(weft_bsend_buffer **where, weft_worker *worker, void *address, MPI_Count *size, const char *owner)
 {
     weft_bsend_buffer *buffer = *where;
     int rc;
     if (!buffer)
-        return not_attached(whose);
+        return not_attached(owner);
     *where = NULL;
     rc = flush(buffer, worker);
     *(void **)address = weft_bsend_buffer_base(buffer) ? weft_bsend_buffer_base(buffer) : MPI_BUFFER_AUTOMATIC;
@@ -106,15 +106,15 @@ static int detach(weft_bsend_buffer **where, weft_worker *worker, void *address,
     return rc;
 }
 
-static int flush_attached(weft_bsend_buffer *buffer, weft_worker *worker, const char *whose)
+static int flush_attached(weft_bsend_buffer *buffer, weft_worker *worker, const char *owner)
 {
-    return buffer ? flush(buffer, worker) : not_attached(whose);
+    return buffer ? flush(buffer, worker) : not_attached(owner);
 }
 
-static int iflush(weft_bsend_buffer *buffer, weft_comm *comm, const char *whose, MPI_Request *request)
+static int iflush(weft_bsend_buffer *buffer, weft_comm *comm, const char *owner, MPI_Request *request)
 {
     weft_req *req = NULL;
-    int rc = buffer ? weft_bsend_buffer_flush(buffer, comm->worker, &req) : not_attached(whose);
+    int rc = buffer ? weft_bsend_buffer_flush(buffer, comm->worker, &req) : not_attached(owner);
     return weft_request_return(comm, comm->chan, req, rc, request);
 }
 

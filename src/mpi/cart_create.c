@@ -73,7 +73,7 @@ int weft_mpi_cart_map(weft_comm *comm, int ndims, const int *dims, const int *pe
 /* The subgrid of this member: its shape, and ranks[] in comm of its members. Returns this member's rank in it. */
 static uint32_t find_subgrid(const weft_topo *topo, int rank, const int *remain_dims, weft_topo *sub, uint32_t count, uint32_t *ranks)
 {
-    uint32_t mine = 0;
+    uint32_t local_rank = 0;
     for (uint32_t i = 0; i < count; i++) { /* coordinates of i in the subgrid and of this member in the other dimensions */
         int64_t at = 0, stride = 1;
         uint32_t rest = i;
@@ -87,14 +87,14 @@ static uint32_t find_subgrid(const weft_topo *topo, int rank, const int *remain_
         }
         ranks[i] = (uint32_t)at;
         if (at == rank)
-            mine = i;
+            local_rank = i;
     }
     for (int d = 0, k = 0; d < topo->cart.ndims; d++)
         if (remain_dims[d]) {
             sub->cart.dims[k] = topo->cart.dims[d];
             sub->cart.periods[k++] = topo->cart.periods[d];
         }
-    return mine;
+    return local_rank;
 }
 
 int weft_mpi_cart_sub(weft_comm *comm, const int *remain_dims, MPI_Comm *newcomm)

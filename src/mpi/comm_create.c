@@ -134,7 +134,7 @@ static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int col
 static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcomm)
 {
     size_t n = (size_t)parent->size;
-    uint32_t mine[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
+    uint32_t part[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
     uint32_t *all = malloc(2 * n * sizeof *all), *ranks = malloc(n * sizeof *ranks);
     split_entry *entries = malloc(n * sizeof *entries);
     weft_exchange over = weft_exchange_over_comm(parent);
@@ -148,7 +148,7 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
     if (!rc && (agreed || !fine))
         rc = agreed ? agreed : weft_comm_another_failed();
     if (!rc)
-        rc = weft_exchange_gather(&over, mine, 2, all);
+        rc = weft_exchange_gather(&over, part, 2, all);
     if (rc)
         goto out; /* taken by all members, unless the channel itself is broken */
     if (color != MPI_UNDEFINED)

@@ -81,7 +81,7 @@ typedef struct dup {
     weft_completion completion; /* of gather */
     weft_req *req, *gather;     /* the program's request, and the allgather's */
     weft_comm *parent, *comm;   /* parent is held by req; comm NULL: this member failed */
-    uint32_t mine[WORDS];
+    uint32_t part[WORDS];
     uint32_t all[]; /* [members * WORDS], then [members * 2] for connect */
 } dup;
 
@@ -128,13 +128,13 @@ static void on_gathered(weft_completion *completion)
 static int start_gather(dup *self, int rc)
 {
     const weft_type *word = weft_type_of(MPI_UINT32_T);
-    weft_coll coll = {.sendbuf = self->mine, .recvbuf = self->all, .sendcount = WORDS, .recvcount = WORDS, .sendtype = word,
+    weft_coll coll = {.sendbuf = self->part, .recvbuf = self->all, .sendcount = WORDS, .recvcount = WORDS, .sendtype = word,
                       .recvtype = word};
     self->req->rc = rc;
     if (!rc) {
-        self->mine[ID_FIRST] = self->comm->chan->id;
-        self->mine[ID_LAST] = self->comm->team.chan->id;
-        self->mine[FINE] = 1;
+        self->part[ID_FIRST] = self->comm->chan->id;
+        self->part[ID_LAST] = self->comm->team.chan->id;
+        self->part[FINE] = 1;
     }
     rc = weft_coll_start(&self->parent->team, WEFT_COLL_ALLGATHER, &coll, &self->gather);
     if (rc)

@@ -31,8 +31,8 @@ static int connect_channels(const weft_comm *comm, const uint32_t *ids)
 /* The members' ids differ: gathers all ids and selects those of the members. Others contribute zeros. */
 static int exchange_ids(const weft_comm_members *members, const weft_comm *comm, uint32_t *all, uint32_t *ids)
 {
-    uint32_t mine[2] = {comm ? comm->chan->id : 0, comm ? comm->team.chan->id : 0}, size = members->size;
-    int rc = weft_exchange_gather(members->exchange, mine, 2, all);
+    uint32_t own_ids[2] = {comm ? comm->chan->id : 0, comm ? comm->team.chan->id : 0}, size = members->size;
+    int rc = weft_exchange_gather(members->exchange, own_ids, 2, all);
     for (uint32_t i = 0; i < size && !rc; i++) {
         uint32_t at = members->participants ? members->participants[i] : i;
         ids[i] = all[2 * at];

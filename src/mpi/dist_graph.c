@@ -50,11 +50,11 @@ typedef struct agreement {
     uint32_t count_max;         /* largest number of edges that a member names */
 } agreement;
 
-/* Joins the members' results. mine: of this member; out: of all. rc: an error of this member. An error of one is an error of all. */
-static int agree(weft_comm *parent, agreement *mine, int rc)
+/* Joins the members' results. inout: in of this member, out of all. rc: an error of this member. An error of one is an error of all. */
+static int agree(weft_comm *parent, agreement *inout, int rc)
 {
     weft_exchange over = weft_exchange_over_comm(parent);
-    uint32_t words[4] = {rc == 0, !mine->has_weights, !mine->has_none, ~mine->count_max};
+    uint32_t words[4] = {rc == 0, !inout->has_weights, !inout->has_none, ~inout->count_max};
     char cause[512];
     int agreed;
     if (rc)
@@ -64,8 +64,8 @@ static int agree(weft_comm *parent, agreement *mine, int rc)
         return rc ? weft_fail(rc, "%s", cause) : agreed;
     if (!words[0])
         return weft_comm_another_failed();
-    *mine = (agreement){!words[1], !words[2], ~words[3]};
-    if (mine->has_weights && mine->has_none)
+    *inout = (agreement){!words[1], !words[2], ~words[3]};
+    if (inout->has_weights && inout->has_none)
         return weft_fail(WEFT_E_ARG, "MPI_UNWEIGHTED was passed by some members of the communicator, but not by all that have edges");
     return 0;
 }

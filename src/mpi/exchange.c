@@ -13,7 +13,7 @@
 
 typedef struct weft_exchange_ops {
     int (*min)(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
-    int (*gather)(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all);
+    int (*gather)(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 } weft_exchange_ops;
 
 /* -- over the collectives of an intracommunicator -- */
@@ -33,10 +33,10 @@ static int comm_min(weft_comm *comm, uint32_t *inout, uint32_t count)
     return weft_team_trust(&comm->team, weft_coll_run(&comm->team, WEFT_COLL_ALLREDUCE, &coll));
 }
 
-static int comm_gather(weft_comm *comm, const uint32_t *mine, uint32_t words, uint32_t *all)
+static int comm_gather(weft_comm *comm, const uint32_t *part, uint32_t words, uint32_t *all)
 {
     weft_coll coll = {
-        .sendbuf = mine,
+        .sendbuf = part,
         .recvbuf = all,
         .sendcount = words,
         .recvcount = words,
@@ -48,9 +48,9 @@ static int comm_gather(weft_comm *comm, const uint32_t *mine, uint32_t words, ui
 
 static int coll_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count) { return comm_min(exchange->comm, inout, count); }
 
-static int coll_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+static int coll_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all)
 {
-    return comm_gather(exchange->comm, mine, words, all);
+    return comm_gather(exchange->comm, part, words, all);
 }
 
 weft_exchange weft_exchange_over_comm(weft_comm *comm)
@@ -124,11 +124,11 @@ static int messages_min(const weft_exchange *exchange, uint32_t *inout, uint32_t
     return rc ? rc : down(exchange, inout, count);
 }
 
-static int messages_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+static int messages_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all)
 {
     uint32_t rank = exchange->rank, size = exchange->size, span = span_of(rank, size);
     int rc = 0;
-    memcpy(all + (size_t)rank * words, mine, words * sizeof *all);
+    memcpy(all + (size_t)rank * words, part, words * sizeof *all);
     for (uint32_t step = 1; step < span && rank + step < size && !rc; step *= 2)
         rc = get(exchange, rank + step, all + (size_t)(rank + step) * words, subtree(rank + step, step, size) * words);
     if (!rc && rank)
@@ -145,23 +145,23 @@ weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const 
 
 /* -- over an intercommunicator -- */
 
-static int leader_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words)
+static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
     const weft_type *type = weft_type_of(MPI_UINT32_T);
     weft_recv_info found;
     weft_req *req;
-    int rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, theirs, their_words, type, &req), wait_rc;
+    int rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, remote_part, remote_words, type, &req), wait_rc;
     if (rc)
         return rc;
-    rc = weft_send(bridge->chan, (int)bridge->remote_leader, bridge->tag, mine, words, type, WEFT_SEND_STANDARD);
+    rc = weft_send(bridge->chan, (int)bridge->remote_leader, bridge->tag, part, words, type, WEFT_SEND_STANDARD);
     if (rc)
         weft_cancel(req);
     wait_rc = weft_req_wait(req);
     found = req->recv_info;
     weft_req_free(req);
-    if (!rc && !wait_rc && found.bytes != (uint64_t)their_words * sizeof *theirs)
+    if (!rc && !wait_rc && found.bytes != (uint64_t)remote_words * sizeof *remote_part)
         wait_rc = weft_fail(WEFT_E_NOT_SAME, "the leaders of the two groups make different calls: %llu bytes came, not %llu",
-                            (unsigned long long)found.bytes, (unsigned long long)their_words * sizeof *theirs);
+                            (unsigned long long)found.bytes, (unsigned long long)remote_words * sizeof *remote_part);
     return rc ? rc : wait_rc;
 }
 
@@ -172,17 +172,17 @@ static int spread(const weft_bridge *bridge, uint32_t *words, uint32_t count)
     return weft_team_trust(&bridge->local->team, weft_coll_run(&bridge->local->team, WEFT_COLL_BCAST, &coll));
 }
 
-int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words)
+int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
     uint32_t fine = 1;
     int rc = 0, agreed;
     if ((uint32_t)bridge->local->rank == bridge->leader)
-        rc = leader_swap(bridge, mine, words, theirs, their_words);
+        rc = leader_swap(bridge, part, words, remote_part, remote_words);
     fine = rc == 0;
     agreed = comm_min(bridge->local, &fine, 1);
     if (!rc && (agreed || !fine))
         rc = agreed ? agreed : weft_fail(WEFT_E_OTHER, "the leader of this group could not exchange with the leader of the other group");
-    return rc ? rc : spread(bridge, theirs, their_words);
+    return rc ? rc : spread(bridge, remote_part, remote_words);
 }
 
 weft_bridge weft_bridge_of(weft_comm *comm)
@@ -193,23 +193,23 @@ weft_bridge weft_bridge_of(weft_comm *comm)
 static int bridge_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)
 {
     weft_bridge bridge = weft_bridge_of(exchange->comm);
-    uint32_t theirs[WEFT_EXCHANGE_WORDS];
+    uint32_t remote_part[WEFT_EXCHANGE_WORDS];
     int rc = comm_min(bridge.local, inout, count);
     if (!rc)
-        rc = weft_bridge_swap(&bridge, inout, count, theirs, count);
+        rc = weft_bridge_swap(&bridge, inout, count, remote_part, count);
     for (uint32_t i = 0; i < count && !rc; i++)
-        inout[i] = theirs[i] < inout[i] ? theirs[i] : inout[i];
+        inout[i] = remote_part[i] < inout[i] ? remote_part[i] : inout[i];
     return rc;
 }
 
-static int bridge_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+static int bridge_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all)
 {
     weft_bridge bridge = weft_bridge_of(exchange->comm);
     uint32_t local = (uint32_t)bridge.local->size, remote = exchange->size - local;
     uint32_t *own = all + (exchange->remote_first ? (size_t)remote * words : 0);
-    uint32_t *theirs = all + (exchange->remote_first ? 0 : (size_t)local * words);
-    int rc = comm_gather(bridge.local, mine, words, own);
-    return rc ? rc : weft_bridge_swap(&bridge, own, local * words, theirs, remote * words);
+    uint32_t *remote_part = all + (exchange->remote_first ? 0 : (size_t)local * words);
+    int rc = comm_gather(bridge.local, part, words, own);
+    return rc ? rc : weft_bridge_swap(&bridge, own, local * words, remote_part, remote * words);
 }
 
 weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
@@ -222,7 +222,7 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
 
 int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count) { return exchange->ops->min(exchange, inout, count); }
 
-int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all)
+int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all)
 {
-    return exchange->ops->gather(exchange, mine, words, all);
+    return exchange->ops->gather(exchange, part, words, all);
 }

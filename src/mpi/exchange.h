@@ -36,8 +36,8 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first);
 #define WEFT_EXCHANGE_WORDS 16
 /* inout[i] becomes the minimum over all participants, count <= WEFT_EXCHANGE_WORDS. 0 or an error. */
 int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
-/* all[i * words ...] becomes participant i's mine[words]. */
-int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *mine, uint32_t words, uint32_t *all);
+/* all[i * words ...] becomes participant i's part[words]. */
+int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 
 /* Between two groups, through their leaders (bridge.c): each group has the words of one side, the same on all its members, and all get
  * the other side's. `local`: intracommunicator of this group; leader: its rank of the leader, which sends over chan to remote_leader;
@@ -48,7 +48,7 @@ typedef struct weft_bridge {
     uint32_t leader, remote_leader;
     int tag;
 } weft_bridge;
-int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *mine, uint32_t words, uint32_t *theirs, uint32_t their_words);
+int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words);
 /* The bridge of an intercommunicator, between ranks 0 of both groups. */
 weft_bridge weft_bridge_of(weft_comm *comm);
 

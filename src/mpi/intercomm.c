@@ -40,11 +40,11 @@ typedef struct making {
 static int agree(const making *self, int rc)
 {
     weft_exchange over = weft_exchange_over_comm(self->bridge.local);
-    uint32_t fine = rc == 0, theirs = 0;
+    uint32_t fine = rc == 0, remote_fine = 0;
     int agreed = weft_exchange_min(&over, &fine, 1);
     if (!agreed)
-        agreed = weft_bridge_swap(&self->bridge, &fine, 1, &theirs, 1);
-    return rc ? rc : agreed ? agreed : fine && theirs ? 0 : weft_comm_another_failed();
+        agreed = weft_bridge_swap(&self->bridge, &fine, 1, &remote_fine, 1);
+    return rc ? rc : agreed ? agreed : fine && remote_fine ? 0 : weft_comm_another_failed();
 }
 
 static int allocate(making *self)
@@ -71,11 +71,11 @@ static void release(making *self)
     weft_group_drop(self->remote);
 }
 
-/* Each group's table goes to all members of both groups: `mine` is this process's part of `words` words. */
-static int exchange_tables(making *self, const uint32_t *mine, uint32_t words, uint32_t *local, uint32_t *remote)
+/* Each group's table goes to all members of both groups: `part` is this process's part of `words` words. */
+static int exchange_tables(making *self, const uint32_t *part, uint32_t words, uint32_t *local, uint32_t *remote)
 {
     weft_exchange over = weft_exchange_over_comm(self->bridge.local);
-    int rc = weft_exchange_gather(&over, mine, words, local);
+    int rc = weft_exchange_gather(&over, part, words, local);
     return rc ? rc : weft_bridge_swap(&self->bridge, local, self->sizes[0] * words, remote, self->sizes[1] * words);
 }
 
@@ -83,7 +83,7 @@ static int exchange_tables(making *self, const uint32_t *mine, uint32_t words, u
 static int tell_tables(making *self, int color, int key, int rc)
 {
     const weft_boot *boot = self->over->worker->world->boot;
-    entry mine = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
+    entry part = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
     int told;
     self->sizes[0] = (uint32_t)self->bridge.local->size;
     told = weft_bridge_swap(&self->bridge, &self->sizes[0], 1, &self->sizes[1], 1);
@@ -92,7 +92,7 @@ static int tell_tables(making *self, int color, int key, int rc)
     if (!rc)
         rc = allocate(self);
     rc = agree(self, rc);
-    return rc ? rc : exchange_tables(self, &mine.color, ENTRY_WORDS, &self->tables[0]->color, &self->tables[1]->color);
+    return rc ? rc : exchange_tables(self, &part.color, ENTRY_WORDS, &self->tables[0]->color, &self->tables[1]->color);
 }
 
 static int by_key(const void *a, const void *b, void *table)
@@ -295,7 +295,7 @@ static bool is_remote_lower(const weft_comm *comm)
 int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm)
 {
     making self = {.over = intercomm};
-    uint32_t mine = high != 0, theirs = 0;
+    uint32_t local_high = high != 0, remote_high = 0;
     weft_exchange exchange;
     weft_comm_members members;
     weft_group *group = NULL;
@@ -306,10 +306,10 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     if (!intercomm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
     self.bridge = weft_bridge_of(intercomm);
-    rc = weft_bridge_swap(&self.bridge, &mine, 1, &theirs, 1); /* only the leaders' values are used */
+    rc = weft_bridge_swap(&self.bridge, &local_high, 1, &remote_high, 1); /* only the leaders' values are used */
     if (rc)
         return rc;
-    is_remote_first = mine != theirs ? mine : is_remote_lower(intercomm);
+    is_remote_first = local_high != remote_high ? local_high : is_remote_lower(intercomm);
     exchange = weft_exchange_over_intercomm(intercomm, is_remote_first);
     rc = merged_group(intercomm, is_remote_first, &group);
     if (!rc)

@@ -17,12 +17,12 @@ int weft_mpi_op_create(void *user_fn, bool is_large, int commute, MPI_Op *op)
 
 int weft_mpi_op_free(MPI_Op *op)
 {
-    weft_op *mine = (weft_op *)weft_op_of(*op);
-    if (!mine)
+    weft_op *freed = (weft_op *)weft_op_of(*op);
+    if (!freed)
         return weft_fail(WEFT_E_OP, "op %p is no operator, or was freed already", (void *)*op);
-    if (mine->handle)
-        return weft_fail(WEFT_E_OP, "op 0x%x is predefined: it cannot be freed", (unsigned)mine->handle);
-    weft_op_retire(mine);
+    if (freed->handle)
+        return weft_fail(WEFT_E_OP, "op 0x%x is predefined: it cannot be freed", (unsigned)freed->handle);
+    weft_op_retire(freed);
     *op = MPI_OP_NULL;
     return 0;
 }

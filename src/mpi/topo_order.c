@@ -150,10 +150,10 @@ int weft_topo_order(weft_comm *parent, const weft_topo *topo, int rc, uint32_t *
 
 /* -- edges spread over the members: rank 0 collects them, computes the order and sends it to all -- */
 
-static int gather_to_first(weft_comm *parent, const int *mine, uint32_t words, int *all)
+static int gather_to_first(weft_comm *parent, const int *part, uint32_t words, int *all)
 {
     weft_coll coll = {
-        .sendbuf = mine,
+        .sendbuf = part,
         .recvbuf = all,
         .sendcount = words,
         .recvcount = words,
@@ -193,9 +193,9 @@ static int compute_gathered(const weft_comm *parent, int *all, uint32_t words, u
 }
 
 /* The exchange itself. order: [size + 1], its last word says whether rank 0 succeeded. */
-static int order_gathered(weft_comm *parent, const int *mine, uint32_t words, int *all, uint32_t *order)
+static int order_gathered(weft_comm *parent, const int *part, uint32_t words, int *all, uint32_t *order)
 {
-    int own = 0, rc = gather_to_first(parent, mine, words, all);
+    int own = 0, rc = gather_to_first(parent, part, words, all);
     if (!rc && parent->rank == 0) {
         own = compute_gathered(parent, all, words, order);
         order[parent->size] = own == 0;
@@ -212,29 +212,29 @@ int weft_topo_order_edges(weft_comm *parent, const int *edges, uint32_t count, u
     weft_exchange over = weft_exchange_over_comm(parent);
     uint64_t size = (uint64_t)parent->size;
     uint32_t fine, words = 2 + 3 * count_max, *order;
-    int *mine, *all = NULL, rc = 0, agreed;
+    int *part, *all = NULL, rc = 0, agreed;
     *out = NULL;
     if (size * count_max > WEFT_TOPO_EDGES_MAX)
         return 0;
-    mine = malloc(words * sizeof *mine);
+    part = malloc(words * sizeof *part);
     order = malloc((size + 1) * sizeof *order);
     if (parent->rank == 0)
         all = malloc(size * words * sizeof *all);
-    if (!mine || !order || (parent->rank == 0 && !all))
+    if (!part || !order || (parent->rank == 0 && !all))
         rc = no_memory(parent);
     fine = rc == 0;
     agreed = weft_exchange_min(&over, &fine, 1);
     if (!rc && (agreed || !fine))
         rc = agreed ? agreed : weft_comm_another_failed();
     if (!rc) {
-        memset(mine, 0, words * sizeof *mine);
-        mine[0] = (int)own_socket();
-        mine[1] = (int)count;
+        memset(part, 0, words * sizeof *part);
+        part[0] = (int)own_socket();
+        part[1] = (int)count;
         if (count)
-            memcpy(mine + 2, edges, 3 * (size_t)count * sizeof *edges);
-        rc = order_gathered(parent, mine, words, all, order);
+            memcpy(part + 2, edges, 3 * (size_t)count * sizeof *edges);
+        rc = order_gathered(parent, part, words, all, order);
     }
-    free(mine);
+    free(part);
     free(all);
     if (!rc)
         *out = order;

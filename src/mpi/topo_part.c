@@ -125,8 +125,8 @@ static void swap(scratch *s, uint32_t v, uint32_t u)
  * tried as v. */
 static bool improve_one(weft_part_job *job, scratch *s, uint32_t v)
 {
-    uint32_t count = sum_toward(job, s, v), mine = s->trial[v], best = v;
-    int64_t own = (int64_t)s->toward[mine], most = 0;
+    uint32_t count = sum_toward(job, s, v), part = s->trial[v], best = v;
+    int64_t own = (int64_t)s->toward[part], most = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t p = s->touched[i];
         int64_t gain = (int64_t)s->toward[p] - own;
@@ -134,7 +134,7 @@ static bool improve_one(weft_part_job *job, scratch *s, uint32_t v)
             continue;
         for (uint32_t k = s->begin[p]; k < s->begin[p + 1] && job->work; k++) {
             uint32_t u = s->members[k];
-            int64_t total = gain + partner_gain(job, s, u, mine, v);
+            int64_t total = gain + partner_gain(job, s, u, part, v);
             spend(job, 2 + job->graph->first[u + 1] - job->graph->first[u]);
             if (total > most) {
                 most = total;

@@ -51,7 +51,7 @@ static inline bool weft_match_is_wild(const weft_req *req) { return req->rank ==
 /* Moves the latest receives into the posted map. */
 void weft_match_flush_latest(weft_match *match);
 
-/* Posts req ahead of the latest receives if it and all of these are blocking: its thread runs, theirs may sleep. They have the same key.
+/* Posts req ahead of the latest receives if it and all of these are blocking: its thread runs, others may sleep. They have the same key.
  * Blocking receives of different threads are logically concurrent (MPI 5.0 3.5). False: not posted; also if the first of them
  * was overtaken OVERTAKEN_MAX times. */
 bool weft_match_overtake(weft_match *match, weft_req *req);

@@ -119,7 +119,7 @@ typedef struct weft_iface_callbacks {
     /* The peer has failed for good, after all its received frames were delivered. Once per ep. Not called after ep_close. */
     void (*peer_failed)(void *owner, void *peer, int rc);
     /* First frame of an unknown process: creates an ep to it (calls ep_open) and returns the peer cookie for recv_frame. */
-    void *(*accept_peer)(void *owner, const weft_proc_id *who);
+    void *(*accept_peer)(void *owner, const weft_proc_id *proc_id);
 } weft_iface_callbacks;
 
 /* Parameters of open. Pointers outlive the iface. */
@@ -177,7 +177,7 @@ struct weft_iface_ops {
     void (*close)(weft_iface *iface); /* frees everything; all eps must be closed */
     int (*get_addr)(weft_iface *iface, void *addr, size_t *bytes); /* own address; *bytes: in: capacity, out: length */
     /* Creates an ep from the peer's address. Sends nothing: connections start at the first send. WEFT_E_UNSUPPORTED: not reachable. */
-    int (*ep_open)(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+    int (*ep_open)(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
     /* Closes an ep after both sides sent BYE and drained. WEFT_AGAIN while own frames are in flight. Does not call peer_failed. */
     int (*ep_close)(weft_iface *iface, weft_ep *ep);
 

@@ -38,10 +38,10 @@ static int null_get_addr(weft_iface *iface, void *addr, size_t *bytes)
     return null();
 }
 
-static int null_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
+static int null_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     (void)iface;
-    (void)who;
+    (void)proc_id;
     (void)addr;
     (void)bytes;
     (void)peer;

@@ -40,7 +40,7 @@ static inline const weft_op *weft_op_of(const void *handle)
 int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **op);
 void weft_op_hold(const weft_op *op);
 void weft_op_drop(const weft_op *op);
-/* MPI_Op_free: invalidates the handle and drops its reference. Operations in flight keep theirs. */
+/* MPI_Op_free: invalidates the handle and drops its reference. Operations in flight keep their references. */
 void weft_op_retire(weft_op *op);
 
 /* Name of a predefined operator, or a phrase for a user operator. */

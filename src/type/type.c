@@ -90,16 +90,16 @@ void weft_type_hold(const weft_type *type)
 
 void weft_type_drop(const weft_type *type)
 {
-    weft_type *mine = (weft_type *)type;
+    weft_type *dropped = (weft_type *)type;
     weft_envelope *envelope;
     const weft_type_layout *layout;
     const weft_type *origin;
-    if (mine->is_predefined || !weft_object_drop(&mine->object))
+    if (dropped->is_predefined || !weft_object_drop(&dropped->object))
         return;
-    envelope = mine->envelope;
-    layout = mine->layout;
-    origin = mine->origin;
-    weft_object_free(&weft_type_pool, mine);
+    envelope = dropped->envelope;
+    layout = dropped->layout;
+    origin = dropped->origin;
+    weft_object_free(&weft_type_pool, dropped);
     if (origin)
         weft_type_drop(origin);
     else

@@ -64,7 +64,7 @@ typedef struct weft_envelope {
     int32_t combiner;
     uint64_t number_count, address_count, large_count, type_count;
     int64_t *values;         /* [number_count + address_count + large_count] owned */
-    const weft_type **types; /* [type_count] referenced, so that this type's layout may point into theirs */
+    const weft_type **types; /* [type_count] referenced, so that this type's layout may point into their layouts */
 } weft_envelope;
 
 extern weft_object_pool weft_type_pool;

@@ -125,9 +125,9 @@ static void both_ways(const rig_row *row)
         return;
     uint32_t sent[2] = {0, 0}, count = 400;
     while (sent[0] < count || sent[1] < count) {
-        uint32_t who = sent[0] == count ? 1 : sent[1] == count ? 0 : rig_random(rig) & 1;
-        CHECK(send_pattern(&rig->sides[who], sent[who], (uint32_t)(rig_random(rig) % 90)) == 0);
-        sent[who]++;
+        uint32_t side = sent[0] == count ? 1 : sent[1] == count ? 0 : rig_random(rig) & 1;
+        CHECK(send_pattern(&rig->sides[side], sent[side], (uint32_t)(rig_random(rig) % 90)) == 0);
+        sent[side]++;
         if (rig_random(rig) % 5 == 0)
             rig_turn(rig);
     }
@@ -241,9 +241,9 @@ static void replies_from_recv_frame(const rig_row *row)
         rig_turn(rig);
         if (game.owed) {
             /* the refused reply belongs to the side that received last */
-            rig_side *who = row->is_self || game.next % 2 == 0 ? rig->a : rig->b;
+            rig_side *side = row->is_self || game.next % 2 == 0 ? rig->a : rig->b;
             weft_frame frame = {.hdr = hdr_of(game.next, 0)};
-            game.owed -= who->iface->ops->send(who->iface, who->ep, &frame) == 0;
+            game.owed -= side->iface->ops->send(side->iface, side->ep, &frame) == 0;
         }
     }
     if (row->is_self)

@@ -155,28 +155,28 @@ static void shares_memory(const rig_row *row)
     if (!rig)
         return;
     weft_iface *a = rig->a->iface, *b = rig->b->iface;
-    weft_shared mine = {0};
-    int rc = a->ops->share(a, 10000, &mine);
+    weft_shared local = {0};
+    int rc = a->ops->share(a, 10000, &local);
     if (!a->caps.share) {
         CHECK(rc == WEFT_E_UNSUPPORTED);
     } else {
         CHECK(rc == 0);
-        uint8_t *here = mine.addr, zero = 0;
+        uint8_t *here = local.addr, zero = 0;
         for (int i = 0; rc == 0 && i < 10000; i++)
             zero |= here[i];
         CHECK(zero == 0);
-        weft_shared theirs = {.handle = mine.handle}, wrong = {.handle = mine.handle + 12345};
-        CHECK(rc != 0 || b->ops->share(b, 10000, &theirs) == 0);
+        weft_shared remote = {.handle = local.handle}, wrong = {.handle = local.handle + 12345};
+        CHECK(rc != 0 || b->ops->share(b, 10000, &remote) == 0);
         CHECK(b->ops->share(b, 10000, &wrong) < 0);
-        if (rc == 0 && theirs.addr) {
-            CHECK(theirs.bytes >= 10000);
+        if (rc == 0 && remote.addr) {
+            CHECK(remote.bytes >= 10000);
             here[9999] = 42;
-            CHECK(((uint8_t *)theirs.addr)[9999] == 42);
-            ((uint8_t *)theirs.addr)[0] = 24;
+            CHECK(((uint8_t *)remote.addr)[9999] == 42);
+            ((uint8_t *)remote.addr)[0] = 24;
             CHECK(here[0] == 24);
-            CHECK(a->ops->unshare(a, &mine) == 0);
-            CHECK(((uint8_t *)theirs.addr)[9999] == 42); /* the peer's mapping stays */
-            CHECK(b->ops->unshare(b, &theirs) == 0);
+            CHECK(a->ops->unshare(a, &local) == 0);
+            CHECK(((uint8_t *)remote.addr)[9999] == 42); /* the peer's mapping stays */
+            CHECK(b->ops->unshare(b, &remote) == 0);
         }
     }
     rig_close(rig);

@@ -168,10 +168,10 @@ static void arrive_unaligned(void *owner, void *peer, const weft_hdr *hdr, const
     sound_up->recv_frame(owner, peer, hdr, (char *)place + 1);
 }
 
-static void *greet_twice(void *owner, const weft_proc_id *who)
+static void *greet_twice(void *owner, const weft_proc_id *proc_id)
 {
-    void *peer = sound_up->accept_peer(owner, who);
-    sound_up->accept_peer(owner, who);
+    void *peer = sound_up->accept_peer(owner, proc_id);
+    sound_up->accept_peer(owner, proc_id);
     return peer;
 }
 
@@ -334,10 +334,10 @@ static int reg_anything(weft_iface *iface, void *addr, uint64_t bytes, uint32_t 
 
 static int addr_overflows(weft_iface *iface, void *addr, size_t *bytes)
 {
-    char mine[WEFT_ADDR_MAX];
-    size_t room = sizeof mine;
-    int rc = sound->get_addr(iface, mine, &room);
-    memcpy(addr, mine, room < *bytes ? room : *bytes);
+    char copy[WEFT_ADDR_MAX];
+    size_t room = sizeof copy;
+    int rc = sound->get_addr(iface, copy, &room);
+    memcpy(addr, copy, room < *bytes ? room : *bytes);
     *bytes = room;
     return rc;
 }

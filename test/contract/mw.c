@@ -17,8 +17,8 @@
 
 typedef struct shop {
     weft_rig *rig;
-    uint8_t *ours, *theirs;
-    weft_mr our_region, their_region;
+    uint8_t *local, *remote;
+    weft_mr local_mr, remote_mr;
     weft_rkey rkey;
     weft_mw *mw;
 } shop;
@@ -32,13 +32,13 @@ static bool shop_open(shop *shop, const rig_row *row)
         rig_close(shop->rig);
         return false;
     }
-    shop->ours = aligned_alloc(64, weft_round_up(AREA, 64));
-    shop->theirs = aligned_alloc(64, weft_round_up(AREA, 64));
-    memset(shop->ours, 0x11, AREA);
-    memset(shop->theirs, 0x22, AREA);
-    CHECK(rig_map(shop->rig->a, shop->ours, AREA, 0, &shop->our_region) == 0);
-    CHECK(rig_map(shop->rig->b, shop->theirs, AREA, WEFT_ACCESS_MW, &shop->their_region) == 0);
-    CHECK(shop->their_region.rights & WEFT_ACCESS_MW);
+    shop->local = aligned_alloc(64, weft_round_up(AREA, 64));
+    shop->remote = aligned_alloc(64, weft_round_up(AREA, 64));
+    memset(shop->local, 0x11, AREA);
+    memset(shop->remote, 0x22, AREA);
+    CHECK(rig_map(shop->rig->a, shop->local, AREA, 0, &shop->local_mr) == 0);
+    CHECK(rig_map(shop->rig->b, shop->remote, AREA, WEFT_ACCESS_MW, &shop->remote_mr) == 0);
+    CHECK(shop->remote_mr.rights & WEFT_ACCESS_MW);
     return true;
 }
 
@@ -54,11 +54,11 @@ static void shop_close(shop *shop)
 {
     weft_iface *a = shop->rig->a->iface, *b = shop->rig->b->iface;
     take_back(shop);
-    CHECK(a->ops->mr_dereg(a, &shop->our_region) == 0);
-    CHECK(b->ops->mr_dereg(b, &shop->their_region) == 0);
+    CHECK(a->ops->mr_dereg(a, &shop->local_mr) == 0);
+    CHECK(b->ops->mr_dereg(b, &shop->remote_mr) == 0);
     rig_close(shop->rig);
-    free(shop->ours);
-    free(shop->theirs);
+    free(shop->local);
+    free(shop->remote);
 }
 
 /* A window needs a connection, so the exposing side sends a frame first; the other is connected when it receives the rkey. */
@@ -71,7 +71,7 @@ static bool lend(shop *shop, uint32_t rights)
         weft_frame frame = {.hdr = {.bytes = 0}};
         if (i % 1000 == 0)
             CHECK(rig_send(b, &frame) == 0);
-        rc = b->iface->ops->mw_bind(b->iface, b->ep, &shop->their_region, shop->theirs + FROM, BYTES, rights, &shop->rkey, &shop->mw);
+        rc = b->iface->ops->mw_bind(b->iface, b->ep, &shop->remote_mr, shop->remote + FROM, BYTES, rights, &shop->rkey, &shop->mw);
         if (rc == WEFT_AGAIN)
             rig_turn(shop->rig);
     }
@@ -83,7 +83,7 @@ static bool lend(shop *shop, uint32_t rights)
 
 static weft_rma move_of(const shop *shop, uint64_t there, uint64_t bytes)
 {
-    return (weft_rma){.local = shop->ours, .mr = &shop->our_region, .remote = (uintptr_t)shop->theirs + there, .rkey = &shop->rkey,
+    return (weft_rma){.local = shop->local, .mr = &shop->local_mr, .remote = (uintptr_t)shop->remote + there, .rkey = &shop->rkey,
                        .bytes = bytes};
 }
 
@@ -100,7 +100,7 @@ static int try_by(shop *shop, uint32_t rights, uint64_t there, uint64_t bytes, b
 static bool is_untouched(const shop *shop)
 {
     for (uint32_t i = 0; i < AREA; i++)
-        if (shop->theirs[i] != 0x22 || shop->ours[i] != 0x11)
+        if (shop->remote[i] != 0x22 || shop->local[i] != 0x11)
             return false;
     return true;
 }
@@ -114,11 +114,11 @@ static void bound_range_is_accessible(const rig_row *row)
     for (uint32_t i = 0; i < 2 * weft_count(parts); i++) {
         uint32_t at = parts[i / 2][0], bytes = parts[i / 2][1];
         bool is_get = i & 1;
-        memset(shop.theirs, 0x22, AREA);
-        rig_pattern(is_get ? shop.theirs + at : shop.ours, i, bytes);
+        memset(shop.remote, 0x22, AREA);
+        rig_pattern(is_get ? shop.remote + at : shop.local, i, bytes);
         CHECK(try_by(&shop, is_get ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, at, bytes, is_get) == 0);
-        CHECK(rig_is_pattern(is_get ? shop.ours : shop.theirs + at, i, bytes));
-        CHECK(shop.theirs[at - 1] == 0x22 && shop.theirs[at + bytes] == 0x22);
+        CHECK(rig_is_pattern(is_get ? shop.local : shop.remote + at, i, bytes));
+        CHECK(shop.remote[at - 1] == 0x22 && shop.remote[at + bytes] == 0x22);
     }
     shop_close(&shop);
 }
@@ -148,7 +148,7 @@ static void other_access_fails(const rig_row *row)
             static const uint32_t beyond[] = {FROM - 8, FROM + BYTES - 7, FROM + BYTES};
             CHECK(try_by(&shop, right, beyond[i], 8, is_get) == WEFT_E_KEY);
         }
-        shop.rkey = shop.their_region.rkey; /* the registration's own rkey grants no access */
+        shop.rkey = shop.remote_mr.rkey; /* the registration's own rkey grants no access */
         CHECK(rig_move_wait(shop.rig->a, move_of(&shop, FROM, 8), is_get) == WEFT_E_KEY);
         CHECK(is_untouched(&shop));
     }
@@ -213,7 +213,7 @@ static void serves_one_peer(const rig_row *row)
             rig_settle(shop.rig);
             if (!lend(&shop, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE))
                 break;
-            weft_rma rma = {.local = own, .mr = &mr, .remote = (uintptr_t)shop.theirs + FROM, .bytes = 8};
+            weft_rma rma = {.local = own, .mr = &mr, .remote = (uintptr_t)shop.remote + FROM, .bytes = 8};
             int rc = try_stolen(&shop, c, rma, i & 1);
             CHECK(rc == WEFT_E_KEY || rc == WEFT_E_STALE);
             refused += rc == WEFT_E_KEY;
@@ -244,7 +244,7 @@ static void ends_with_the_connection(const rig_row *row)
         CHECK(rig_move_wait(shop.rig->a, late, i & 1) == WEFT_E_STALE);
         CHECK(is_untouched(&shop));
         CHECK(try_by(&shop, WEFT_ACCESS_READ, FROM, 8, true) == 0); /* bound again, it works */
-        memset(shop.ours, 0x11, AREA);
+        memset(shop.local, 0x11, AREA);
     }
     shop_close(&shop);
 }
@@ -262,11 +262,11 @@ static void many_windows(const rig_row *row)
     for (int round = 0; round < 3; round++) {
         uint32_t count = 0;
         weft_mr mr;
-        CHECK(rig_map(shop.rig->b, shop.theirs, AREA, WEFT_ACCESS_MW, &mr) == 0);
+        CHECK(rig_map(shop.rig->b, shop.remote, AREA, WEFT_ACCESS_MW, &mr) == 0);
         if (!lend(&shop, WEFT_ACCESS_READ))
             break;
         for (uint32_t i = 0; i < 3 * MANY && count < MANY; i++) {
-            int rc = b->ops->mw_bind(b, shop.rig->b->ep, &mr, shop.theirs + i, 100, WEFT_ACCESS_READ, &rkey, &loans[count]);
+            int rc = b->ops->mw_bind(b, shop.rig->b->ep, &mr, shop.remote + i, 100, WEFT_ACCESS_READ, &rkey, &loans[count]);
             CHECK(rc == 0 || rc == WEFT_AGAIN);
             count += rc == 0;
             if (rc)

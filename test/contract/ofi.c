@@ -147,7 +147,7 @@ static void crossing_handshakes(void)
 static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
 {
     weft_rig *rig = rig_open(&row, true);
-    weft_proc_id nobody = {77, 9, 0};
+    weft_proc_id absent = {77, 9, 0};
     weft_frame frame = {.hdr = {.seq = 1}};
     ofi_iface_addr addr;
     size_t bytes = sizeof addr;
@@ -158,7 +158,7 @@ static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
     a = rig->a->iface;
     CHECK(weft_ofi_ops.get_addr(rig->b->iface, &addr, &bytes) == 0);
     change(&addr);
-    CHECK(a->ops->ep_open(a, &nobody, &addr, bytes, rig->a->other, &ep) == 0);
+    CHECK(a->ops->ep_open(a, &absent, &addr, bytes, rig->a->other, &ep) == 0);
     for (int k = 0; ep && k < 400000 && !rig->a->losts; k++, usleep(50)) {
         if (a->ops->send(a, ep, &frame) != WEFT_AGAIN)
             break;
@@ -212,7 +212,7 @@ static void reports_killed_peer(void)
     weft_rig *rig;
     ofi_iface_addr addr;
     size_t bytes = sizeof addr;
-    weft_proc_id theirs = {77, 1, 0};
+    weft_proc_id remote = {77, 1, 0};
     weft_ep *ep = NULL;
     CHECK(pipe(up) == 0 && pipe(down) == 0);
     child = fork(); /* before this process opens an iface */
@@ -225,7 +225,7 @@ static void reports_killed_peer(void)
         CHECK(a->ops->ep_close(a, rig->a->ep) == 0); /* the ep to this process's b is not used */
         CHECK(weft_ofi_ops.get_addr(a, &addr, &bytes) == 0 && write(down[1], &addr, bytes) == (ssize_t)bytes);
         CHECK(read(up[0], &addr, bytes) == (ssize_t)bytes);
-        CHECK(a->ops->ep_open(a, &theirs, &addr, bytes, rig->a->other, &ep) == 0);
+        CHECK(a->ops->ep_open(a, &remote, &addr, bytes, rig->a->other, &ep) == 0);
         rig->a->ep = ep;
         for (int k = 0; k < 200000 && !rig->a->arrival_count; k++, usleep(50))
             rig_poll(rig->a, 16);

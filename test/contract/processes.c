@@ -87,10 +87,10 @@ static int reach(side *me)
     return me->iface->ops->ep_open(me->iface, &me->other, &local, sizeof local, &me->other, &me->ep);
 }
 
-static void *on_accept(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *proc_id)
 {
     side *me = owner;
-    return who->rank == me->other.rank && reach(me) == 0 ? &me->other : NULL;
+    return proc_id->rank == me->other.rank && reach(me) == 0 ? &me->other : NULL;
 }
 
 static bool side_open(side *me, weft_segment *segment, uint32_t local)
@@ -185,29 +185,29 @@ static void echo_all(side *me)
 
 static void move_all(side *me)
 {
-    uint8_t *mine = malloc(AREA);
+    uint8_t *local = malloc(AREA);
     static const weft_rkey rkey;
     int told = 0;
-    weft_rma rma = {.local = mine, .remote = me->remote_addr, .rkey = &rkey, .bytes = AREA, .done = &told};
+    weft_rma rma = {.local = local, .remote = me->remote_addr, .rkey = &rkey, .bytes = AREA, .done = &told};
     if (me->iface->ops->can_rma(me->iface, me->ep)) {
         CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &rma) == 0);
-        CU_ASSERT(told == 1 && rig_is_pattern(mine, 9, AREA));
+        CU_ASSERT(told == 1 && rig_is_pattern(local, 9, AREA));
     } else {
         CU_ASSERT(me->iface->ops->get(me->iface, me->ep, &rma) == WEFT_E_UNSUPPORTED && told == 0);
     }
-    free(mine);
+    free(local);
 }
 
 /* The child checks the pattern at its end: returns 0 if intact, else 1. */
 static bool put_back(side *me)
 {
-    uint8_t *mine = malloc(AREA);
+    uint8_t *local = malloc(AREA);
     static const weft_rkey rkey;
-    weft_rma rma = {.local = mine, .remote = me->remote_addr + 5, .rkey = &rkey, .bytes = AREA - 5};
-    rig_pattern(mine, 10, AREA);
+    weft_rma rma = {.local = local, .remote = me->remote_addr + 5, .rkey = &rkey, .bytes = AREA - 5};
+    rig_pattern(local, 10, AREA);
     bool can = me->iface->ops->can_rma(me->iface, me->ep);
     CU_ASSERT(me->iface->ops->put(me->iface, me->ep, &rma) == (can ? 0 : WEFT_E_UNSUPPORTED));
-    free(mine);
+    free(local);
     return can;
 }
 

@@ -135,8 +135,8 @@ static bool reach(rig_side *side)
 {
     char addr[WEFT_ADDR_MAX];
     size_t bytes = sizeof addr;
-    weft_iface *iface = side->iface, *theirs = side->other->iface;
-    if (theirs->ops->get_addr(theirs, addr, &bytes))
+    weft_iface *iface = side->iface, *remote = side->other->iface;
+    if (remote->ops->get_addr(remote, addr, &bytes))
         return false;
     return iface->ops->ep_open(iface, &side->other->proc_id, addr, bytes, side->other, &side->ep) == 0;
 }
@@ -151,13 +151,13 @@ static void *greet_third(rig_side *side)
     return side->iface->ops->ep_open(side->iface, &third->proc_id, addr, bytes, third, &side->rig->to_third) == 0 ? third : NULL;
 }
 
-static void *up_accept_peer(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     rig_side *side = owner;
-    if (side->rig->third && side == side->rig->b && who->rank == side->rig->third->proc_id.rank)
+    if (side->rig->third && side == side->rig->b && proc_id->rank == side->rig->third->proc_id.rank)
         return greet_third(side);
     side->greets++;
-    if (who->rank != side->other->proc_id.rank || who->job != side->proc_id.job || !reach(side))
+    if (proc_id->rank != side->other->proc_id.rank || proc_id->job != side->proc_id.job || !reach(side))
         return NULL;
     return side->other;
 }

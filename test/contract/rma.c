@@ -18,8 +18,8 @@
 /* Registered memory on both sides: local buffer and remote target. */
 typedef struct yard {
     weft_rig *rig;
-    uint8_t *ours, *theirs;
-    weft_mr our_region, their_region;
+    uint8_t *local, *remote;
+    weft_mr local_mr, remote_mr;
     weft_rkey rkey;
 } yard;
 
@@ -28,27 +28,27 @@ static bool yard_open(yard *yard, const rig_row *row)
     *yard = (struct yard){.rig = rig_open(row, false)};
     if (!yard->rig)
         return false;
-    yard->ours = aligned_alloc(64, weft_round_up(AREA, 64));
-    yard->theirs = aligned_alloc(64, weft_round_up(AREA, 64));
-    memset(yard->ours, 0, AREA);
-    memset(yard->theirs, 0, AREA);
-    CHECK(rig_map(yard->rig->a, yard->ours, AREA, 0, &yard->our_region) == 0);
-    CHECK(rig_map(yard->rig->b, yard->theirs, AREA, ALL_RIGHTS, &yard->their_region) == 0);
-    CHECK(yard->our_region.addr == yard->ours && yard->their_region.bytes == AREA);
-    CHECK(yard->their_region.rkey.length <= yard->rig->b->iface->caps.key_bytes);
-    yard->rkey = yard->their_region.rkey;
+    yard->local = aligned_alloc(64, weft_round_up(AREA, 64));
+    yard->remote = aligned_alloc(64, weft_round_up(AREA, 64));
+    memset(yard->local, 0, AREA);
+    memset(yard->remote, 0, AREA);
+    CHECK(rig_map(yard->rig->a, yard->local, AREA, 0, &yard->local_mr) == 0);
+    CHECK(rig_map(yard->rig->b, yard->remote, AREA, ALL_RIGHTS, &yard->remote_mr) == 0);
+    CHECK(yard->local_mr.addr == yard->local && yard->remote_mr.bytes == AREA);
+    CHECK(yard->remote_mr.rkey.length <= yard->rig->b->iface->caps.key_bytes);
+    yard->rkey = yard->remote_mr.rkey;
     return true;
 }
 
 static void yard_close(yard *yard)
 {
     weft_iface *a = yard->rig->a->iface, *b = yard->rig->b->iface;
-    CHECK(a->ops->mr_dereg(a, &yard->our_region) == 0);
-    if (yard->their_region.bytes)
-        CHECK(b->ops->mr_dereg(b, &yard->their_region) == 0);
+    CHECK(a->ops->mr_dereg(a, &yard->local_mr) == 0);
+    if (yard->remote_mr.bytes)
+        CHECK(b->ops->mr_dereg(b, &yard->remote_mr) == 0);
     rig_close(yard->rig);
-    free(yard->ours);
-    free(yard->theirs);
+    free(yard->local);
+    free(yard->remote);
 }
 
 static bool has(const yard *yard, bool is_get)
@@ -59,7 +59,7 @@ static bool has(const yard *yard, bool is_get)
 
 static weft_rma move_of(const yard *yard, uint64_t here, uint64_t there, uint64_t bytes)
 {
-    return (weft_rma){.local = yard->ours + here, .mr = &yard->our_region, .remote = (uintptr_t)yard->theirs + there,
+    return (weft_rma){.local = yard->local + here, .mr = &yard->local_mr, .remote = (uintptr_t)yard->remote + there,
                        .rkey = &yard->rkey, .bytes = bytes};
 }
 
@@ -81,11 +81,11 @@ static void missing_reports_unsupported(const rig_row *row)
         CHECK(rig_move(a, &rma, false) == WEFT_E_UNSUPPORTED);
     }
     if (a->iface->caps.amo == WEFT_AMO_NONE) {
-        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs, .rkey = &yard.rkey, .done = &done};
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.remote, .rkey = &yard.rkey, .done = &done};
         CHECK(rig_amo(a, &atomic) == WEFT_E_UNSUPPORTED);
     }
     weft_mr mr;
-    CHECK(a->iface->ops->mr_reg(a->iface, yard.ours, 8, 0, WEFT_MEMORY_DEVICE, &mr) == WEFT_E_UNSUPPORTED);
+    CHECK(a->iface->ops->mr_reg(a->iface, yard.local, 8, 0, WEFT_MEMORY_DEVICE, &mr) == WEFT_E_UNSUPPORTED);
     rig_settle(yard.rig);
     CHECK(done.times == 0);
     yard_close(&yard);
@@ -102,16 +102,16 @@ static void transfers_bytes(const rig_row *row)
         bool is_get = i & 1;
         uint32_t bytes = sizes[i / 2] < max ? sizes[i / 2] : (uint32_t)max;
         uint32_t here = (uint32_t)(rig_random(yard.rig) % (AREA - bytes - 1)) + 1, there = AREA - bytes - here % 7;
-        uint8_t *from = is_get ? yard.theirs + there : yard.ours + here, *to = is_get ? yard.ours + here : yard.theirs + there;
+        uint8_t *from = is_get ? yard.remote + there : yard.local + here, *to = is_get ? yard.local + here : yard.remote + there;
         if (!has(&yard, is_get))
             continue;
-        memset(yard.ours, 0x11, AREA);
-        memset(yard.theirs, 0x22, AREA);
+        memset(yard.local, 0x11, AREA);
+        memset(yard.remote, 0x22, AREA);
         rig_pattern(from, i, bytes);
         CHECK(rig_move_wait(yard.rig->a, move_of(&yard, here, there, bytes), is_get) == 0);
         CHECK(rig_is_pattern(to, i, bytes));
         CHECK(to[-1] == (is_get ? 0x11 : 0x22));
-        CHECK(to + bytes == (is_get ? yard.ours : yard.theirs) + AREA || to[bytes] == (is_get ? 0x11 : 0x22));
+        CHECK(to + bytes == (is_get ? yard.local : yard.remote) + AREA || to[bytes] == (is_get ? 0x11 : 0x22));
     }
     yard_close(&yard);
 }
@@ -127,11 +127,11 @@ static void data_before_done(const rig_row *row)
         rig_done done = {0, 0};
         weft_rma rma = move_of(&yard, 0, 0, bytes);
         rma.done = &done;
-        memset(yard.ours, 0x11, AREA);
-        rig_pattern(yard.theirs, i, bytes);
+        memset(yard.local, 0x11, AREA);
+        rig_pattern(yard.remote, i, bytes);
         CHECK(rig_move(yard.rig->a, &rma, true) == 0);
         CHECK(rig_until(yard.rig, &done.times, 1));
-        CHECK(done.rc == 0 && rig_is_pattern(yard.ours, i, bytes));
+        CHECK(done.rc == 0 && rig_is_pattern(yard.local, i, bytes));
         rig_settle(yard.rig);
     }
     yard_close(&yard);
@@ -150,7 +150,7 @@ static void many_at_once(const rig_row *row)
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
         weft_rma rma = move_of(&yard, i * BYTES, i * BYTES, BYTES);
         weft_frame frame = {.hdr = {.seq = i}};
-        rig_pattern((is_get ? yard.theirs : yard.ours) + i * BYTES, i, BYTES);
+        rig_pattern((is_get ? yard.remote : yard.local) + i * BYTES, i, BYTES);
         rma.done = &dones[i];
         CHECK(rig_move(yard.rig->a, &rma, is_get) == 0);
         CHECK(rig_send(yard.rig->a, &frame) == 0);
@@ -160,7 +160,7 @@ static void many_at_once(const rig_row *row)
     rig_settle(yard.rig);
     for (uint32_t i = 0; has(&yard, is_get) && i < COUNT; i++) {
         CHECK(dones[i].times == 1 && dones[i].rc == 0);
-        CHECK(rig_is_pattern((is_get ? yard.ours : yard.theirs) + i * BYTES, i, BYTES));
+        CHECK(rig_is_pattern((is_get ? yard.local : yard.remote) + i * BYTES, i, BYTES));
     }
     yard_close(&yard);
 }
@@ -170,7 +170,7 @@ static void refuse(yard *yard, weft_rma rma, bool is_get)
 {
     CHECK(rig_move_wait(yard->rig->a, rma, is_get) == WEFT_E_KEY);
     for (uint32_t i = 0; i < AREA; i++)
-        if (yard->theirs[i] != 0x22 || yard->ours[i] != 0x11) {
+        if (yard->remote[i] != 0x22 || yard->local[i] != 0x11) {
             CHECK(!"memory changed although the key was refused");
             return;
         }
@@ -186,8 +186,8 @@ static void refuses_bad_keys(const rig_row *row)
         yard_close(&yard);
         return;
     }
-    memset(yard.ours, 0x11, AREA);
-    memset(yard.theirs, 0x22, AREA);
+    memset(yard.local, 0x11, AREA);
+    memset(yard.remote, 0x22, AREA);
     refuse(&yard, move_of(&yard, 0, AREA - 7, 8), is_get);
     refuse(&yard, move_of(&yard, 0, (uint64_t)-1, 8), is_get);
     weft_rkey good = yard.rkey;
@@ -197,19 +197,19 @@ static void refuses_bad_keys(const rig_row *row)
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     weft_mr limited;
     rig_side *b = yard.rig->b;
-    CHECK(rig_map(b, yard.theirs, 100, is_get ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ, &limited) == 0);
+    CHECK(rig_map(b, yard.remote, 100, is_get ? WEFT_ACCESS_WRITE : WEFT_ACCESS_READ, &limited) == 0);
     yard.rkey = limited.rkey;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     CHECK(b->iface->ops->mr_dereg(b->iface, &limited) == 0);
     yard.rkey = good;
     CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 0, 0, 8), is_get) == 0);
-    memset(yard.ours, 0x11, AREA);
-    memset(yard.theirs, 0x22, AREA);
-    CHECK(b->iface->ops->mr_dereg(b->iface, &yard.their_region) == 0);
-    yard.their_region.bytes = 0;
+    memset(yard.local, 0x11, AREA);
+    memset(yard.remote, 0x22, AREA);
+    CHECK(b->iface->ops->mr_dereg(b->iface, &yard.remote_mr) == 0);
+    yard.remote_mr.bytes = 0;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     weft_mr again; /* the same memory registered again: the old rkey stays stale */
-    CHECK(rig_map(b, yard.theirs, AREA, ALL_RIGHTS, &again) == 0);
+    CHECK(rig_map(b, yard.remote, AREA, ALL_RIGHTS, &again) == 0);
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     CHECK(b->iface->ops->mr_dereg(b->iface, &again) == 0);
     if (yard.rig->a->iface->caps.mr_local) {
@@ -230,9 +230,9 @@ static void local_region_covers(const rig_row *row)
     bool is_get = !has(&yard, false);
     weft_mr small;
     if (a->iface->caps.mr_local && has(&yard, is_get)) {
-        memset(yard.ours, 0x11, AREA);
-        memset(yard.theirs, 0x22, AREA);
-        CHECK(rig_map(a, yard.ours, 100, 0, &small) == 0);
+        memset(yard.local, 0x11, AREA);
+        memset(yard.remote, 0x22, AREA);
+        CHECK(rig_map(a, yard.local, 100, 0, &small) == 0);
         weft_rma rma = move_of(&yard, 93, 0, 8);
         rma.mr = &small;
         refuse(&yard, rma, is_get);
@@ -256,15 +256,15 @@ typedef struct mapper {
 
 static void *map_on_and_on(void *arg)
 {
-    mapper *mine = arg;
-    for (uint32_t i = 0; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); i++) {
+    mapper *self = arg;
+    for (uint32_t i = 0; !__atomic_load_n(&self->stop, __ATOMIC_RELAXED); i++) {
         weft_mr mr;
-        int rc = mine->iface->ops->mr_reg(mine->iface, mine->memory + i % 64, 1000, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr);
+        int rc = self->iface->ops->mr_reg(self->iface, self->memory + i % 64, 1000, WEFT_ACCESS_READ, WEFT_MEMORY_HOST, &mr);
         if (rc == 0) {
-            __atomic_fetch_add(&mine->mapped, 1, __ATOMIC_RELAXED);
-            mine->wrong += mine->iface->ops->mr_dereg(mine->iface, &mr) != 0;
+            __atomic_fetch_add(&self->mapped, 1, __ATOMIC_RELAXED);
+            self->wrong += self->iface->ops->mr_dereg(self->iface, &mr) != 0;
         } else if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
-            mine->wrong++;
+            self->wrong++;
         }
         usleep(50); /* sched_yield alone may starve the other thread of a device's lock for minutes */
     }
@@ -288,9 +288,9 @@ static void registers_from_a_thread(const rig_row *row)
             usleep(100); /* the helper thread has not run yet */
         if (!has(&yard, is_get))
             continue;
-        rig_pattern((is_get ? yard.theirs : yard.ours) + 64, i, 500);
+        rig_pattern((is_get ? yard.remote : yard.local) + 64, i, 500);
         CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 64, 64, 500), is_get) == 0);
-        CHECK(rig_is_pattern((is_get ? yard.ours : yard.theirs) + 64, i, 500));
+        CHECK(rig_is_pattern((is_get ? yard.local : yard.remote) + 64, i, 500));
     }
     __atomic_store_n(&helper.stop, 1, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
@@ -308,16 +308,16 @@ static void flush_waits(const rig_row *row)
     for (uint32_t round = 0; round < 20; round++) {
         rig_done done = {0, 0};
         uint32_t puts = has(&yard, false) ? round % 5 : 0;
-        memset(yard.theirs, 0, AREA);
+        memset(yard.remote, 0, AREA);
         for (uint32_t i = 0; i < puts; i++) {
-            rig_pattern(yard.ours + i * 800, round + i, 800);
+            rig_pattern(yard.local + i * 800, round + i, 800);
             weft_rma rma = move_of(&yard, i * 800, i * 800, 800);
             CHECK(rig_move(yard.rig->a, &rma, false) == 0);
         }
         CHECK(rig_flush(yard.rig->a, round & 1, &done) == 0);
         CHECK(rig_until(yard.rig, &done.times, 1));
         for (uint32_t i = 0; i < puts; i++)
-            CHECK(rig_is_pattern(yard.theirs + i * 800, round + i, 800));
+            CHECK(rig_is_pattern(yard.remote + i * 800, round + i, 800));
         rig_settle(yard.rig);
         CHECK(done.times == 1 && done.rc == 0);
     }
@@ -327,7 +327,7 @@ static void flush_waits(const rig_row *row)
 static void look_at_put(rig_side *side)
 {
     yard *yard = side->extra;
-    CHECK(rig_is_pattern(yard->theirs, side->last_notify, 900));
+    CHECK(rig_is_pattern(yard->remote, side->last_notify, 900));
 }
 
 static void notifies_after_data(const rig_row *row)
@@ -340,7 +340,7 @@ static void notifies_after_data(const rig_row *row)
     b->on_notify = look_at_put;
     for (uint32_t i = 1; yard.rig->a->iface->caps.notify && i < 40; i++) {
         weft_rma rma = move_of(&yard, 0, 0, 900);
-        rig_pattern(yard.ours, i * 3, 900);
+        rig_pattern(yard.local, i * 3, 900);
         rma.notify = i * 3;
         CHECK(rig_move_wait(yard.rig->a, rma, false) == 0);
         CHECK(rig_until(yard.rig, &b->notifies, i));
@@ -361,7 +361,7 @@ static void count_notice(rig_side *side)
     notices *all = side->extra;
     uint32_t i = side->last_notify % (NOTICES + 1);
     all->times[i]++;
-    all->early += !rig_is_pattern(all->yard->theirs + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
+    all->early += !rig_is_pattern(all->yard->remote + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
 }
 
 /* Many puts in flight with frames both ways between them: one notification each, with its bytes visible, and frames stay in order. More
@@ -380,7 +380,7 @@ static void notifications_among_frames(const rig_row *row)
     for (uint32_t i = 1; has(&yard, false) && a->iface->caps.notify && i <= NOTICES; i++) {
         weft_rma rma = move_of(&yard, (i - 1) * NOTICE_BYTES, (i - 1) * NOTICE_BYTES, NOTICE_BYTES);
         weft_frame frame = {.hdr = {.seq = i}}, back = {.hdr = {.seq = i}};
-        rig_pattern(yard.ours + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
+        rig_pattern(yard.local + (i - 1) * NOTICE_BYTES, i, NOTICE_BYTES);
         rma.notify = i;
         rma.done = &dones[i];
         CHECK(rig_move(a, &rma, false) == 0);
@@ -404,7 +404,7 @@ static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t 
 {
     rig_done done = {0, 0};
     uint64_t before = 0xdead;
-    weft_atomic atomic = {op, (uintptr_t)yard->theirs + 64, &yard->rkey, operand, compare, &before, &done};
+    weft_atomic atomic = {op, (uintptr_t)yard->remote + 64, &yard->rkey, operand, compare, &before, &done};
     CHECK(rig_amo(yard->rig->a, &atomic) == 0);
     CHECK(rig_until(yard->rig, &done.times, 1));
     CHECK(done.rc == 0);
@@ -416,7 +416,7 @@ static void atomics_are_correct(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t *word = (uint64_t *)(yard.theirs + 64);
+    uint64_t *word = (uint64_t *)(yard.remote + 64);
     if (yard.rig->a->iface->caps.amo != WEFT_AMO_NONE) {
         *word = 1ull << 40;
         CHECK(amo(&yard, WEFT_AMO_ADD, 5, 0) == 1ull << 40 && *word == (1ull << 40) + 5);
@@ -427,9 +427,9 @@ static void atomics_are_correct(const rig_row *row)
         CHECK(amo(&yard, WEFT_AMO_OR, 0x30, 0) == (99 & 0xf) && *word == ((99 & 0xf) | 0x30));
         CHECK(amo(&yard, WEFT_AMO_XOR, 0xff, 0) == ((99 & 0xf) | 0x30) && *word == (((99 & 0xf) | 0x30) ^ 0xff));
         rig_done done = {0, 0};
-        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.theirs + AREA - 4, .rkey = &yard.rkey, .done = &done};
+        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.remote + AREA - 4, .rkey = &yard.rkey, .done = &done};
         CHECK(rig_amo(yard.rig->a, &atomic) < 0); /* not a multiple of 8 */
-        atomic.remote = (uintptr_t)yard.theirs + AREA;
+        atomic.remote = (uintptr_t)yard.remote + AREA;
         int rc = rig_amo(yard.rig->a, &atomic);
         CHECK(rc == WEFT_E_KEY || (rig_until(yard.rig, &done.times, 1) && done.rc == WEFT_E_KEY));
     }
@@ -443,9 +443,9 @@ typedef struct counter {
 
 static void *count_up(void *arg)
 {
-    counter *mine = arg;
-    for (; !__atomic_load_n(&mine->stop, __ATOMIC_RELAXED); mine->added++)
-        __atomic_fetch_add(mine->word, 1, __ATOMIC_RELAXED);
+    counter *self = arg;
+    for (; !__atomic_load_n(&self->stop, __ATOMIC_RELAXED); self->added++)
+        __atomic_fetch_add(self->word, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -455,7 +455,7 @@ static void atomics_with_cpu(const rig_row *row)
     yard yard;
     if (!yard_open(&yard, row))
         return;
-    uint64_t *word = (uint64_t *)(yard.theirs + 64);
+    uint64_t *word = (uint64_t *)(yard.remote + 64);
     if (yard.rig->a->iface->caps.amo == WEFT_AMO_CPU) {
         pthread_t thread;
         counter cpu = {.word = word};

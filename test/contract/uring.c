@@ -75,75 +75,75 @@ static int transfer(weft_rig *rig, void *local, const weft_mr *mr, const void *r
 static void stale_registrations_are_detected(void)
 {
     weft_rig *rig = rig_open(&row, false);
-    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, remote;
-    rig_pattern(theirs, 1, AREA);
-    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 1, AREA));
-    CHECK(pages(AREA, theirs) == theirs);
-    rig_pattern(theirs, 2, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0);
-    CHECK(rig_is_pattern(ours, 1, AREA)); /* the old page's bytes */
-    rig_pattern(ours, 3, AREA);
-    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, false) == 0);
-    CHECK(rig_is_pattern(theirs, 2, AREA)); /* nor does a put change it */
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0); /* registered again: it works */
-    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA));
-    CHECK(madvise(theirs, AREA, MADV_DONTNEED) == 0);
-    CHECK(transfer(rig, ours, &near, theirs, &remote.rkey, AREA, true) == 0 && rig_is_pattern(ours, 2, AREA) && theirs[0] == 0);
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    uint8_t *local = pages(AREA, NULL), *remote = pages(AREA, NULL);
+    weft_mr local_mr, remote_mr;
+    rig_pattern(remote, 1, AREA);
+    CHECK(rig_map(rig->a, local, AREA, 0, &local_mr) == 0);
+    CHECK(rig_map(rig->b, remote, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote_mr) == 0);
+    CHECK(transfer(rig, local, &local_mr, remote, &remote_mr.rkey, AREA, true) == 0 && rig_is_pattern(local, 1, AREA));
+    CHECK(pages(AREA, remote) == remote);
+    rig_pattern(remote, 2, AREA);
+    CHECK(transfer(rig, local, &local_mr, remote, &remote_mr.rkey, AREA, true) == 0);
+    CHECK(rig_is_pattern(local, 1, AREA)); /* the old page's bytes */
+    rig_pattern(local, 3, AREA);
+    CHECK(transfer(rig, local, &local_mr, remote, &remote_mr.rkey, AREA, false) == 0);
+    CHECK(rig_is_pattern(remote, 2, AREA)); /* nor does a put change it */
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote_mr) == 0);
+    CHECK(rig_map(rig->b, remote, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote_mr) == 0); /* registered again: it works */
+    CHECK(transfer(rig, local, &local_mr, remote, &remote_mr.rkey, AREA, true) == 0 && rig_is_pattern(local, 2, AREA));
+    CHECK(madvise(remote, AREA, MADV_DONTNEED) == 0);
+    CHECK(transfer(rig, local, &local_mr, remote, &remote_mr.rkey, AREA, true) == 0 && rig_is_pattern(local, 2, AREA) && remote[0] == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote_mr) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &local_mr) == 0);
     rig_close(rig);
-    munmap(ours, AREA);
-    munmap(theirs, AREA);
+    munmap(local, AREA);
+    munmap(remote, AREA);
 }
 
 /* Long RMA crosses the staging file by chunks, several at a time, at unaligned offsets. */
 static void long_rmas(void)
 {
     weft_rig *rig = rig_open(&row, false);
-    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, remote;
-    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0);
-    CHECK(rig_map(rig->b, theirs, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote) == 0);
+    uint8_t *local = pages(AREA, NULL), *remote = pages(AREA, NULL);
+    weft_mr local_mr, remote_mr;
+    CHECK(rig_map(rig->a, local, AREA, 0, &local_mr) == 0);
+    CHECK(rig_map(rig->b, remote, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, &remote_mr) == 0);
     for (uint32_t i = 0; i < 12; i++) {
         uint64_t from = rig_random(rig) % 5000, to = rig_random(rig) % 5000;
         uint64_t bytes = AREA - 5000 - rig_random(rig) % (i < 6 ? 100 : AREA - 5000);
-        memset(ours, 0, AREA);
-        rig_pattern(theirs, i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &remote.rkey, bytes, true) == 0);
-        CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && ours[to + bytes] == 0);
-        rig_pattern(ours, 100 + i, AREA);
-        CHECK(transfer(rig, ours + to, &near, theirs + from, &remote.rkey, bytes, false) == 0);
-        CHECK(memcmp(ours + to, theirs + from, bytes) == 0 && theirs[from + bytes] == rig_byte(i, from + bytes));
+        memset(local, 0, AREA);
+        rig_pattern(remote, i, AREA);
+        CHECK(transfer(rig, local + to, &local_mr, remote + from, &remote_mr.rkey, bytes, true) == 0);
+        CHECK(memcmp(local + to, remote + from, bytes) == 0 && local[to + bytes] == 0);
+        rig_pattern(local, 100 + i, AREA);
+        CHECK(transfer(rig, local + to, &local_mr, remote + from, &remote_mr.rkey, bytes, false) == 0);
+        CHECK(memcmp(local + to, remote + from, bytes) == 0 && remote[from + bytes] == rig_byte(i, from + bytes));
     }
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote_mr) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &local_mr) == 0);
     rig_close(rig);
-    munmap(ours, AREA);
-    munmap(theirs, AREA);
+    munmap(local, AREA);
+    munmap(remote, AREA);
 }
 
 /* done of a flush comes after that of long puts before it. */
 static void flush_waits_long(void)
 {
     weft_rig *rig = rig_open(&row, false);
-    uint8_t *ours = pages(AREA, NULL), *theirs = pages(AREA, NULL);
-    weft_mr near, remote;
-    CHECK(rig_map(rig->a, ours, AREA, 0, &near) == 0 && rig_map(rig->b, theirs, AREA, WEFT_ACCESS_WRITE, &remote) == 0);
+    uint8_t *local = pages(AREA, NULL), *remote = pages(AREA, NULL);
+    weft_mr local_mr, remote_mr;
+    CHECK(rig_map(rig->a, local, AREA, 0, &local_mr) == 0 && rig_map(rig->b, remote, AREA, WEFT_ACCESS_WRITE, &remote_mr) == 0);
     for (uint32_t i = 0; i < 10; i++) {
         rig_done put = {0, 0}, flush = {0, 0};
-        weft_rma rma = {.local = ours, .mr = &near, .remote = (uintptr_t)theirs, .rkey = &remote.rkey, .bytes = AREA,
+        weft_rma rma = {.local = local, .mr = &local_mr, .remote = (uintptr_t)remote, .rkey = &remote_mr.rkey, .bytes = AREA,
                           .done = &put};
-        rig_pattern(ours, i, AREA);
+        rig_pattern(local, i, AREA);
         CHECK(rig_move(rig->a, &rma, false) == 0 && rig_flush(rig->a, i & 1, &flush) == 0);
         CHECK(rig_until(rig, &flush.times, 1));
-        CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(theirs, i, AREA));
+        CHECK(put.times == 1 && put.rc == 0 && flush.rc == 0 && rig_is_pattern(remote, i, AREA));
     }
-    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &near) == 0);
+    CHECK(weft_uring_ops.mr_dereg(rig->b->iface, &remote_mr) == 0 && weft_uring_ops.mr_dereg(rig->a->iface, &local_mr) == 0);
     rig_close(rig);
-    munmap(ours, AREA);
-    munmap(theirs, AREA);
+    munmap(local, AREA);
+    munmap(remote, AREA);
 }
 
 /* Memory that cannot be pinned fails without side effects. */
@@ -261,10 +261,10 @@ static void remote_lost(void *owner, void *peer, int rc)
     me->wrong += peer != me || rc >= 0;
 }
 
-static void *remote_greet(void *owner, const weft_proc_id *who)
+static void *remote_greet(void *owner, const weft_proc_id *proc_id)
 {
     (void)owner;
-    (void)who;
+    (void)proc_id;
     return NULL; /* both open their eps before they send */
 }
 
@@ -309,20 +309,20 @@ enum { SERVES_WELL, SENDS_AND_DIES, DIES_WHEN_SPOKEN_TO, KEEPS_SILENT };
 static int remote_serve(int in, int out, int manner)
 {
     static remote_side me;
-    offer mine = {.addr = 0}, theirs;
+    offer own = {.addr = 0}, remote;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
-    size_t bytes = sizeof mine.iface_addr;
+    size_t bytes = sizeof own.iface_addr;
     alarm(HANG_S);
     rig_pattern(area, 5, AREA);
-    if (!remote_open(&me, 1) || me.iface->ops->get_addr(me.iface, &mine.iface_addr, &bytes) ||
+    if (!remote_open(&me, 1) || me.iface->ops->get_addr(me.iface, &own.iface_addr, &bytes) ||
         me.iface->ops->mr_reg(me.iface, area, AREA, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE, WEFT_MEMORY_HOST, &mr))
         return 2;
-    mine.rkey = mr.rkey;
-    mine.addr = (uintptr_t)area;
-    if (write(out, &mine, sizeof mine) != sizeof mine || read(in, &theirs, sizeof theirs) != sizeof theirs)
+    own.rkey = mr.rkey;
+    own.addr = (uintptr_t)area;
+    if (write(out, &own, sizeof own) != sizeof own || read(in, &remote, sizeof remote) != sizeof remote)
         return 3;
-    if (me.iface->ops->ep_open(me.iface, &me.other, &theirs.iface_addr, sizeof theirs.iface_addr, &me, &me.ep))
+    if (me.iface->ops->ep_open(me.iface, &me.other, &remote.iface_addr, sizeof remote.iface_addr, &me, &me.ep))
         return 4;
     for (uint32_t i = 0; manner != KEEPS_SILENT && i < (manner == SERVES_WELL ? 3000 : LAST_FRAMES); i++)
         if (remote_send(&me, i, WEFT_FRAME_EAGER))
@@ -341,20 +341,20 @@ static int remote_serve(int in, int out, int manner)
     return me.wrong ? 6 : me.losts ? 7 : !rig_is_pattern(area, 6, AREA);
 }
 
-static pid_t remote_meet(remote_side *me, offer *theirs, int manner)
+static pid_t remote_meet(remote_side *me, offer *remote, int manner)
 {
     int there[2], back[2];
-    offer mine = {.addr = 0};
-    size_t bytes = sizeof mine.iface_addr;
+    offer own = {.addr = 0};
+    size_t bytes = sizeof own.iface_addr;
     CU_ASSERT_FATAL(pipe(there) == 0 && pipe(back) == 0);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
         _exit(remote_serve(there[0], back[1], manner));
-    CU_ASSERT_FATAL(remote_open(me, 0) && me->iface->ops->get_addr(me->iface, &mine.iface_addr, &bytes) == 0);
-    CU_ASSERT_FATAL(read(back[0], theirs, sizeof *theirs) == sizeof *theirs);
-    CU_ASSERT_FATAL(write(there[1], &mine, sizeof mine) == sizeof mine);
-    CU_ASSERT_FATAL(me->iface->ops->ep_open(me->iface, &me->other, &theirs->iface_addr, sizeof theirs->iface_addr, me, &me->ep) == 0);
+    CU_ASSERT_FATAL(remote_open(me, 0) && me->iface->ops->get_addr(me->iface, &own.iface_addr, &bytes) == 0);
+    CU_ASSERT_FATAL(read(back[0], remote, sizeof *remote) == sizeof *remote);
+    CU_ASSERT_FATAL(write(there[1], &own, sizeof own) == sizeof own);
+    CU_ASSERT_FATAL(me->iface->ops->ep_open(me->iface, &me->other, &remote->iface_addr, sizeof remote->iface_addr, me, &me->ep) == 0);
     for (int i = 0; i < 2; i++) {
         close(there[i]);
         close(back[i]);
@@ -362,10 +362,10 @@ static pid_t remote_meet(remote_side *me, offer *theirs, int manner)
     return child;
 }
 
-static int remote_move(remote_side *me, uint8_t *local, const weft_mr *mr, const offer *theirs, bool is_get)
+static int remote_move(remote_side *me, uint8_t *local, const weft_mr *mr, const offer *remote, bool is_get)
 {
     int told = 0;
-    weft_rma rma = {.local = local, .mr = mr, .remote = theirs->addr, .rkey = &theirs->rkey, .bytes = AREA,
+    weft_rma rma = {.local = local, .mr = mr, .remote = remote->addr, .rkey = &remote->rkey, .bytes = AREA,
                       .done = &told};
     int rc = is_get ? me->iface->ops->get(me->iface, me->ep, &rma) : me->iface->ops->put(me->iface, me->ep, &rma);
     while (rc == 0 && !told)
@@ -376,18 +376,18 @@ static int remote_move(remote_side *me, uint8_t *local, const weft_mr *mr, const
 static void two_processes(void)
 {
     static remote_side me;
-    offer theirs;
+    offer remote;
     int status;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
-    pid_t child = remote_meet(&me, &theirs, SERVES_WELL);
+    pid_t child = remote_meet(&me, &remote, SERVES_WELL);
     SAME(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr), 0);
     while (me.arrived < 3000)
         remote_wait(&me);
-    SAME(remote_move(&me, area, &mr, &theirs, true), 0);
+    SAME(remote_move(&me, area, &mr, &remote, true), 0);
     CU_ASSERT(rig_is_pattern(area, 5, AREA));
     rig_pattern(area, 6, AREA);
-    SAME(remote_move(&me, area, &mr, &theirs, false), 0);
+    SAME(remote_move(&me, area, &mr, &remote, false), 0);
     SAME(remote_send(&me, 0, WEFT_FRAME_BYE), 0);
     waitpid(child, &status, 0);
     SAME(status, 0);
@@ -405,11 +405,11 @@ static void two_processes(void)
 static void killed_at(unsigned moment_us, int manner)
 {
     static remote_side me;
-    offer theirs;
+    offer remote;
     int rc = 0;
     uint8_t *area = pages(AREA, NULL);
     weft_mr mr;
-    pid_t child = remote_meet(&me, &theirs, manner);
+    pid_t child = remote_meet(&me, &remote, manner);
     time_t end = time(NULL) + 200;
     SAME(me.iface->ops->mr_reg(me.iface, area, AREA, 0, WEFT_MEMORY_HOST, &mr), 0);
     pid_t killer = fork();
@@ -419,7 +419,7 @@ static void killed_at(unsigned moment_us, int manner)
         _exit(0);
     }
     while (rc == 0 && time(NULL) < end)
-        rc = remote_move(&me, area, &mr, &theirs, true);
+        rc = remote_move(&me, area, &mr, &remote, true);
     SAME(rc, WEFT_E_PEER);
     while (!me.losts && time(NULL) < end)
         remote_wait(&me);
@@ -461,10 +461,10 @@ static void expect_last_frames(remote_side *me)
 static void last_frames_come_first(void)
 {
     static remote_side me;
-    offer theirs;
+    offer remote;
     int status;
     weft_frame frame = {.hdr = {.bytes = 0}};
-    pid_t child = remote_meet(&me, &theirs, DIES_WHEN_SPOKEN_TO);
+    pid_t child = remote_meet(&me, &remote, DIES_WHEN_SPOKEN_TO);
     SAME(me.iface->ops->send(me.iface, me.ep, &frame), 0);
     waitpid(child, &status, 0);
     SAME(status, 0);
@@ -475,10 +475,10 @@ static void last_frames_come_first(void)
 static void first_frame_is_too_late(void)
 {
     static remote_side me;
-    offer theirs;
+    offer remote;
     int status;
     weft_frame frame = {.hdr = {.bytes = 0}};
-    pid_t child = remote_meet(&me, &theirs, SENDS_AND_DIES);
+    pid_t child = remote_meet(&me, &remote, SENDS_AND_DIES);
     waitpid(child, &status, 0);
     SAME(status, 0);
     SAME(me.iface->ops->send(me.iface, me.ep, &frame), WEFT_AGAIN); /* poll reports the failure, after the frames */
@@ -525,7 +525,7 @@ int main(int argc, char **argv)
         return 0;
     uint64_t limit = limit_too_low();
     if (limit) {
-        printf("skipped: %llu bytes may be locked (ulimit -l) without CAP_IPC_LOCK, %u are needed\n", (unsigned long long)limit, LOCKED_MIN);
+        printf("skipped: %llu bytes may be locked (ulimit -l) without CAP_IPC_LOCK, %u needed\n", (unsigned long long)limit, LOCKED_MIN);
         return 77;
     }
     prctl(PR_SET_TIMERSLACK, 1000);

@@ -179,12 +179,12 @@ static uint32_t lookup(const char *key, bool waits, pmix_status_t status)
 
 static void board(void)
 {
-    char mine[32], next[32];
+    char own[32], next[32];
     char *keys[] = {"port", NULL};
 
-    snprintf(mine, sizeof(mine), "number-%u", me.rank);
+    snprintf(own, sizeof(own), "number-%u", me.rank);
     snprintf(next, sizeof(next), "number-%u", (me.rank + 1) % size);
-    publish(mine, me.rank * 5);
+    publish(own, me.rank * 5);
     if (lookup(next, true, PMIX_SUCCESS) != (me.rank + 1) % size * 5)
         must("what was looked up", PMIX_ERROR, PMIX_SUCCESS);
     lookup("nothing", false, PMIX_ERR_NOT_FOUND);

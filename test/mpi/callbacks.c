@@ -168,14 +168,14 @@ static void handler(MPI_Comm *comm, int *code, ...)
 
 static void handlers(void)
 {
-    MPI_Errhandler mine;
+    MPI_Errhandler errhandler;
     MPI_Comm comm;
     MPI_Request req;
     int x[2] = {0}, y;
     OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
-    OK(MPI_Comm_create_errhandler(handler, &mine));
-    OK(MPI_Comm_set_errhandler(comm, mine));
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
+    OK(MPI_Comm_set_errhandler(comm, errhandler));
+    OK(MPI_Errhandler_free(&errhandler));
     CHECK(MPI_Send(x, 1, MPI_INT, 9, 0, comm) == MPI_ERR_RANK); /* an argument */
     OK(MPI_Isend(x, 2, MPI_INT, 0, 0, comm, &req));
     CHECK(MPI_Recv(&y, 1, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE) == MPI_ERR_TRUNCATE); /* a blocking call */

@@ -222,7 +222,7 @@ static void locations(void)
     struct {
         double value;
         int at;
-    } mine = {10 - (rank * 3) % 4, rank}, all;
+    } local = {10 - (rank * 3) % 4, rank}, all;
     struct {
         int value, at;
     } mine2 = {(rank * 3) % 4, rank}, all2;
@@ -231,7 +231,7 @@ static void locations(void)
         best = 10 - (r * 3) % 4 < 10 - (best * 3) % 4 ? r : best;
         best2 = (r * 3) % 4 > (best2 * 3) % 4 ? r : best2;
     }
-    OK(MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&local, &all, 1, MPI_DOUBLE_INT, MPI_MINLOC, MPI_COMM_WORLD));
     CHECK(all.at == best && all.value == 10 - (best * 3) % 4, "minloc: %g at %d", all.value, all.at);
     OK(MPI_Allreduce(&mine2, &all2, 1, MPI_2INT, MPI_MAXLOC, MPI_COMM_WORLD));
     CHECK(all2.at == best2 && all2.value == (best2 * 3) % 4, "maxloc: %d at %d", all2.value, all2.at);

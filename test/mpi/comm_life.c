@@ -6,7 +6,7 @@ static int rank, size;
 
 static void compare(void)
 {
-    MPI_Comm same, mirrored, mine;
+    MPI_Comm same, mirrored, evens;
     int result, r, s, flag;
     OK(MPI_Comm_compare(MPI_COMM_WORLD, MPI_COMM_WORLD, &result));
     CHECK(result == MPI_IDENT);
@@ -19,16 +19,16 @@ static void compare(void)
     CHECK(r == size - 1 - rank && s == size);
     OK(MPI_Comm_compare(same, mirrored, &result));
     CHECK(result == (size == 1 ? MPI_CONGRUENT : MPI_SIMILAR));
-    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2 ? MPI_UNDEFINED : 0, 0, &mine));
-    CHECK((mine == MPI_COMM_NULL) == (rank % 2 == 1));
-    if (mine != MPI_COMM_NULL) {
-        OK(MPI_Comm_rank(mine, &r));
-        OK(MPI_Comm_size(mine, &s));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2 ? MPI_UNDEFINED : 0, 0, &evens));
+    CHECK((evens == MPI_COMM_NULL) == (rank % 2 == 1));
+    if (evens != MPI_COMM_NULL) {
+        OK(MPI_Comm_rank(evens, &r));
+        OK(MPI_Comm_size(evens, &s));
         CHECK(r == rank / 2 && s == (size + 1) / 2);
-        OK(MPI_Comm_compare(MPI_COMM_WORLD, mine, &result));
+        OK(MPI_Comm_compare(MPI_COMM_WORLD, evens, &result));
         CHECK(result == (size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL));
-        OK(MPI_Comm_free(&mine));
-        CHECK(mine == MPI_COMM_NULL);
+        OK(MPI_Comm_free(&evens));
+        CHECK(evens == MPI_COMM_NULL);
     }
     OK(MPI_Comm_test_inter(same, &flag));
     CHECK(!flag);

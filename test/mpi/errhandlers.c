@@ -24,16 +24,16 @@ static void other_handler(MPI_Comm *comm, int *code, ...)
 
 static void users(void)
 {
-    MPI_Errhandler mine, got;
+    MPI_Errhandler errhandler, got;
     MPI_Comm dup, part;
     int code;
-    OK(MPI_Comm_create_errhandler(handler, &mine));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler));
     OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &got));
-    CHECK(got == mine);
+    CHECK(got == errhandler);
     OK(MPI_Errhandler_free(&got));
     CHECK(got == MPI_ERRHANDLER_NULL);
-    OK(MPI_Errhandler_free(&mine)); /* the communicator keeps it */
+    OK(MPI_Errhandler_free(&errhandler)); /* the communicator keeps it */
     code = MPI_Send(NULL, 1, MPI_INT, size + 3, 0, MPI_COMM_WORLD);
     CHECK(code == MPI_ERR_RANK || code == MPI_ERR_BUFFER, "code %d", code);
     CHECK(calls == 1 && last_code == code && last_comm == MPI_COMM_WORLD, "%d calls, code %d", calls, last_code);
@@ -48,9 +48,9 @@ static void users(void)
     code = MPI_Send(&code, 1, MPI_INT, 99, 0, part);
     CHECK(code == MPI_ERR_RANK && calls == 3);
     /* another handler only for the dup; it replaces itself while it runs */
-    OK(MPI_Comm_create_errhandler(other_handler, &mine));
-    OK(MPI_Comm_set_errhandler(dup, mine));
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_create_errhandler(other_handler, &errhandler));
+    OK(MPI_Comm_set_errhandler(dup, errhandler));
+    OK(MPI_Errhandler_free(&errhandler));
     code = MPI_Recv(&code, 1, MPI_INT, -9, 0, dup, MPI_STATUS_IGNORE);
     CHECK(code == MPI_ERR_RANK && calls == 103);
     OK(MPI_Comm_free(&part));
@@ -65,13 +65,13 @@ static void users(void)
 /* A freed handle is detected, also when memory of its size was allocated meanwhile. */
 static void stale(void)
 {
-    MPI_Errhandler mine, copy;
+    MPI_Errhandler errhandler, copy;
     void *fill[64];
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    OK(MPI_Comm_create_errhandler(handler, &mine));
-    copy = mine;
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
+    copy = errhandler;
+    OK(MPI_Errhandler_free(&errhandler));
     for (int i = 0; i < 64; i++) {
         fill[i] = malloc(16);
         for (int j = 0; j < 4; j++)
@@ -108,15 +108,15 @@ static void other_kinds(void)
 /* An error in MPI_Wait runs the handler of the request's communicator. */
 static void late(void)
 {
-    MPI_Errhandler mine;
+    MPI_Errhandler errhandler;
     MPI_Comm comm;
     MPI_Request req;
     int code, value[2] = {1, 2}, in;
     calls = 0;
-    OK(MPI_Comm_create_errhandler(handler, &mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
     OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
-    OK(MPI_Comm_set_errhandler(comm, mine));
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_set_errhandler(comm, errhandler));
+    OK(MPI_Errhandler_free(&errhandler));
     OK(MPI_Irecv(&in, 1, MPI_INT, 0, 0, comm, &req));
     OK(MPI_Send(value, 2, MPI_INT, 0, 0, comm));
     code = MPI_Wait(&req, MPI_STATUS_IGNORE);
@@ -129,11 +129,11 @@ static void unattached(void)
 {
     int code, n;
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Errhandler mine;
+    MPI_Errhandler errhandler;
     calls = 0;
-    OK(MPI_Comm_create_errhandler(handler, &mine));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, mine));
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler));
+    OK(MPI_Errhandler_free(&errhandler));
     code = MPI_Type_size(type, &n);
     CHECK(code == MPI_ERR_TYPE && calls == 1 && last_comm == MPI_COMM_SELF, "code %d, %d calls", code, calls);
     code = MPI_Comm_rank(MPI_COMM_NULL, &n);

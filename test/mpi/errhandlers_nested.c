@@ -70,10 +70,10 @@ static void starts_thread(MPI_Comm *comm, int *code, ...)
 /* Frees its communicator. */
 static void frees(MPI_Comm *comm, int *code, ...)
 {
-    MPI_Comm mine = *comm;
+    MPI_Comm copy = *comm;
     (void)code;
     entered++;
-    OK(MPI_Comm_free(&mine));
+    OK(MPI_Comm_free(&copy));
 }
 
 static void set(MPI_Comm comm, MPI_Comm_errhandler_function *function)

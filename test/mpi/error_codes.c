@@ -66,19 +66,19 @@ static void life(void)
 
 static void raised(void)
 {
-    MPI_Errhandler mine;
+    MPI_Errhandler errhandler;
     int class, code, before = last_used();
     OK(MPI_Add_error_class(&class));
     CHECK(last_used() >= class);
     OK(MPI_Add_error_code(class, &code));
     CHECK(last_used() >= code);
-    OK(MPI_Comm_create_errhandler(handler, &mine));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, mine));
+    OK(MPI_Comm_create_errhandler(handler, &errhandler));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler));
     OK(MPI_Comm_call_errhandler(MPI_COMM_WORLD, code));
     CHECK(calls == 1 && last_code == code);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_call_errhandler(MPI_COMM_WORLD, class));
-    OK(MPI_Errhandler_free(&mine));
+    OK(MPI_Errhandler_free(&errhandler));
     OK(MPI_Remove_error_code(code));
     OK(MPI_Remove_error_class(class));
     CHECK(last_used() == before);

@@ -1,4 +1,4 @@
-/* np: 1 2 4 : generalized requests: order of callbacks, statuses, errors, free before and after completion, cancel, completed by a thread */
+/* np: 1 2 4 : generalized requests: order of callbacks, statuses, errors, free before and after completion, cancel, threads */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
@@ -59,31 +59,31 @@ static MPI_Request begin(op *self)
 
 static void one(void)
 {
-    op mine;
-    MPI_Request req = begin(&mine);
+    op task;
+    MPI_Request req = begin(&task);
     MPI_Status status;
     int flag = 1, count;
     memset(&status, 0, sizeof status);
     OK(MPI_Test(&req, &flag, &status));
-    CHECK(!flag && !mine.queried && req == mine.handle);
+    CHECK(!flag && !task.queried && req == task.handle);
     OK(MPI_Request_get_status(req, &flag, &status));
-    CHECK(!flag && !mine.queried);
+    CHECK(!flag && !task.queried);
     OK(MPI_Grequest_complete(req));
     for (int i = 1; i <= 2; i++) {
         OK(MPI_Request_get_status(req, &flag, &status));
-        CHECK(flag && mine.queried == i && !mine.freed);
+        CHECK(flag && task.queried == i && !task.freed);
     }
     status.MPI_ERROR = 4711;
     OK(MPI_Wait(&req, &status));
     OK(MPI_Get_count(&status, MPI_INT, &count));
-    CHECK(req == MPI_REQUEST_NULL && mine.queried == 3 && mine.freed == 1 && count == 3 && status.MPI_SOURCE == 17 &&
+    CHECK(req == MPI_REQUEST_NULL && task.queried == 3 && task.freed == 1 && count == 3 && status.MPI_SOURCE == 17 &&
           status.MPI_TAG == 18 && status.MPI_ERROR == 4711);
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(!flag);
-    req = begin(&mine);
+    req = begin(&task);
     OK(MPI_Grequest_complete(req));
     OK(MPI_Wait(&req, MPI_STATUS_IGNORE)); /* query_fn gets a status nevertheless */
-    CHECK(mine.queried == 1 && mine.freed == 1);
+    CHECK(task.queried == 1 && task.freed == 1);
 }
 
 /* Among messages, in every call for several requests. */
@@ -168,28 +168,28 @@ static void errors(void)
 
 static void free_and_cancel(void)
 {
-    op mine;
-    MPI_Request req = begin(&mine);
+    op task;
+    MPI_Request req = begin(&task);
     MPI_Status status;
     int flag = 0;
     OK(MPI_Request_free(&req)); /* first free, then complete: the copy of the handle is valid until then */
-    CHECK(req == MPI_REQUEST_NULL && !mine.freed);
-    OK(MPI_Grequest_complete(mine.handle));
-    CHECK(mine.freed == 1 && !mine.queried);
-    req = begin(&mine);
+    CHECK(req == MPI_REQUEST_NULL && !task.freed);
+    OK(MPI_Grequest_complete(task.handle));
+    CHECK(task.freed == 1 && !task.queried);
+    req = begin(&task);
     OK(MPI_Grequest_complete(req));
     OK(MPI_Request_free(&req));
-    CHECK(req == MPI_REQUEST_NULL && mine.freed == 1 && !mine.queried);
-    req = begin(&mine);
+    CHECK(req == MPI_REQUEST_NULL && task.freed == 1 && !task.queried);
+    req = begin(&task);
     OK(MPI_Cancel(&req));
-    CHECK(mine.complete_at_cancel == 0);
+    CHECK(task.complete_at_cancel == 0);
     OK(MPI_Wait(&req, &status));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(flag);
-    req = begin(&mine);
+    req = begin(&task);
     OK(MPI_Grequest_complete(req));
     OK(MPI_Cancel(&req));
-    CHECK(mine.complete_at_cancel);
+    CHECK(task.complete_at_cancel);
     OK(MPI_Wait(&req, &status));
     OK(MPI_Test_cancelled(&status, &flag));
     CHECK(!flag);

@@ -138,7 +138,7 @@ static void ranges(void)
 
 static void rules(void)
 {
-    int ranks[MAX], result, reversed[1][3] = {{size - 1, 0, -1}}, nobody = MPI_PROC_NULL, out = 0;
+    int ranks[MAX], result, reversed[1][3] = {{size - 1, 0, -1}}, null = MPI_PROC_NULL, out = 0;
     MPI_Group mirror, group, left, right, all;
     OK(MPI_Group_range_incl(world, 1, reversed, &mirror));
     OK(MPI_Group_compare(world, mirror, &result));
@@ -173,9 +173,9 @@ static void rules(void)
     CHECK(result == MPI_IDENT);
     OK(MPI_Group_compare(MPI_GROUP_EMPTY, group, &result));
     CHECK(result == MPI_UNEQUAL);
-    OK(MPI_Group_translate_ranks(world, 1, &nobody, group, &out));
+    OK(MPI_Group_translate_ranks(world, 1, &null, group, &out));
     CHECK(out == MPI_PROC_NULL);
-    OK(MPI_Group_translate_ranks(MPI_GROUP_EMPTY, 1, &nobody, group, &out));
+    OK(MPI_Group_translate_ranks(MPI_GROUP_EMPTY, 1, &null, group, &out));
     CHECK(out == MPI_PROC_NULL);
     OK(MPI_Group_translate_ranks(world, 0, NULL, group, NULL));
     OK(MPI_Group_free(&group));
@@ -231,7 +231,7 @@ static void of_intercommunicators(void)
 {
     MPI_Group group, wanted;
     MPI_Comm inter, dup, mirror;
-    int own, result, other[1][3] = {{!(rank % 2), size - 1, 2}}, mine[1][3] = {{rank % 2, size - 1, 2}};
+    int own, result, other[1][3] = {{!(rank % 2), size - 1, 2}}, same[1][3] = {{rank % 2, size - 1, 2}};
     if (size < 2)
         return;
     inter = intercomm(rank);
@@ -245,7 +245,7 @@ static void of_intercommunicators(void)
     OK(MPI_Group_free(&group));
     OK(MPI_Group_free(&wanted));
     OK(MPI_Comm_group(inter, &group));
-    OK(MPI_Group_range_incl(world, 1, mine, &wanted));
+    OK(MPI_Group_range_incl(world, 1, same, &wanted));
     OK(MPI_Group_compare(group, wanted, &result));
     CHECK(result == MPI_IDENT);
     OK(MPI_Group_free(&group));

@@ -31,13 +31,13 @@ static void merges(MPI_Comm inter)
     MPI_Comm merged;
     int me, n, one = 1, sum;
     for (int high = 0; high < 4; high++) { /* bit 0: of side 0, bit 1: of side 1 */
-        int mine = high >> side & 1, theirs = high >> !side & 1;
-        OK(MPI_Intercomm_merge(inter, mine, &merged));
+        int local_high = high >> side & 1, remote_high = high >> !side & 1;
+        OK(MPI_Intercomm_merge(inter, local_high, &merged));
         OK(MPI_Comm_size(merged, &n));
         OK(MPI_Comm_rank(merged, &me));
         CHECK(n == local_size + remote_size);
-        if (mine != theirs)
-            CHECK(me == local_rank + (mine ? remote_size : 0), "rank %d", me);
+        if (local_high != remote_high)
+            CHECK(me == local_rank + (local_high ? remote_size : 0), "rank %d", me);
         OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged));
         CHECK(sum == n);
         OK(MPI_Comm_free(&merged));

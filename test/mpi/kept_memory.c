@@ -39,11 +39,11 @@ static void exchange(int rank, void *buf, unsigned seed)
 /* Does a device move large messages between the two? The initiator counts them. */
 static int has_device(int rank)
 {
-    int mine, both;
+    int local, both;
     char *buf = malloc(BYTES);
     exchange(rank, buf, 1);
-    mine = value_of(moved) > 0;
-    OK(MPI_Allreduce(&mine, &both, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    local = value_of(moved) > 0;
+    OK(MPI_Allreduce(&local, &both, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
     free(buf);
     return both;
 }

@@ -1,4 +1,4 @@
-/* np: 2 3 4 : matched probes: order, wildcards, a matched message is not found again, truncation, cancel by the sender, threads, left at finalize */
+/* np: 2 3 4 : matched probes: order, wildcards, matched once only, truncation, cancel by the sender, threads, left at finalize */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 

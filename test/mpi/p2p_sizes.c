@@ -13,10 +13,10 @@ enum mode { SEND, SSEND, ISEND, ISSEND, RSEND_LATE, PERSISTENT, SENDRECV, MODES 
 static void exchange(enum mode mode, size_t bytes, unsigned round)
 {
     int right = (rank + 1) % size, left = (rank + size - 1) % size, count, tag = (int)(round % 1000);
-    unsigned mine = round * 64 + (unsigned)rank, theirs = round * 64 + (unsigned)left;
+    unsigned sent = round * 64 + (unsigned)rank, expected = round * 64 + (unsigned)left;
     MPI_Request reqs[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Status status;
-    check_fill(out, bytes, mine);
+    check_fill(out, bytes, sent);
     memset(in, 0xAA, bytes + GUARD);
     if (mode != SENDRECV)
         OK(MPI_Irecv(in, (int)bytes, MPI_BYTE, left, tag, MPI_COMM_WORLD, &reqs[0]));
@@ -54,7 +54,7 @@ static void exchange(enum mode mode, size_t bytes, unsigned round)
     OK(MPI_Get_count(&status, MPI_BYTE, &count));
     CHECK(status.MPI_SOURCE == left && status.MPI_TAG == tag && (size_t)count == bytes,
           "mode %d: source %d tag %d count %d of %zu", (int)mode, status.MPI_SOURCE, status.MPI_TAG, count, bytes);
-    size_t wrong = check_wrong(in, bytes, theirs);
+    size_t wrong = check_wrong(in, bytes, expected);
     CHECK(wrong == bytes, "mode %d, %zu bytes: byte %zu is wrong", (int)mode, bytes, wrong);
     for (size_t i = 0; i < GUARD; i++)
         CHECK(in[bytes + i] == 0xAA, "mode %d, %zu bytes: wrote behind the buffer", (int)mode, bytes);

@@ -1,4 +1,4 @@
-/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single partitions arrive, errors */
+/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single partitions, errors */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
@@ -23,7 +23,8 @@ static void check(const int *values, int from, int n, int seed)
 /* A ring of partitioned messages of `total` ints; every rank has another order of Pready. Restarted several times. */
 static void ring(int total, int out_parts, int in_parts)
 {
-    int right = (rank + 1) % size, left = (rank + size - 1) % size, *out = malloc((size_t)total * 4 + 1), *in = malloc((size_t)total * 4 + 1);
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int *out = malloc((size_t)total * 4 + 1), *in = malloc((size_t)total * 4 + 1);
     MPI_Request reqs[2];
     MPI_Status status;
     int count;
@@ -123,7 +124,8 @@ static void one_arrives(void)
 static void strided(void)
 {
     enum { TOTAL = 12000 };
-    int right = (rank + 1) % size, left = (rank + size - 1) % size, *out = malloc(2 * TOTAL * sizeof *out), *in = malloc(2 * TOTAL * sizeof *in);
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int *out = malloc(2 * TOTAL * sizeof *out), *in = malloc(2 * TOTAL * sizeof *in);
     static const int shapes[][2] = {{60, 12}, {12, 60}, {40, 1}, {3000, 7}, {1, 40}, {5, 3000}};
     for (int k = 0; k < 12; k++) {
         int a = shapes[k / 2][0], b = shapes[k / 2][1], flag;
@@ -292,7 +294,7 @@ static void errors(void)
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
-/* Threads fill and mark partitions in any order; threads of the receiver wait for theirs, two each (as the standard's examples do). */
+/* Threads fill and mark partitions in any order; threads of the receiver wait for partitions, two each (as in the standard's examples). */
 typedef struct team {
     MPI_Request req;
     int *values, first, parts, each, seed;

@@ -30,19 +30,19 @@ int MPI_Barrier(MPI_Comm comm)
 
 int main(int argc, char **argv)
 {
-    int rank, size, got = -1, sum = 0, mine;
+    int rank, size, got = -1, sum = 0, local;
     MPI_Comm other;
     check_start(&argc, &argv, &rank, &size);
-    mine = rank + 1;
+    local = rank + 1;
     if (size == 2) {
         if (rank == 0)
-            OK(MPI_Send(&mine, 1, MPI_INT, 1, 5, MPI_COMM_WORLD));
+            OK(MPI_Send(&local, 1, MPI_INT, 1, 5, MPI_COMM_WORLD));
         else
             OK(MPI_Recv(&got, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         CHECK(rank == 0 || got == 1, "got %d", got);
         CHECK(sends == (rank == 0) && receives == (rank == 1), "%d sends, %d receives", sends, receives);
     }
-    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&local, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(sum == size * (size + 1) / 2, "sum %d", sum);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     /* PMPI_X never calls the program's MPI_X, and no other function of the library does. */

@@ -84,10 +84,10 @@ static void communicate(MPI_Session session, int round)
     OK(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "org.weft.test.none", MPI_INFO_NULL, MPI_ERRORS_RETURN, &part));
     CHECK(part == MPI_COMM_NULL);
     if (size > 1) {
-        MPI_Group odd, *mine = rank % 2 ? &odd : &even, *other = rank % 2 ? &even : &odd;
+        MPI_Group odd, *local = rank % 2 ? &odd : &even, *other = rank % 2 ? &even : &odd;
         MPI_Comm inter;
         OK(MPI_Group_difference(world, even, &odd));
-        OK(MPI_Intercomm_create_from_groups(*mine, 0, *other, 0, "org.weft.test.inter", MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
+        OK(MPI_Intercomm_create_from_groups(*local, 0, *other, 0, "org.weft.test.inter", MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
         OK(MPI_Comm_remote_size(inter, &n));
         CHECK(n == (rank % 2 ? (size + 1) / 2 : size / 2));
         OK(MPI_Intercomm_merge(inter, rank % 2, &part));

@@ -128,8 +128,9 @@ static void darray(uint64_t *seed)
         g.psizes[d] = g.distribs[d] == MPI_DISTRIBUTE_NONE ? 1 : 1 + (int)(check_random(seed) % 3);
         g.dargs[d] = MPI_DISTRIBUTE_DFLT_DARG;
         if (check_random(seed) % 2)
-            g.dargs[d] = g.distribs[d] == MPI_DISTRIBUTE_BLOCK ? (g.gsizes[d] + g.psizes[d] - 1) / g.psizes[d] + (int)(check_random(seed) % 3)
-                                                               : 1 + (int)(check_random(seed) % 3);
+            g.dargs[d] = g.distribs[d] == MPI_DISTRIBUTE_BLOCK
+                             ? (g.gsizes[d] + g.psizes[d] - 1) / g.psizes[d] + (int)(check_random(seed) % 3)
+                             : 1 + (int)(check_random(seed) % 3);
         g.size *= g.psizes[d];
     }
     darray_check(&g);

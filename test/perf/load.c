@@ -74,21 +74,21 @@ static double compute(long steps)
 
 static void uneven(void)
 {
-    double ours = 1, all;
+    double local = 1, all;
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     for (int i = 0; i < 100; i++) {
-        ours += compute(200000 + 50000 * ((rank + i) % 4));
+        local += compute(200000 + 50000 * ((rank + i) % 4));
         MPI_Sendrecv(out, 8192, MPI_BYTE, right, 4, in, 8192, MPI_BYTE, left, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Allreduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(&local, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
 }
 
 static void collect(void)
 {
-    double ours = 1, all;
+    double local = 1, all;
     for (int i = 0; i < 200; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Allreduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(&local, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         MPI_Bcast(out, 8192, MPI_BYTE, i % ranks, MPI_COMM_WORLD);
     }
 }
@@ -102,7 +102,7 @@ static double cpu_s(void)
 
 static double idle(void)
 {
-    double begin = cpu_s(), ours, all;
+    double begin = cpu_s(), local, all;
     if (rank == ranks - 1) {
         sleep(1);
         for (int i = 0; i < rank; i++)
@@ -110,8 +110,8 @@ static double idle(void)
     } else {
         MPI_Recv(in, 8, MPI_BYTE, ranks - 1, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    ours = cpu_s() - begin;
-    MPI_Reduce(&ours, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    local = cpu_s() - begin;
+    MPI_Reduce(&local, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     return all;
 }
 

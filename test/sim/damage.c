@@ -26,24 +26,24 @@ enum mode { BLOCKING, NONBLOCKING, PERSISTENT, MODES };
 
 typedef struct call {
     question of;
-    uint64_t count, mine; /* count: elements for each rank on the others; mine: on this rank */
+    uint64_t count, own_count; /* count: elements for each rank on the others; own_count: on this rank */
     int64_t *send, *receive;
     weft_req *req; /* persistent request */
 } call;
 
 static bool is_right(const rig *rig, const call *call)
 {
-    return question_wrong(rig, &call->of, call->receive, call->mine) < 0;
+    return question_wrong(rig, &call->of, call->receive, call->own_count) < 0;
 }
 
 static void fill(const rig *rig, call *call)
 {
-    question_fill(rig, &call->of, call->send, call->receive, call->mine);
+    question_fill(rig, &call->of, call->send, call->receive, call->own_count);
 }
 
 static void call_open(const rig *rig, call *call)
 {
-    uint64_t capacity = call->mine * (uint64_t)rig->size + 1;
+    uint64_t capacity = call->own_count * (uint64_t)rig->size + 1;
     call->send = calloc(capacity, sizeof *call->send);
     call->receive = calloc(capacity, sizeof *call->receive);
     call->req = NULL;
@@ -59,7 +59,7 @@ static void call_close(call *call)
 
 static int perform(rig *rig, call *call, enum mode mode)
 {
-    weft_coll args = question_args(&call->of, call->send, call->receive, call->mine);
+    weft_coll args = question_args(&call->of, call->send, call->receive, call->own_count);
     weft_req *req;
     int rc;
     switch (mode) {
@@ -120,9 +120,9 @@ static call draw_call(const rig *rig, const damage *damage, uint64_t *state)
     call.of.root = (int)(rig_random(state) % (uint64_t)rig->size);
     int odd = (int)(rig_random(state) % (uint64_t)rig->size);
     bool is_more = rig_random(state) % 2;
-    call.mine = call.count;
+    call.own_count = call.count;
     if (damage->is_cut && rig->rank == odd)
-        call.mine = is_more ? call.count + 3 : call.count - 1;
+        call.own_count = is_more ? call.count + 3 : call.count - 1;
     return call;
 }
 
@@ -178,7 +178,7 @@ static int program(int rank, void *arg)
     for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
         kept[kind] = draw_call(&rig, damage, &state);
         kept[kind].of.kind = (enum weft_coll_kind)kind;
-        kept[kind].mine = kept[kind].count;
+        kept[kind].own_count = kept[kind].count;
         call_open(&rig, &kept[kind]);
     }
     hurt_rounds(&rig, damage, &state, kept);
@@ -197,8 +197,8 @@ static int two_ahead(int rank, void *arg)
 {
     damage *damage = arg;
     rig rig;
-    call first = {.of = {.kind = WEFT_COLL_REDUCE, .root = 1}, .count = 4, .mine = rank ? 7 : 4},
-         second = {.of = first.of, .count = 2, .mine = 2};
+    call first = {.of = {.kind = WEFT_COLL_REDUCE, .root = 1}, .count = 4, .own_count = rank ? 7 : 4},
+         second = {.of = first.of, .count = 2, .own_count = 2};
     int rc = rig_open(&rig, damage->seed);
     if (rc)
         return rc;

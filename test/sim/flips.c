@@ -98,7 +98,7 @@ static int type_of(tally *tally, uint64_t *state, uint64_t bytes, const weft_typ
 
 static int one_message(rig *rig, tally *tally, uint64_t *state, uint64_t number)
 {
-    uint64_t bytes = bytes_of(state), mine = *state + (uint64_t)rig->rank;
+    uint64_t bytes = bytes_of(state), own_state = *state + (uint64_t)rig->rank;
     uint64_t capacity = rig_random(state) % 4 ? bytes : rig_random(state) % (bytes + 1);
     int tag = (int)(rig_random(state) % 1000), rc;
     uint8_t *plain = malloc(bytes + 1), *buf = calloc(1, 2 * bytes + 1);
@@ -106,13 +106,13 @@ static int one_message(rig *rig, tally *tally, uint64_t *state, uint64_t number)
     weft_type *made;
     bool is_late = rig_random(state) % 2;
     uint64_t here = rig->rank == 0 ? bytes : capacity;
-    rc = type_of(tally, &mine, here, &type, &made);
+    rc = type_of(tally, &own_state, here, &type, &made);
     uint64_t step = made ? 2 : 1, count = made ? 1 : here;
     rig_fill(plain, number, bytes);
     if (!rc && rig->rank == 0) {
         for (uint64_t i = 0; i < bytes; i++)
             buf[step * i] = plain[i];
-        rc = weft_send(rig->chan, 1, tag, buf, count, type, rig_random(&mine) % 4 ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
+        rc = weft_send(rig->chan, 1, tag, buf, count, type, rig_random(&own_state) % 4 ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
     } else if (!rc) {
         for (int i = 0; is_late && i < 40; i++)
             weft_worker_poll(rig->world->workers[0]);

@@ -89,7 +89,8 @@ static void run_named(void)
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
-                                           {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"}, {"colls", "lossy"}, {"comms", "lossy"},
+                                           {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"},
+                                           {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},
                                            {"wild", "deaf"}, {"colls", "deaf"}, {"comms", "deaf"}};
     for (uint32_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {

@@ -66,10 +66,10 @@ static void up_peer_failed(void *owner, void *peer, int rc)
     me->lost++;
 }
 
-static void *on_accept(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *proc_id)
 {
     (void)owner;
-    (void)who;
+    (void)proc_id;
     return NULL;
 }
 
@@ -85,9 +85,9 @@ static void net_open(const weft_sim_profile *profile, uint64_t seed)
     }
     for (uint32_t i = 0; i < RANKS; i++)
         for (uint32_t j = 0; j < RANKS; j++) {
-            weft_proc_id who = {7, j, 0};
+            weft_proc_id proc_id = {7, j, 0};
             if (i != j)
-                CU_ASSERT_FATAL(weft_sim_ops.ep_open(now.sides[i].iface, &who, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
+                CU_ASSERT_FATAL(weft_sim_ops.ep_open(now.sides[i].iface, &proc_id, NULL, 0, &now.sides[j], &now.sides[i].eps[j]) == 0);
         }
 }
 
@@ -116,9 +116,9 @@ static weft_mr map(uint32_t rank, void *addr, uint64_t bytes, uint32_t rights)
     return mr;
 }
 
-static int start(bool is_get, const weft_mr *mine, const weft_mr *theirs, uint64_t at, uint64_t bytes)
+static int start(bool is_get, const weft_mr *local, const weft_mr *remote, uint64_t at, uint64_t bytes)
 {
-    weft_rma rma = {.local = here + at, .mr = mine, .remote = (uintptr_t)there + at, .rkey = &theirs->rkey, .bytes = bytes,
+    weft_rma rma = {.local = here + at, .mr = local, .remote = (uintptr_t)there + at, .rkey = &remote->rkey, .bytes = bytes,
                       .done = &now};
     weft_ep *ep = now.sides[0].eps[1];
     return is_get ? weft_sim_ops.get(now.sides[0].iface, ep, &rma) : weft_sim_ops.put(now.sides[0].iface, ep, &rma);
@@ -159,10 +159,10 @@ static void lines_in_any_order(void)
         for (int is_get = 0; is_get < 2; is_get++) {
             weft_sim_profile profile = {.name = "own", .delay_ns = 30000, .torn = torn, .mr_local = true};
             net_open(&profile, 5);
-            weft_mr mine = map(0, here, AREA, 0), theirs = map(1, there, AREA, ALL);
+            weft_mr local = map(0, here, AREA, 0), remote = map(1, there, AREA, ALL);
             memset(here, !is_get, AREA);
             memset(there, is_get, AREA);
-            CU_ASSERT(start(is_get, &mine, &theirs, 0, 8192) == 0);
+            CU_ASSERT(start(is_get, &local, &remote, 0, 8192) == 0);
             uint32_t gaps = gaps_seen(is_get ? here : there, 8192);
             CU_ASSERT(torn ? gaps > 3 && counted(WEFT_SIM_TORN) == 1 : gaps == 0 && counted(WEFT_SIM_TORN) == 0);
             net_close();
@@ -210,9 +210,9 @@ static uint64_t overtaken(uint8_t rails)
     weft_sim_profile profile = {.name = "own", .delay_ns = 8000, .rails = rails};
     net_open(&profile, 9);
     CU_ASSERT(now.sides[0].iface->caps.rails == rails);
-    weft_mr theirs = map(1, there, AREA, ALL);
+    weft_mr remote = map(1, there, AREA, ALL);
     for (uint64_t i = 0; i < 20; i++)
-        CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
+        CU_ASSERT(start(false, NULL, &remote, i * 100, 100) == 0);
     while (now.sides[0].ended < 20)
         turn();
     uint64_t count = counted(WEFT_SIM_OVERTAKEN);
@@ -257,15 +257,15 @@ static void queues_fill(void)
 {
     weft_sim_profile profile = {.name = "own", .delay_ns = 100, .queue = 3};
     net_open(&profile, 1);
-    weft_mr theirs = map(1, there, AREA, ALL);
+    weft_mr remote = map(1, there, AREA, ALL);
     for (uint64_t i = 0; i < 3; i++)
-        CU_ASSERT(start(false, NULL, &theirs, i * 100, 100) == 0);
+        CU_ASSERT(start(false, NULL, &remote, i * 100, 100) == 0);
     for (int i = 0; i < 100; i++)
         weft_sim_ops.poll(now.sides[1].iface, 16); /* time passes and all completes, but this side was not polled */
-    CU_ASSERT(start(false, NULL, &theirs, 0, 100) == WEFT_AGAIN);
+    CU_ASSERT(start(false, NULL, &remote, 0, 100) == WEFT_AGAIN);
     CU_ASSERT(counted(WEFT_SIM_QUEUE_FULL) == 1 && now.sides[0].ended == 0);
     weft_sim_ops.poll(now.sides[0].iface, 1);
-    CU_ASSERT(now.sides[0].ended == 1 && start(false, NULL, &theirs, 0, 100) == 0);
+    CU_ASSERT(now.sides[0].ended == 1 && start(false, NULL, &remote, 0, 100) == 0);
     net_close();
 }
 
@@ -312,9 +312,9 @@ static void connections_fail(void)
     weft_sim_profile profile = {.name = "own", .delay_ns = 1000, .cut_permille = 200};
     uint32_t posted = 0, refused = 0;
     net_open(&profile, 1);
-    weft_mr theirs = map(1, there, AREA, ALL);
+    weft_mr remote = map(1, there, AREA, ALL);
     for (int i = 0; i < 3000 && !refused; i++) {
-        int rc = start(false, NULL, &theirs, 0, 100);
+        int rc = start(false, NULL, &remote, 0, 100);
         posted += rc == 0;
         refused += rc == WEFT_E_PEER;
         turn();
@@ -348,10 +348,10 @@ static void rma_bits_are_flipped(void)
                 weft_sim_profile profile = {.name = "own", .delay_ns = 100, .flip_rma_permille = 1000, .torn = torn,
                                             .prompt_permille = prompt ? 1000 : 0};
                 net_open(&profile, 4);
-                weft_mr theirs = map(1, there, AREA, ALL);
+                weft_mr remote = map(1, there, AREA, ALL);
                 memset(here, 0, AREA);
                 memset(there, 0, AREA);
-                CU_ASSERT(start(is_get, NULL, &theirs, 0, 1000) == 0);
+                CU_ASSERT(start(is_get, NULL, &remote, 0, 1000) == 0);
                 for (int i = 0; i < 100; i++)
                     turn();
                 CU_ASSERT(now.sides[0].ended == 1 && counted(WEFT_SIM_RMA_FLIPPED) == 1);
@@ -380,10 +380,10 @@ static void any_thread_registers(void)
     pthread_t thread;
     uint32_t rounds = 0, started = 0;
     net_open(&profile, 1);
-    weft_mr theirs = map(1, there, AREA, ALL);
+    weft_mr remote = map(1, there, AREA, ALL);
     CU_ASSERT(pthread_create(&thread, NULL, map_and_unmap, &rounds) == 0);
     for (uint32_t i = 0; i < 3000; i++) {
-        started += start(false, NULL, &theirs, 0, 64) == 0;
+        started += start(false, NULL, &remote, 0, 64) == 0;
         turn();
     }
     pthread_join(thread, NULL);

@@ -288,7 +288,7 @@ int main(int argc, char **argv)
     static worker workers[THREADS_MAX];
     pthread_t threads[THREADS_MAX];
     int provided, wants = MPI_THREAD_MULTIPLE;
-    unsigned long long mine[3], all[3];
+    unsigned long long local[3], all[3];
     read_options(argc, argv);
     if (options.threads == 0)
         wants = MPI_THREAD_FUNNELED;
@@ -314,10 +314,10 @@ int main(int argc, char **argv)
     for (int i = 1; i < options.threads; i++)
         pthread_join(threads[i], NULL);
     hammer_stop();
-    mine[0] = wrong_messages;
-    mine[1] = block_moved_damage();
-    mine[2] = hammer_child_errors;
-    MPI_Allreduce(mine, all, 3, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    local[0] = wrong_messages;
+    local[1] = block_moved_damage();
+    local[2] = hammer_child_errors;
+    MPI_Allreduce(local, all, 3, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
     tell_counts();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)

@@ -43,21 +43,21 @@ static size_t race_bytes;
 
 bool block_race(block *block)
 {
-    bool is_taken = false, is_mine = false;
+    bool is_taken = false, is_in_place = false;
     if (!thread_count || !atomic_compare_exchange_strong(&race_taken, &is_taken, true))
         return false;
     race_addr = block->addr;
     race_bytes = block->bytes;
     uint32_t number = atomic_fetch_add(&race_given, 1) + 1;
-    for (bool is_last = false; !is_last && !is_mine;) {
+    for (bool is_last = false; !is_last && !is_in_place;) {
         is_last = atomic_load(&race_unmapped) == number;
         void *addr = mmap(block->addr, block->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
                           -1, 0);
-        is_mine = addr == block->addr;
-        if (!is_mine && addr != MAP_FAILED)
+        is_in_place = addr == block->addr;
+        if (!is_in_place && addr != MAP_FAILED)
             munmap(addr, block->bytes);
     }
-    if (is_mine) {
+    if (is_in_place) {
         atomic_fetch_add(&hammer_races, 1);
         if (atomic_load(&race_unmapped) != number)
             atomic_fetch_add(&hammer_overtaken, 1);

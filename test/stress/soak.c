@@ -19,7 +19,7 @@ static struct {
     double seconds, begin;
     int threads;
     const char *page, *only, *without, *plant;
-    soak_rank *mine;
+    soak_rank *own_page;
     MPI_Comm base[SOAK_THREADS_MAX];
 } job = {.seed = 1, .seconds = 3, .threads = 1};
 
@@ -65,7 +65,7 @@ static void *rounds(void *argument)
 {
     int me = (int)(intptr_t)argument, goes_on = 1, world_rank;
     MPI_Comm base = job.base[me], pool[POOL];
-    soak s = {.page = &job.mine->thread[me]};
+    soak s = {.page = &job.own_page->thread[me]};
     for (int i = 0; i < POOL; i++)
         pool[i] = MPI_COMM_NULL;
     OK(MPI_Comm_rank(base, &world_rank));
@@ -143,9 +143,9 @@ int main(int argc, char **argv)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     check_rank = rank;
-    job.mine = page_open(rank);
-    job.mine->threads = job.threads;
-    job.mine->pid = getpid();
+    job.own_page = page_open(rank);
+    job.own_page->threads = job.threads;
+    job.own_page->pid = getpid();
     job.begin = MPI_Wtime();
     for (int i = 0; i < job.threads; i++)
         OK(MPI_Comm_dup(MPI_COMM_WORLD, &job.base[i]));
@@ -157,6 +157,6 @@ int main(int argc, char **argv)
     for (int i = 0; i < job.threads; i++)
         OK(MPI_Comm_free(&job.base[i]));
     OK(MPI_Finalize());
-    job.mine->pid = 0;
+    job.own_page->pid = 0;
     return 0;
 }

@@ -176,8 +176,8 @@ static void gather_any(soak *s)
 static void cancel_receives(soak *s)
 {
     int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, flag = 0;
-    size_t bytes = bytes_of(s, 0, 0) % 100000, mine = bytes;
-    unsigned char *out = malloc(mine + 1), *in = malloc(mine + 1);
+    size_t bytes = bytes_of(s, 0, 0) % 100000, send_bytes = bytes;
+    unsigned char *out = malloc(send_bytes + 1), *in = malloc(send_bytes + 1);
     MPI_Request req, sent;
     MPI_Status status;
     OK(MPI_Irecv(in, (int)bytes, MPI_BYTE, from, s->tag + 1, s->comm, &req));
@@ -204,7 +204,7 @@ static void cancel_receives(soak *s)
 /* A cancelled send, in time or not; another message tells its receiver. */
 static void cancel_sends(soak *s)
 {
-    int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, flag = 0, theirs = -1;
+    int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, flag = 0, peer_flag = -1;
     size_t bytes = bytes_of(s, 0, 0) % 200000;
     unsigned char *out = malloc(bytes + 1), *in = malloc(bytes + 1);
     MPI_Request req;
@@ -219,8 +219,8 @@ static void cancel_sends(soak *s)
         while (!flag)
             OK(MPI_Test(&req, &flag, &status));
     OK(MPI_Test_cancelled(&status, &flag));
-    OK(MPI_Sendrecv(&flag, 1, MPI_INT, to, s->tag + 1, &theirs, 1, MPI_INT, from, s->tag + 1, s->comm, MPI_STATUS_IGNORE));
-    if (!theirs) {
+    OK(MPI_Sendrecv(&flag, 1, MPI_INT, to, s->tag + 1, &peer_flag, 1, MPI_INT, from, s->tag + 1, s->comm, MPI_STATUS_IGNORE));
+    if (!peer_flag) {
         OK(MPI_Recv(in, (int)bytes, MPI_BYTE, from, s->tag, s->comm, &status));
         check_message(s, in, &status, from, 0, bytes);
     }
@@ -265,18 +265,18 @@ static void flood(soak *s)
 static void exchange(soak *s)
 {
     int partner = s->rank ^ 1, times = 1 + (int)soak_pick(s, 20), replace = (int)soak_pick(s, 2);
-    size_t bytes = soak_bytes(&s->shared), theirs = replace ? bytes : soak_bytes(&s->shared);
-    size_t mine = s->rank < partner ? bytes : theirs, other = s->rank < partner ? theirs : bytes;
+    size_t bytes = soak_bytes(&s->shared), peer_bytes = replace ? bytes : soak_bytes(&s->shared);
+    size_t send_bytes = s->rank < partner ? bytes : peer_bytes, other = s->rank < partner ? peer_bytes : bytes;
     if (partner >= s->size)
         partner = MPI_PROC_NULL;
-    unsigned char *out = malloc(mine + 1), *in = malloc(other + 1);
+    unsigned char *out = malloc(send_bytes + 1), *in = malloc(other + 1);
     for (int i = 0; i < times; i++) {
         MPI_Status status;
-        check_fill(out, mine, soak_seed(s, s->rank, partner, i));
+        check_fill(out, send_bytes, soak_seed(s, s->rank, partner, i));
         if (replace)
-            OK(MPI_Sendrecv_replace(out, (int)mine, MPI_BYTE, partner, s->tag, partner, s->tag, s->comm, &status));
+            OK(MPI_Sendrecv_replace(out, (int)send_bytes, MPI_BYTE, partner, s->tag, partner, s->tag, s->comm, &status));
         else
-            OK(MPI_Sendrecv(out, (int)mine, MPI_BYTE, partner, s->tag, in, (int)other, MPI_BYTE, partner, s->tag, s->comm, &status));
+            OK(MPI_Sendrecv(out, (int)send_bytes, MPI_BYTE, partner, s->tag, in, (int)other, MPI_BYTE, partner, s->tag, s->comm, &status));
         if (partner != MPI_PROC_NULL)
             check_message(s, replace ? out : in, &status, partner, i, other);
     }
@@ -314,7 +314,7 @@ static void types(soak *s)
     int pack = (int)soak_pick(s, 3);
     int to = (s->rank + 1) % s->size, from = (s->rank + s->size - 1) % s->size, n = blocks * length, place = 0;
     int *strided = malloc((size_t)blocks * (size_t)stride * sizeof(int)), *dense = malloc((size_t)n * sizeof(int)), *packed = NULL;
-    unsigned seed = soak_seed(s, s->rank, to, 0), their_seed = soak_seed(s, from, s->rank, 0);
+    unsigned seed = soak_seed(s, s->rank, to, 0), peer_seed = soak_seed(s, from, s->rank, 0);
     MPI_Datatype type, twin;
     MPI_Request req;
     OK(MPI_Type_vector(blocks, length, stride, MPI_INT, &twin));
@@ -335,7 +335,7 @@ static void types(soak *s)
     }
     OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
     for (int i = 0; i < n; i++)
-        CHECK(dense[i] == (int)their_seed + i, "round %u: %d of %d is %d", s->round, i, n, dense[i]);
+        CHECK(dense[i] == (int)peer_seed + i, "round %u: %d of %d is %d", s->round, i, n, dense[i]);
     soak_tick(s);
     memset(strided, 0xFF, (size_t)blocks * (size_t)stride * sizeof(int));
     OK(MPI_Sendrecv(dense, n, MPI_INT, from, s->tag + 1, strided, 1, type, to, s->tag + 1, s->comm, MPI_STATUS_IGNORE));

@@ -31,7 +31,7 @@ typedef struct interleave_found {
 
 /* Runs all schedules, or those up to the first failing one. */
 interleave_found interleave_search(const interleave *test);
-/* Searches, adds to *schedules, and reports a failing schedule with what was run (MODEL_VERBOSE: every search, and the schedule's steps). */
+/* Searches, adds to *schedules, and reports a failing schedule (MODEL_VERBOSE: every search, and the steps). */
 bool interleave_passes(const interleave *test, const char *what, uint64_t *schedules);
 
 /* -- called by the code under test -- */

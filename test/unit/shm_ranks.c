@@ -21,15 +21,15 @@ bool shm_ranks_open(shm_ranks *self, uint32_t count, const weft_iface_callbacks 
 
 weft_ep *shm_ranks_connect(shm_ranks *self, uint32_t from, uint32_t to, void *peer)
 {
-    weft_proc_id who = {.job = 1, .rank = to};
+    weft_proc_id proc_id = {.job = 1, .rank = to};
     weft_ep *ep;
-    return weft_shm_ops.ep_open(self->ifaces[from], &who, &to, sizeof to, peer, &ep) ? NULL : ep;
+    return weft_shm_ops.ep_open(self->ifaces[from], &proc_id, &to, sizeof to, peer, &ep) ? NULL : ep;
 }
 
-void *shm_ranks_accept(shm_ranks *self, void *owner, const weft_proc_id *who)
+void *shm_ranks_accept(shm_ranks *self, void *owner, const weft_proc_id *proc_id)
 {
     static char cookies[SHM_RANKS_MAX];
-    return shm_ranks_connect(self, (uint32_t)(intptr_t)owner, who->rank, &cookies[who->rank]) ? &cookies[who->rank] : NULL;
+    return shm_ranks_connect(self, (uint32_t)(intptr_t)owner, proc_id->rank, &cookies[proc_id->rank]) ? &cookies[proc_id->rank] : NULL;
 }
 
 int shm_ranks_close(shm_ranks *self)

@@ -19,8 +19,8 @@ typedef struct shm_ranks {
 bool shm_ranks_open(shm_ranks *self, uint32_t count, const weft_iface_callbacks *callbacks, uint64_t (*now_ns)(void));
 /* Opens an ep of rank `from` to rank `to`, with this cookie. NULL on error. */
 weft_ep *shm_ranks_connect(shm_ranks *self, uint32_t from, uint32_t to, void *peer);
-/* For accept_peer: opens the ep of `owner` to `who`; returns a cookie of its own for each rank, NULL on error. */
-void *shm_ranks_accept(shm_ranks *self, void *owner, const weft_proc_id *who);
+/* For accept_peer: opens the ep of `owner` to `proc_id`; returns a cookie of its own for each rank, NULL on error. */
+void *shm_ranks_accept(shm_ranks *self, void *owner, const weft_proc_id *proc_id);
 /* Returns 0 (CUnit's success). */
 int shm_ranks_close(shm_ranks *self);
 

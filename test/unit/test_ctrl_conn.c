@@ -43,7 +43,7 @@ static void proofs(void)
 
     ctrl_hello_make(7, &hello);
     CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));
-    CU_ASSERT_TRUE(ctrl_hello_is_ours(&hello));
+    CU_ASSERT_TRUE(ctrl_hello_is_same_release(&hello));
     ctrl_answer_make(secret, &hello, &answer);
     CU_ASSERT_TRUE(ctrl_answer_is_valid(secret, &hello, &answer));
     CU_ASSERT_FALSE(ctrl_answer_is_valid(other_secret, &hello, &answer));
@@ -55,7 +55,7 @@ static void proofs(void)
     CU_ASSERT_FALSE(weft_bytes_equal(proof, false_proof, 32));
     CU_ASSERT_FALSE(weft_bytes_equal(proof, answer.proof, 32)); /* the head's proof, sent back, is none */
     strcpy(hello.release, "0.0.7");
-    CU_ASSERT_FALSE(ctrl_hello_is_ours(&hello));
+    CU_ASSERT_FALSE(ctrl_hello_is_same_release(&hello));
     ctrl_answer_make(secret, &hello, &answer);
     CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
     CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));

@@ -141,7 +141,7 @@ static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *b
     CU_ASSERT_EQUAL(sum, 0);
 }
 
-static void *on_accept(void *owner, const weft_proc_id *who) { return shm_ranks_accept(&ranks, owner, who); }
+static void *on_accept(void *owner, const weft_proc_id *proc_id) { return shm_ranks_accept(&ranks, owner, proc_id); }
 
 static int open_all(void)
 {
@@ -158,17 +158,17 @@ static int close_all(void) { return shm_ranks_close(&ranks); }
 
 static void pack(const weft_frame *frame, void *place) { memset(place, 0, frame->hdr.bytes); }
 
-/* The reader of rank `who` receives at once. */
-static void send_body(uint32_t who, uint32_t bytes, bool is_packed)
+/* The reader of `rank` receives at once. */
+static void send_body(uint32_t rank, uint32_t bytes, bool is_packed)
 {
     static char body[BYTES];
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER, .bytes = bytes}, .body = is_packed ? NULL : body,
                         .pack = is_packed ? pack : NULL};
-    CU_ASSERT_EQUAL_FATAL(weft_iface_send(to[who], &frame), 0);
-    CU_ASSERT_EQUAL_FATAL(weft_shm_poll(ranks.ifaces[who], 32), 1 + WEFT_POLL_EXTRA(bytes));
+    CU_ASSERT_EQUAL_FATAL(weft_iface_send(to[rank], &frame), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_shm_poll(ranks.ifaces[rank], 32), 1 + WEFT_POLL_EXTRA(bytes));
 }
 
-static const _Atomic uint32_t *times_of(uint32_t who) { return ((shm_ep *)to[who])->out.ring->read_ps[WEFT_HOT]; }
+static const _Atomic uint32_t *times_of(uint32_t rank) { return ((shm_ep *)to[rank])->out.ring->read_ps[WEFT_HOT]; }
 
 /* The first trial is with rank 1, to which rank 0 then sends no more. */
 static void another_reader_is_tried_as_well(void)

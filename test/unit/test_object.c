@@ -96,18 +96,18 @@ static weft_object_pool shared = WEFT_OBJECT_POOL(thing, MAGIC);
 static void *churn(void *argument)
 {
     uintptr_t wrong = 0;
-    thing *mine[50];
+    thing *own[50];
     for (int round = 0; round < 200; round++) {
-        for (unsigned i = 0; i < weft_count(mine); i++) {
-            mine[i] = weft_object_new(&shared);
-            mine[i]->value = (uint64_t)(uintptr_t)argument;
+        for (unsigned i = 0; i < weft_count(own); i++) {
+            own[i] = weft_object_new(&shared);
+            own[i]->value = (uint64_t)(uintptr_t)argument;
         }
-        for (unsigned i = 0; i < weft_count(mine); i++) {
-            thing *found = weft_object_by_number(&shared, mine[i]->object.number);
-            wrong += found != mine[i] || found->value != (uint64_t)(uintptr_t)argument;
-            weft_object_hold(&mine[i]->object);
-            wrong += weft_object_drop(&mine[i]->object) || !weft_object_drop(&mine[i]->object);
-            weft_object_free(&shared, mine[i]);
+        for (unsigned i = 0; i < weft_count(own); i++) {
+            thing *found = weft_object_by_number(&shared, own[i]->object.number);
+            wrong += found != own[i] || found->value != (uint64_t)(uintptr_t)argument;
+            weft_object_hold(&own[i]->object);
+            wrong += weft_object_drop(&own[i]->object) || !weft_object_drop(&own[i]->object);
+            weft_object_free(&shared, own[i]);
         }
     }
     return (void *)wrong;

@@ -30,10 +30,10 @@ static void on_frame(void *owner, void *peer, const weft_hdr *hdr, const void *b
     arrived[hdr->src]++;
 }
 
-static void *on_accept(void *owner, const weft_proc_id *who)
+static void *on_accept(void *owner, const weft_proc_id *proc_id)
 {
     greeted++;
-    return unreachable && who->rank == unreachable ? NULL : shm_ranks_accept(&ranks, owner, who);
+    return unreachable && proc_id->rank == unreachable ? NULL : shm_ranks_accept(&ranks, owner, proc_id);
 }
 
 static void on_failed(void *owner, void *peer, int rc)

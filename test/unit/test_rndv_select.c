@@ -320,15 +320,15 @@ static void test_directions(void)
         weft_bidir_send_end(&bidir, seen[i]);
     CU_ASSERT(!weft_bidir_expects_recv(&bidir) && !weft_bidir_expects_send(&bidir));
     for (int i = 0; i < 8; i++) { /* exchanges: either side begins first, either ends first */
-        uint32_t mine;
+        uint32_t sent;
         if (i % 2)
             weft_bidir_recv_begin(&bidir, true);
-        mine = weft_bidir_send_begin(&bidir);
+        sent = weft_bidir_send_begin(&bidir);
         if (i % 2 == 0)
             weft_bidir_recv_begin(&bidir, true);
         CU_ASSERT(weft_bidir_expects_recv(&bidir) && weft_bidir_expects_send(&bidir));
         weft_bidir_recv_end(&bidir);
-        weft_bidir_send_end(&bidir, mine);
+        weft_bidir_send_end(&bidir, sent);
     }
     CU_ASSERT(weft_bidir_expects_recv(&bidir) && weft_bidir_expects_send(&bidir));
     for (int i = 0; i < 16; i++) { /* the peer sends no RTS any more: the last one's mark is forgotten */

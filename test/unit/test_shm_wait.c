@@ -103,10 +103,10 @@ static void arrive(void *owner, void *peer, const weft_hdr *hdr, const void *bod
         interleave_fail("a body is overwritten while it is read");
 }
 
-static void *greet(void *owner, const weft_proc_id *who)
+static void *greet(void *owner, const weft_proc_id *proc_id)
 {
     rank *self = owner;
-    return self->iface->ops->ep_open(self->iface, who, &who->rank, sizeof who->rank, self, &self->ep) ? NULL : self;
+    return self->iface->ops->ep_open(self->iface, proc_id, &proc_id->rank, sizeof proc_id->rank, self, &self->ep) ? NULL : self;
 }
 
 /* -- ranks -- */

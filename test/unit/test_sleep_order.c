@@ -3,7 +3,7 @@
  * test_sleep_order: all interleavings of a sender and a receiver that polls, closes its ring and sleeps (transports/shm/recv.c), with store
  * buffers of a TSO machine; asleep on a futex, and on a socket (mem/wakeup_sock.c). Property: no endless sleep while a frame is unread.
  * Without any one rule of the protocol the search must find such an end, which shows that it can. weft_ring_announce_flags of the transport
- * itself decides who fences, for processes with and without membarrier.
+ * itself decides which side fences, for processes with and without membarrier.
  */
 #include <CUnit/Basic.h>
 #include <stdbool.h>

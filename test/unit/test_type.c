@@ -249,7 +249,8 @@ static void test_equal_blocks(void)
             memcpy(all + i * length, memory + i / N * t->extent + disps[i % N], (size_t)length);
         for (int k = 0; k < 40; k++) {
             seed = seed * 1103515245u + 12345u;
-            uint64_t from = k ? (seed >> 8) % (uint64_t)(total + 1) : 0, bytes = k ? (seed >> 4) % ((uint64_t)total - from + 1) : (uint64_t)total;
+            uint64_t from = k ? (seed >> 8) % (uint64_t)(total + 1) : 0;
+            uint64_t bytes = k ? (seed >> 4) % ((uint64_t)total - from + 1) : (uint64_t)total;
             memset(part, 0, sizeof part);
             weft_pack(t, memory, 2, from, bytes, part);
             CU_ASSERT(!memcmp(part, all + from, bytes) && (from + bytes == (uint64_t)total || !part[bytes]));

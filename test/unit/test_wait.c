@@ -29,10 +29,10 @@ static enum { RINGS_NOT, RINGS, RINGS_AFTER_SLEEP, IS_LATE, BRINGS_NOTHING } man
 static pthread_t holder;
 static pthread_barrier_t is_held;
 
-static int play(weft_worker *mine)
+static int play(weft_worker *self)
 {
     int found = news;
-    (void)mine;
+    (void)self;
     news = 0;
     polls++;
     return found;
@@ -51,9 +51,9 @@ static void *hold_lock(void *arg)
     return NULL;
 }
 
-static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
+static bool sleep_here(weft_worker *self, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
-    (void)mine;
+    (void)self;
     (void)wakeups;
     (void)count;
     if (manner == RINGS_AFTER_SLEEP) {
@@ -69,7 +69,7 @@ static bool sleep_here(weft_worker *mine, const weft_wakeup *wakeups, uint32_t c
     return true;
 }
 
-static void wake_here(weft_worker *mine) { (void)mine; }
+static void wake_here(weft_worker *self) { (void)self; }
 
 /* Number of lost wake-ups that one sleep counts. */
 static uint64_t lost_wakeups(int how)

@@ -156,10 +156,10 @@ static void up_peer_failed(void *owner, void *peer, int rc)
     me->lost++;
 }
 
-static void *up_accept_peer(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     side *me = owner;
-    (void)who;
+    (void)proc_id;
     me->greets++;
     return NULL;
 }

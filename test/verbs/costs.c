@@ -72,9 +72,9 @@ static void up_peer_failed(void *owner, void *peer, int rc)
     exit(1);
 }
 
-static void *up_accept_peer(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *proc_id)
 {
-    (void)owner, (void)who;
+    (void)owner, (void)proc_id;
     return NULL;
 }
 

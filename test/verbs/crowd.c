@@ -89,11 +89,11 @@ void crowd_reach(crowd *c, uint32_t from, uint32_t to)
     EXPECT(c, rc == 0, "a peer can be reached");
 }
 
-static void *up_accept_peer(void *owner, const weft_proc_id *who)
+static void *up_accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     crowd_node *node = owner;
-    crowd_reach(node->crowd, node->proc_id.rank, who->rank);
-    return node->eps[who->rank] ? &node->crowd->nodes[who->rank] : NULL;
+    crowd_reach(node->crowd, node->proc_id.rank, proc_id->rank);
+    return node->eps[proc_id->rank] ? &node->crowd->nodes[proc_id->rank] : NULL;
 }
 
 static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer};

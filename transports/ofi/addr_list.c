@@ -171,10 +171,10 @@ static bool is_near(const ofi_address *far, int family)
             near = ((((struct sockaddr_in *)one->ifa_addr)->sin_addr.s_addr ^ far->in.sin_addr.s_addr) & mask) == 0;
         } else {
             const uint8_t *mask = ((struct sockaddr_in6 *)one->ifa_netmask)->sin6_addr.s6_addr;
-            const uint8_t *ours = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr.s6_addr;
+            const uint8_t *local = ((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr.s6_addr;
             near = true;
             for (int i = 0; i < 16; i++)
-                near &= ((ours[i] ^ far->in6.sin6_addr.s6_addr[i]) & mask[i]) == 0;
+                near &= ((local[i] ^ far->in6.sin6_addr.s6_addr[i]) & mask[i]) == 0;
         }
     }
     freeifaddrs(all);

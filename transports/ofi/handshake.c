@@ -61,28 +61,28 @@ static int give_index(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
-int ofi_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+int ofi_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     ofi_iface *iface = (ofi_iface *)base;
     ofi_ep *ep;
     ofi_iface_addr far;
     int rc;
     if (bytes != sizeof far)
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", proc_id->rank);
     memcpy(&far, addr, sizeof far);
     if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form ||
         far.key_form != iface->addr.key_form)
         return weft_fail(WEFT_E_UNSUPPORTED,
-                         "rank %u uses libfabric's %.23s, this rank %s: they do not interoperate (WEFT_OFI_PROVIDER)", who->rank,
+                         "rank %u uses libfabric's %.23s, this rank %s: they do not interoperate (WEFT_OFI_PROVIDER)", proc_id->rank,
                          far.provider, iface->addr.provider);
     if (far.host != iface->addr.host && ofi_is_local(iface->info))
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)",
-                         who->rank, iface->addr.provider);
+                         proc_id->rank, iface->addr.provider);
     ep = calloc(1, sizeof *ep);
     if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
-    ep->proc_id = *who;
+    ep->proc_id = *proc_id;
     ep->addr = far;
     weft_list_init(&ep->early);
     weft_list_init(&ep->ops);

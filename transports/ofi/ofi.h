@@ -355,7 +355,7 @@ void ofi_tcp_probe_poll(ofi_candidate *candidate, uint64_t now);
 void ofi_tcp_probe_end(ofi_candidate *candidate);
 
 /* -- handshake.c -- */
-int ofi_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int ofi_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 /* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);

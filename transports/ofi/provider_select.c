@@ -85,7 +85,7 @@ static struct fi_info *hints_of(const char *provider, uint64_t more)
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
 #define RXM_EAGER 33024 /* rxm uses its rendezvous for longer messages; Weft has its own */
-_Static_assert(RXM_EAGER == OFI_MESSAGE, "a message of ours goes at once");
+_Static_assert(RXM_EAGER == OFI_MESSAGE, "rxm sends a message of OFI_MESSAGE bytes eagerly");
 
 /* The default of 64 KiB is too small: the sockets provider leaves less than a header unread and waits for the rest, while the packet counts
  * whole against the buffer and the kernel accepts no more. The kernel limits this value. */

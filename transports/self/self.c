@@ -106,13 +106,13 @@ static int self_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 }
 
 /* proc_id identifies the peer; addr is not used and may be NULL. */
-static int self_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
+static int self_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     self_iface *self = (self_iface *)iface;
     (void)addr;
     (void)bytes;
-    if (who->job != self->proc_id.job || who->rank != self->proc_id.rank || who->worker != self->proc_id.worker)
-        return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->proc_id.rank, who->rank);
+    if (proc_id->job != self->proc_id.job || proc_id->rank != self->proc_id.rank || proc_id->worker != self->proc_id.worker)
+        return weft_fail(WEFT_E_UNSUPPORTED, "self reaches rank %u only, not rank %u", self->proc_id.rank, proc_id->rank);
     self_ep *made = calloc(1, sizeof *made);
     if (!made)
         return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *made);
@@ -121,13 +121,13 @@ static int self_ep_open(weft_iface *iface, const weft_proc_id *who, const void *
     return 0;
 }
 
-static int self_ep_close(weft_iface *iface, weft_ep *ep)
+static int self_ep_close(weft_iface *iface, weft_ep *generic)
 {
-    self_ep *mine = (self_ep *)ep;
+    self_ep *ep = (self_ep *)generic;
     (void)iface;
-    if (mine->queued)
+    if (ep->queued)
         return WEFT_AGAIN;
-    free(mine);
+    free(ep);
     return 0;
 }
 

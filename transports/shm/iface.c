@@ -107,12 +107,12 @@ static int shm_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 }
 
 /* The address is the peer's node-local rank. Sends of a rank to itself use the self iface. */
-static int shm_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+static int shm_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     shm_iface *shm = (shm_iface *)iface;
     shm_ep *ep;
     uint32_t local;
-    (void)who;
+    (void)proc_id;
     if (bytes != sizeof local)
         return WEFT_E_UNSUPPORTED;
     memcpy(&local, addr, sizeof local);

@@ -307,12 +307,12 @@ static void adapt_patience(const shm_iface *shm, shm_ep *ep)
 static int activate_sender(shm_iface *shm, uint32_t sender, int budget)
 {
     weft_rank_page *page = weft_segment_rank(shm->segment, sender);
-    weft_proc_id who = {.job = shm->segment->hdr->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
+    weft_proc_id proc_id = {.job = shm->segment->hdr->job, .rank = atomic_load_explicit(&page->job_rank, memory_order_relaxed)};
     shm_ep *ep = shm->eps[sender];
     if (!ep && shm->has_left[sender])
         return 0; /* the ep was closed: only a BYE can come, which is not needed */
     if (!ep) {
-        void *peer = shm->iface.callbacks->accept_peer(shm->iface.owner, &who);
+        void *peer = shm->iface.callbacks->accept_peer(shm->iface.owner, &proc_id);
         ep = shm->eps[sender];
         if (!peer || !ep)
             return WEFT_E_PEER;

@@ -222,7 +222,7 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
     hs->remote_rails = hs->due_qps = 0;
     ep->tries = ep->silent_since_ns = 0;
     ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
-    hs->my_credits = 0;
+    hs->local_credits = 0;
     verbs_conn_due(ep, ep->next_try_ns);
 }
 
@@ -247,7 +247,7 @@ void verbs_conn_retry_now(verbs_iface *iface)
 {
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
-        if (ep->state != VERBS_CONNECTING || ep->hs->my_credits)
+        if (ep->state != VERBS_CONNECTING || ep->hs->local_credits)
             continue;
         ep->next_try_ns = verbs_conn_now(ep);
         verbs_conn_due(ep, ep->next_try_ns);
@@ -260,9 +260,9 @@ static void try_to_connect(verbs_ep *ep)
     verbs_handshake *hs = ep->hs;
     if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
         open_qps(ep);
-    if (!hs->my_credits && verbs_conn_has_qps(ep))
-        hs->my_credits = grant_credits(ep);
-    if (!hs->is_connected && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && hs->my_credits && !connect_qps(ep)) {
+    if (!hs->local_credits && verbs_conn_has_qps(ep))
+        hs->local_credits = grant_credits(ep);
+    if (!hs->is_connected && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && hs->local_credits && !connect_qps(ep)) {
         verbs_conn_break(&ep->qps[0], NULL, ep->last_error);
         return;
     }
@@ -297,9 +297,9 @@ bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp)
     int rc = qp->ibv_qp ? 0 : verbs_rc_qp_is_usable(qp) ? verbs_rc_qp_open(qp) : WEFT_AGAIN;
     if (rc < 0)
         set_last_error(ep, rc);
-    if (rc == 0 && !ep->hs->my_credits)
-        ep->hs->my_credits = grant_credits(ep);
-    return rc == 0 && ep->hs->my_credits;
+    if (rc == 0 && !ep->hs->local_credits)
+        ep->hs->local_credits = grant_credits(ep);
+    return rc == 0 && ep->hs->local_credits;
 }
 
 void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)

@@ -87,7 +87,7 @@ typedef struct verbs_handshake {
     bool wants_renewal;   /* a failed pair works again: this epoch ends when the ep is quiet */
     uint64_t renew_ns;    /* ... or at this time */
     verbs_conn_msg offer;
-    uint32_t my_credits;
+    uint32_t local_credits;
     uint64_t drain_ns;    /* when the drain began */
     uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
     uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
@@ -201,7 +201,7 @@ int verbs_ep_map_add(verbs_iface *iface, verbs_ep *ep);
 void verbs_ep_map_remove(verbs_iface *iface, verbs_ep *ep);
 
 /* -- rail_pair.c: pairs local with remote rails; both sides compute the same result from both addresses -- */
-void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine);
+void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *local);
 
 /* -- rc_qp.c -- */
 int verbs_rc_qp_open(verbs_rc_qp *qp);                               /* creates the QP in state INIT and adds it to the rail's table */

@@ -42,7 +42,7 @@ void verbs_conn_msg_write(const verbs_ep *ep, uint8_t kind, verbs_conn_msg *msg)
                          .to_job = ep->proc_id.job, .rank = iface->self.rank, .worker = iface->self.worker, .to_rank = ep->proc_id.rank,
                          .to_worker = ep->proc_id.worker, .nonce = iface->nonce, .to_nonce = ep->remote.nonce,
                          .incarnation = hs->incarnation,
-                         .to_incarnation = hs->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = hs->my_credits};
+                         .to_incarnation = hs->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq, .credits = hs->local_credits};
     write_rails(ep, msg);
 }
 

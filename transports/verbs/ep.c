@@ -78,13 +78,13 @@ void verbs_ep_map_remove(verbs_iface *iface, verbs_ep *ep)
 
 /* -- ep_open -- */
 
-static int read_addr(const weft_proc_id *who, const void *addr, size_t bytes, verbs_iface_addr *remote)
+static int read_addr(const weft_proc_id *proc_id, const void *addr, size_t bytes, verbs_iface_addr *remote)
 {
     if (bytes < sizeof *remote)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: does it run another version?", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is too short: does it run another version?", proc_id->rank);
     memcpy(remote, addr, sizeof *remote);
     if (remote->version != 2 || remote->rails == 0 || remote->rails > VERBS_RAILS)
-        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is invalid: does it run another version?", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is invalid: does it run another version?", proc_id->rank);
     return 0;
 }
 
@@ -94,21 +94,21 @@ static void free_ep(verbs_ep *ep)
     free(ep);
 }
 
-int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **out)
+int verbs_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **out)
 {
     verbs_iface *iface = (verbs_iface *)base;
     verbs_ep *ep;
     verbs_iface_addr remote;
-    int rc = read_addr(who, addr, bytes, &remote);
+    int rc = read_addr(proc_id, addr, bytes, &remote);
     if (rc)
         return rc;
-    if (verbs_ep_lookup(iface, who))
-        return weft_fail(WEFT_E_INTERN, "rank %u has an ep already", who->rank);
+    if (verbs_ep_lookup(iface, proc_id))
+        return weft_fail(WEFT_E_INTERN, "rank %u has an ep already", proc_id->rank);
     if (remote.frame_max_kib != base->caps.frame_max >> 10)
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "rank %u accepts RDMA frames of %u KiB, this rank sends %u KiB: the limits on locked memory (ulimit -l) differ, "
                          "make them the same",
-                         who->rank, remote.frame_max_kib, base->caps.frame_max >> 10);
+                         proc_id->rank, remote.frame_max_kib, base->caps.frame_max >> 10);
     ep = calloc(1, sizeof *ep);
     if (!ep || !(ep->hs = calloc(1, sizeof *ep->hs))) {
         free(ep);
@@ -116,7 +116,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     }
     ep->ep = (weft_ep){.iface = base, .peer = peer};
     ep->iface = iface;
-    ep->proc_id = *who;
+    ep->proc_id = *proc_id;
     ep->remote = remote;
     ep->hs->ep = ep;
     ep->hs->incarnation = verbs_conn_random(iface->conn);
@@ -125,7 +125,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *who, const void *addr, s
     rc = ep->qp_count ? verbs_ep_map_add(iface, ep)
                           : weft_fail(WEFT_E_UNSUPPORTED,
                                       "no RDMA port here shares a kind of network with one of rank %u (WEFT_DEVICES?)",
-                                      who->rank);
+                                      proc_id->rank);
     if (rc) {
         free_ep(ep);
         return rc;

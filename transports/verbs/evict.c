@@ -60,10 +60,10 @@ static bool free_unanswered_slots(verbs_ep *ep)
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *other = weft_container(link, verbs_ep, by_iface);
         verbs_handshake *hs = other->hs;
-        if (other == ep || other->state != VERBS_CONNECTING || !hs->my_credits || hs->by_cm || hs->is_connected ||
+        if (other == ep || other->state != VERBS_CONNECTING || !hs->local_credits || hs->by_cm || hs->is_connected ||
             verbs_conn_has_offer(other))
             continue;
-        hs->my_credits = 0;
+        hs->local_credits = 0;
         verbs_credit_end(other);
         return true;
     }

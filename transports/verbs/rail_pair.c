@@ -63,20 +63,20 @@ static uint32_t weight_of(const verbs_ep *ep, const verbs_rail *rail)
     return rail->numa_distance <= ep->iface->rails[0].numa_distance ? WEIGHT_NEAR : 1;
 }
 
-static void add(verbs_ep *ep, uint8_t mine, uint8_t theirs, bool is_sure)
+static void add(verbs_ep *ep, uint8_t local_rail, uint8_t remote_rail, bool is_sure)
 {
     uint8_t at = ep->qp_count++;
     verbs_rc_qp *qp = &ep->qps[at];
-    verbs_rail *rail = &ep->iface->rails[mine];
-    *qp = (verbs_rc_qp){.ep = ep, .rail = rail, .remote_rail = theirs, .weight = weight_of(ep, rail)};
+    verbs_rail *rail = &ep->iface->rails[local_rail];
+    *qp = (verbs_rc_qp){.ep = ep, .rail = rail, .remote_rail = remote_rail, .weight = weight_of(ep, rail)};
     weft_list_init(&qp->bound_mws);
-    ep->hs->qp_hs[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = mine, .qp = qp}, .is_suspect = !is_sure};
+    ep->hs->qp_hs[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = local_rail, .qp = qp}, .is_suspect = !is_sure};
 }
 
-void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *mine)
+void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *local)
 {
     bool is_left = is_smaller(&ep->iface->self, &ep->proc_id);
-    pairing p = {.left = is_left ? mine : &ep->remote, .right = is_left ? &ep->remote : mine, .right_of = {-1, -1, -1, -1}};
+    pairing p = {.left = is_left ? local : &ep->remote, .right = is_left ? &ep->remote : local, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);
     match(&p, is_same_kind, false);

@@ -81,7 +81,7 @@ static void write_data(const verbs_rc_qp *qp, uint8_t no, cm_data *out)
     const verbs_iface *iface = ep->iface;
     *out = (cm_data){.magic = CM_DATA_MAGIC, .nonce = iface->nonce, .to_nonce = ep->remote.nonce, .incarnation = ep->hs->incarnation,
                    .to_incarnation = ep->hs->remote_incarnation, .epoch = ep->epoch, .rx_seq = ep->rx_seq,
-                   .credits = (uint16_t)ep->hs->my_credits, .from_rail = qp->rail->index, .to_rail = qp->remote_rail,
+                   .credits = (uint16_t)ep->hs->local_credits, .from_rail = qp->rail->index, .to_rail = qp->remote_rail,
                    .job = iface->self.job, .rank = iface->self.rank, .worker = (uint16_t)iface->self.worker, .no = no};
     for (uint8_t i = 0; i < ep->qp_count; i++)
         if (ep->qps[i].ibv_qp)
@@ -320,11 +320,11 @@ static void on_request(const cm_event *event)
     verbs_rail *rail = event->rail;
     const cm_data *data = &event->data;
     weft_proc_id proc_id = {data->job, data->rank, data->worker};
-    bool is_ours = event->has_data && data->to_nonce == rail->iface->nonce;
-    verbs_ep *ep = is_ours ? verbs_conn_ep_of(rail->iface, &proc_id, data->incarnation, data->to_incarnation) : NULL;
+    bool is_for_self = event->has_data && data->to_nonce == rail->iface->nonce;
+    verbs_ep *ep = is_for_self ? verbs_conn_ep_of(rail->iface, &proc_id, data->incarnation, data->to_incarnation) : NULL;
     verbs_rc_qp *qp = ep ? qp_for(ep, rail, data->from_rail) : NULL;
     verbs_qp_handshake *qp_hs;
-    if (!ep && is_ours && verbs_conn_was_closed(rail->iface->conn, &proc_id, data->incarnation)) {
+    if (!ep && is_for_self && verbs_conn_was_closed(rail->iface->conn, &proc_id, data->incarnation)) {
         refuse(rail, event->id, data, REFUSED_GONE);
         return;
     }

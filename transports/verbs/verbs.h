@@ -320,7 +320,7 @@ uint32_t verbs_key_epoch(const verbs_ep *ep, const weft_rkey *rkey);
 /* -- conn.c -- */
 int verbs_conn_open(verbs_iface *iface);   /* UD receives, listener */
 void verbs_conn_close(verbs_iface *iface);
-int verbs_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int verbs_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 /* First frame or RMA to a peer: state NEW becomes CONNECTING. */
 void verbs_conn_begin(verbs_ep *ep);
 /* Runs timers: repeats CONNECT, rotates rails, declares peers lost. Cheap if nothing connects. Returns the number of events. */

@@ -58,15 +58,15 @@ static double run_barrier(bench_case *c, long iterations)
 /* One rank, another each round, enters late; no rank may leave earlier. Times are compared on one host only (no common clock). */
 static void check_barrier(bench_case *c, int round)
 {
-    char mine[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";
+    char local[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";
     struct timespec nap = {0, 2000000};
     double times[2], max[2];
     int n = 0, elsewhere, anywhere = 0;
 
-    MPI_Get_processor_name(mine, &n);
-    memcpy(first, mine, sizeof first);
+    MPI_Get_processor_name(local, &n);
+    memcpy(first, local, sizeof first);
     MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
-    elsewhere = strcmp(first, mine) != 0;
+    elsewhere = strcmp(first, local) != 0;
     MPI_Allreduce(&elsewhere, &anywhere, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (round % c->ranks == c->rank) {
         nanosleep(&nap, NULL);

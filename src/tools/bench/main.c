@@ -15,12 +15,12 @@ static const bench_test *const all_tests[] = {
     &bench_unexpected, &bench_vector,    &bench_shapes,  &bench_barrier,   &bench_allreduce, &bench_bcast, &bench_alltoall, NULL,
 };
 
-/* Returns the maximum of `mine` over all ranks. Collective. */
-static int max_of_ranks(int mine)
+/* Returns the maximum of `local` over all ranks. Collective. */
+static int max_of_ranks(int local)
 {
     int max = 0;
 
-    MPI_Allreduce(&mine, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(&local, &max, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return max;
 }
 

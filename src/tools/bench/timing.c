@@ -18,14 +18,14 @@ double bench_seconds(void)
 static double sample(bench_case *c, long iterations)
 {
     bool active = !c->test->pairs || (c->partner >= 0 && c->is_leader);
-    double mine[2] = {0, active}, all[2] = {0, 0};
+    double local[2] = {0, active}, all[2] = {0, 0};
 
     MPI_Barrier(MPI_COMM_WORLD);
     if (!c->test->pairs || c->partner >= 0) {
         double s = c->test->run(c, iterations);
-        mine[0] = active ? s : 0;
+        local[0] = active ? s : 0;
     }
-    MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(local, all, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     return all[0] / all[1] / (double)iterations;
 }
 

@@ -38,10 +38,10 @@ static int topology_load(hwloc_topology_t *topology)
         hwloc_topology_destroy(*topology);
         return -1;
     }
-    hwloc_bitmap_t ours = hwloc_bitmap_alloc(); /* honour the affinity mask (taskset) like the cgroup */
-    if (ours && hwloc_get_cpubind(*topology, ours, HWLOC_CPUBIND_PROCESS) == 0)
-        hwloc_topology_restrict(*topology, ours, 0);
-    hwloc_bitmap_free(ours);
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc(); /* honour the affinity mask (taskset) like the cgroup */
+    if (allowed && hwloc_get_cpubind(*topology, allowed, HWLOC_CPUBIND_PROCESS) == 0)
+        hwloc_topology_restrict(*topology, allowed, 0);
+    hwloc_bitmap_free(allowed);
     return 0;
 }
 

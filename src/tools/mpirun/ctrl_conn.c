@@ -57,7 +57,7 @@ bool ctrl_hello_is_valid(const ctrl_hello *hello)
     return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
 }
 
-bool ctrl_hello_is_ours(const ctrl_hello *hello)
+bool ctrl_hello_is_same_release(const ctrl_hello *hello)
 {
     return hello->version == htole32(CTRL_VERSION) && !strcmp(hello->release, PACKAGE_VERSION);
 }
@@ -79,7 +79,7 @@ void ctrl_answer_make(const unsigned char *secret, const ctrl_hello *hello, ctrl
     memset(answer, 0, sizeof(*answer));
     memcpy(answer->magic, MAGIC, sizeof(answer->magic));
     answer->version = htole32(CTRL_VERSION);
-    answer->is_other = htole32(!ctrl_hello_is_ours(hello));
+    answer->is_other = htole32(!ctrl_hello_is_same_release(hello));
     release_write(answer->release);
     ctrl_secret_make(answer->nonce);
     if (!answer->is_other)

@@ -97,9 +97,9 @@ typedef struct ctrl_answer {
 /* Fills secret with random bytes. 0 or -1 with errno. */
 int ctrl_secret_make(unsigned char *secret);
 void ctrl_hello_make(uint32_t node, ctrl_hello *hello);
-/* True if it is a hello, of any release; is_ours: of this release. */
+/* True if it is a hello, of any release; is_same_release: of this release. */
 bool ctrl_hello_is_valid(const ctrl_hello *hello);
-bool ctrl_hello_is_ours(const ctrl_hello *hello);
+bool ctrl_hello_is_same_release(const ctrl_hello *hello);
 /* Head: creates the answer to a valid hello. */
 void ctrl_answer_make(const unsigned char *secret, const ctrl_hello *hello, ctrl_answer *answer);
 /* Daemon: true if the answer proves that the head knows the secret. */

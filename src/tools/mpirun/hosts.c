@@ -46,17 +46,17 @@ static bool is_address_of(const struct sockaddr *a, const struct sockaddr *b)
 static bool resolves_here(const char *name)
 {
     struct addrinfo hint = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    struct ifaddrs *ours = NULL;
+    struct ifaddrs *local = NULL;
     bool is_here = false;
 
-    if (getaddrinfo(name, NULL, &hint, &found) == 0 && getifaddrs(&ours) == 0)
+    if (getaddrinfo(name, NULL, &hint, &found) == 0 && getifaddrs(&local) == 0)
         for (struct addrinfo *a = found; a && !is_here; a = a->ai_next)
-            for (struct ifaddrs *o = ours; o && !is_here; o = o->ifa_next)
+            for (struct ifaddrs *o = local; o && !is_here; o = o->ifa_next)
                 is_here = is_address_of(a->ai_addr, o->ifa_addr);
     if (found)
         freeaddrinfo(found);
-    if (ours)
-        freeifaddrs(ours);
+    if (local)
+        freeifaddrs(local);
     return is_here;
 }
 

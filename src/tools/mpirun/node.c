@@ -86,7 +86,7 @@ static bool wants_pmi(const node *self, const app *part)
 {
     struct rlimit limit;
 
-    if (!part->path || part->is_ours || part->is_mpich || part->is_foreign)
+    if (!part->path || part->is_weft || part->is_mpich || part->is_foreign)
         return part->path && part->is_mpich;
     return getrlimit(RLIMIT_NOFILE, &limit) || 3 * (rlim_t)self->count + 200 <= limit.rlim_cur;
 }
@@ -98,7 +98,7 @@ int node_serve(node *self)
 
     for (uint32_t a = 0; a < self->opts->app_count; a++) {
         const app *part = &self->opts->apps[a];
-        is_wanted |= part->path && !part->is_ours && !part->is_mpich; /* path is NULL for programs of other nodes */
+        is_wanted |= part->path && !part->is_weft && !part->is_mpich; /* path is NULL for programs of other nodes */
         is_pmi_wanted |= wants_pmi(self, part);
         foreign = part->path && part->is_foreign && !part->is_mpich ? part : foreign;
     }

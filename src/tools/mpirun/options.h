@@ -32,7 +32,7 @@ typedef struct app {
     const char *env_list;  /* names of variables to pass, comma-separated; NULL: all */
     bool env_none;
     char *path;            /* path of the executable as found (program.h); NULL: not looked up here */
-    bool is_ours;          /* linked with libmpi_abi */
+    bool is_weft;          /* linked with libmpi_abi */
     bool is_foreign;       /* linked with another MPI or with PMIx */
     bool is_mpich;         /* is_foreign, by MPICH's library, which usually uses PMI-1 and not PMIx */
     bool is_open;          /* is_foreign, by Open MPI's library */

@@ -53,19 +53,19 @@ static int env_join(env_list *env, const char *name, const char *first, const ch
 
 int preload_set(const app *part, env_list *env)
 {
-    const char *theirs = value_of(env, PRELOAD);
+    const char *given = value_of(env, PRELOAD);
     prefix here;
 
     /* AddressSanitizer's library must be the first. */
-    if (WEFT_IS_SANITIZED || part->has_asan || strstr(theirs, "libasan") || is_excluded(env))
+    if (WEFT_IS_SANITIZED || part->has_asan || strstr(given, "libasan") || is_excluded(env))
         return 0;
     prefix_find(&here);
     char path[sizeof(here.lib) + 32];
     snprintf(path, sizeof(path), "%s/weft/libweft-memhooks.so", here.lib);
     /* Spaces and colons separate entries and cannot be quoted: ld.so would print an error in every process. */
-    if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(theirs, path))
+    if (path[strcspn(path, " :")] || access(path, R_OK) || strstr(given, path))
         return 0;
-    if (env_join(env, PRELOAD, path, theirs))
+    if (env_join(env, PRELOAD, path, given))
         return -1;
     /* A script may start a program with AddressSanitizer, which by default exits if another library precedes its own. */
     return strstr(value_of(env, ASAN), "verify_asan_link_order") ? 0 : env_join(env, ASAN, value_of(env, ASAN), "verify_asan_link_order=0");

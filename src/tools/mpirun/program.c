@@ -86,7 +86,7 @@ static bool image_links_weft(const unsigned char *image, uint64_t bytes, app *pa
 {
     const Elf64_Ehdr *head = (const void *)image;
     uint64_t strings = UINT64_MAX;
-    bool has_ours = false, has_pmix = false, has_other = false;
+    bool has_weft = false, has_pmix = false, has_other = false;
 
     if (bytes < sizeof(*head) || memcmp(image, ELFMAG, SELFMAG) || image[EI_CLASS] != ELFCLASS64 ||
         head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phoff > bytes || head->e_phoff % 8 ||
@@ -107,7 +107,7 @@ static bool image_links_weft(const unsigned char *image, uint64_t bytes, app *pa
                 continue;
             const char *name = (const char *)image + strings + rows[r].d_un.d_val;
             size_t capacity = bytes - strings - rows[r].d_un.d_val;
-            has_ours |= capacity > 13 && !strncmp(name, "libmpi_abi.so", 13);
+            has_weft |= capacity > 13 && !strncmp(name, "libmpi_abi.so", 13);
             part->has_asan |= capacity > 10 && !strncmp(name, "libasan.so", 10);
             has_pmix |= capacity > 10 && !strncmp(name, "libpmix.so", 10);
             has_other |= capacity > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
@@ -115,16 +115,16 @@ static bool image_links_weft(const unsigned char *image, uint64_t bytes, app *pa
             part->is_open |= capacity > 12 && !strcmp(name, "libmpi.so.40");
         }
     }
-    part->is_foreign = has_pmix || (has_other && !has_ours);
+    part->is_foreign = has_pmix || (has_other && !has_weft);
     part->is_mpich &= part->is_foreign && !has_pmix;
     part->is_open &= part->is_foreign;
-    return has_ours && !has_pmix;
+    return has_weft && !has_pmix;
 }
 
 static bool file_links_weft(int wdir, const char *path, app *part)
 {
     struct stat stat;
-    bool is_ours = false;
+    bool is_weft = false;
     int fd = openat(wdir, path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
@@ -132,12 +132,12 @@ static bool file_links_weft(int wdir, const char *path, app *part)
     if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0) {
         void *image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (image != MAP_FAILED) {
-            is_ours = image_links_weft(image, (uint64_t)stat.st_size, part);
+            is_weft = image_links_weft(image, (uint64_t)stat.st_size, part);
             munmap(image, (size_t)stat.st_size);
         }
     }
     close(fd);
-    return is_ours;
+    return is_weft;
 }
 
 static int program_failed(const char *name, int error)
@@ -178,7 +178,7 @@ int program_find(app *part)
         error = path_search(wdir, name, &part->path);
     }
     if (!error)
-        part->is_ours = file_links_weft(wdir, part->path, part);
+        part->is_weft = file_links_weft(wdir, part->path, part);
     if (wdir != AT_FDCWD)
         close(wdir);
     return error ? program_failed(name, error) : 0;

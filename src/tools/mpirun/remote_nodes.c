@@ -245,14 +245,14 @@ bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status)
 static void remote_node_timed_out(remote_nodes *self, remote_node *one)
 {
     pack body = {0};
-    bool is_ours = one->child_daemon->node == one->node;
+    bool is_direct = one->child_daemon->node == one->node;
 
-    if (!is_ours) {
+    if (!is_direct) {
         pack_u32(&body, one->node);
         pack_send(&body, &remote_node_of(self, tree_parent(&self->tree, one->node))->conn, CTRL_GIVE_UP);
     }
     remote_node_failed(self, one, "its daemon has not connected in time (WEFT_START_TIMEOUT_S)",
-                       is_ours ? agent_output(&one->child_daemon->agent) : "");
+                       is_direct ? agent_output(&one->child_daemon->agent) : "");
 }
 
 static bool remote_nodes_all_over(const remote_nodes *self)

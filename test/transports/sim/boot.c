@@ -66,12 +66,12 @@ static int boot_get(weft_boot *boot, uint32_t rank, const char *key, void *value
 static int boot_fence(weft_boot *boot)
 {
     sim_run *run = sim_run_now();
-    uint32_t mine = run->fence_generation;
+    uint32_t generation = run->fence_generation;
     if (++run->fence_came == boot->size) {
         run->fence_came = 0;
         run->fence_generation++;
     }
-    while (run->fence_generation == mine)
+    while (run->fence_generation == generation)
         sim_run_yield(run, "a fence of all ranks");
     return 0;
 }

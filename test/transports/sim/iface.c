@@ -80,31 +80,31 @@ static void sim_close(weft_iface *iface)
 static int sim_get_addr(weft_iface *iface, void *addr, size_t *bytes)
 {
     sim_nic *nic = sim_nic_at(iface);
-    sim_iface_addr mine = {nic->sim->seed, nic->proc_id};
-    if (*bytes < sizeof mine)
-        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof mine, *bytes);
-    memcpy(addr, &mine, sizeof mine);
-    *bytes = sizeof mine;
+    sim_iface_addr local = {nic->sim->seed, nic->proc_id};
+    if (*bytes < sizeof local)
+        return weft_fail(WEFT_E_ARG, "an address has %zu bytes, the buffer %zu", sizeof local, *bytes);
+    memcpy(addr, &local, sizeof local);
+    *bytes = sizeof local;
     return 0;
 }
 
-static int sim_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep)
+static int sim_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep)
 {
     sim_nic *nic = sim_nic_at(iface);
     weft_sim *sim = sim_enter(nic);
-    sim_iface_addr theirs;
+    sim_iface_addr remote;
     /* The proc id suffices, as a fabric is one namespace: the simulator's own addresses are checked, others ignored. */
-    if (addr && bytes == sizeof theirs) {
-        memcpy(&theirs, addr, sizeof theirs);
-        if (theirs.fabric != sim->seed || theirs.proc_id.rank != who->rank)
-            return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is of another fabric", who->rank);
+    if (addr && bytes == sizeof remote) {
+        memcpy(&remote, addr, sizeof remote);
+        if (remote.fabric != sim->seed || remote.proc_id.rank != proc_id->rank)
+            return weft_fail(WEFT_E_UNSUPPORTED, "the address of rank %u is of another fabric", proc_id->rank);
     }
-    sim_nic *to = sim_nic_of(sim, who);
+    sim_nic *to = sim_nic_of(sim, proc_id);
     sim_flow *flow = to ? sim_flow_of(nic, to) : NULL;
     if (!flow)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated path to rank %u", who->rank);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a simulated path to rank %u", proc_id->rank);
     if (flow->is_open)
-        return weft_fail(WEFT_E_ARG, "rank %u is reached already", who->rank);
+        return weft_fail(WEFT_E_ARG, "rank %u is reached already", proc_id->rank);
     flow->is_open = true;
     flow->is_failed = flow->failed_posted = false;
     flow->ep = (weft_ep){.iface = iface, .peer = peer};
@@ -273,7 +273,7 @@ static void hand_up_frame(weft_iface *iface, sim_event *event)
 static void hand_up(weft_iface *iface, sim_event *event)
 {
     sim_nic *me = sim_nic_at(iface);
-    sim_flow *mine;
+    sim_flow *local;
     switch (event->kind) {
     case SIM_FRAME:
         hand_up_frame(iface, event);
@@ -285,16 +285,16 @@ static void hand_up(weft_iface *iface, sim_event *event)
             sim_end_rma(iface, event);
         break;
     case SIM_NOTIFY:
-        mine = sim_flow_of(me, event->flow->from);
-        if (mine && mine->is_open)
-            iface->callbacks->notify(iface->owner, mine->ep.peer, event->rma.notify);
+        local = sim_flow_of(me, event->flow->from);
+        if (local && local->is_open)
+            iface->callbacks->notify(iface->owner, local->ep.peer, event->rma.notify);
         break;
     case SIM_PEER_FAILED:
-        mine = sim_flow_of(me, event->flow->from);
-        if (mine && mine->is_open && !mine->is_failed) {
-            mine->is_failed = true;
-            iface->callbacks->peer_failed(iface->owner, mine->ep.peer,
-                           weft_fail(WEFT_E_PEER, mine->is_cut ? "transport retry exceeded: the connection to rank %u is broken"
+        local = sim_flow_of(me, event->flow->from);
+        if (local && local->is_open && !local->is_failed) {
+            local->is_failed = true;
+            iface->callbacks->peer_failed(iface->owner, local->ep.peer,
+                           weft_fail(WEFT_E_PEER, local->is_cut ? "transport retry exceeded: the connection to rank %u is broken"
                                                                : "rank %u died", event->flow->from->proc_id.rank));
         }
         break;

@@ -47,14 +47,14 @@ int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, e
 {
     sim_nic *nic = sim_nic_at(iface);
     weft_sim *sim = nic->sim;
-    bool is_ours = sim_is_own_thread(sim), is_unlucky = false;
-    if (is_ours) {
+    bool is_own_thread = sim_is_own_thread(sim), is_unlucky = false;
+    if (is_own_thread) {
         sim_enter(nic);
         is_unlucky = sim_chance(sim, sim->profile.reg_refuse_permille);
     }
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "the simulator maps the host's memory only");
-    spend(nic, is_ours, cost_of(&sim->profile, addr, bytes));
+    spend(nic, is_own_thread, cost_of(&sim->profile, addr, bytes));
     pthread_mutex_lock(&nic->pin_lock);
     int rc = is_unlucky ? weft_fail(WEFT_E_NOMEM, "the simulated device is out of regions for now")
                         : enter_region(nic, addr, bytes, rights, mr);

@@ -122,8 +122,8 @@ int ibv_get_device_index(struct ibv_device *device)
 
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-    const hca_device *mine = (const hca_device *)device;
-    return __builtin_bswap64(0x0200000000000000u | (uint64_t)mine->host << 8 | mine->index);
+    const hca_device *hca = (const hca_device *)device;
+    return __builtin_bswap64(0x0200000000000000u | (uint64_t)hca->host << 8 | hca->index);
 }
 
 /* -- contexts -- */

@@ -284,10 +284,10 @@ static void handle(hca_qp *qp, const hca_event *event)
 void hca_requester_response(hca_event *event)
 {
     hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
-    bool is_ours = qp && qp->base.qp_type == IBV_QPT_RC && qp->attr.qp_state == IBV_QPS_RTS &&
+    bool is_for_qp = qp && qp->base.qp_type == IBV_QPT_RC && qp->attr.qp_state == IBV_QPS_RTS &&
                    event->from.qpn == qp->attr.dest_qp_num && event->from.device == hca_remote_device(qp) &&
                    event->to.psn == qp->attr.sq_psn && hca_reaches(event->from.device, event->to.device);
-    if (!is_ours || qp->ack_mute) {
+    if (!is_for_qp || qp->ack_mute) {
         hca.counts[SIMHCA_DROPPED]++;
         hca_event_free(event);
     } else if (qp->reading) {

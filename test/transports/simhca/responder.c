@@ -209,10 +209,10 @@ static bool listens(hca_qp *qp)
 void hca_responder_request(hca_event *event)
 {
     hca_qp *qp = hca_qp_find(event->to.device, event->to.qpn);
-    bool is_ours = qp && qp->base.qp_type == IBV_QPT_RC && listens(qp) && event->from.qpn == qp->attr.dest_qp_num &&
+    bool is_for_qp = qp && qp->base.qp_type == IBV_QPT_RC && listens(qp) && event->from.qpn == qp->attr.dest_qp_num &&
                    event->from.device == hca_remote_device(qp) && event->from.psn == qp->attr.rq_psn &&
                    hca_reaches(event->from.device, event->to.device);
-    if (!is_ours) {
+    if (!is_for_qp) {
         hca.counts[SIMHCA_DROPPED]++;
         hca_event_free(event);
         return;

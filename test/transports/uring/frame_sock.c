@@ -43,22 +43,22 @@ static uring_ep *ep_of(uring_iface *iface, const weft_proc_id *proc_id)
     return NULL;
 }
 
-int uring_ep_open(weft_iface *base, const weft_proc_id *who, const void *bytes_of_addr, size_t bytes, void *peer, weft_ep **out)
+int uring_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *bytes_of_addr, size_t bytes, void *peer, weft_ep **out)
 {
     uring_iface *iface = (uring_iface *)base;
     uring_iface_addr addr;
     uring_ep *ep;
     if (bytes != sizeof addr)
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for uring", who->rank);
+        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for uring", proc_id->rank);
     memcpy(&addr, bytes_of_addr, sizeof addr);
     if (addr.magic != iface->addr.magic || addr.boot != iface->addr.boot || addr.netns != iface->addr.netns)
         return weft_fail(WEFT_E_UNSUPPORTED,
-                         "uring reaches processes of its own machine and network namespace; rank %u is elsewhere", who->rank);
+                         "uring reaches processes of its own machine and network namespace; rank %u is elsewhere", proc_id->rank);
     ep = calloc(1, sizeof *ep);
     if (!ep)
         return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *ep);
     ep->ep = (weft_ep){.iface = base, .peer = peer};
-    ep->proc_id = *who;
+    ep->proc_id = *proc_id;
     ep->remote = addr;
     ep->out = (uring_source){URING_OUT, -1};
     uring_rma_init(&ep->rma, iface, false);

@@ -71,12 +71,12 @@ int uring_socket_connect(const uring_iface_addr *addr, char suffix)
 
 int uring_socket_accept(int listen)
 {
-    struct ucred who;
-    socklen_t bytes = sizeof who;
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
     int fd = accept4(listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return -1;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid())
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid())
         return fd;
     close(fd); /* names of abstract sockets are visible to all users */
     return -1;

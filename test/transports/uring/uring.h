@@ -162,7 +162,7 @@ struct uring_ep {
     uring_rma rma;       /* owned by the HCA's thread */
 };
 
-int uring_ep_open(weft_iface *iface, const weft_proc_id *who, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+int uring_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
 int uring_ep_close(weft_iface *iface, weft_ep *ep);
 int uring_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 /* Handles an event of a socket. Returns the number of events reported. */
