@@ -39,15 +39,16 @@ int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t c
 /* all[i * words ...] becomes participant i's part[words]. */
 int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 
-/* Between two groups, through their leaders (bridge.c): each group has the words of one side, the same on all its members, and all get
- * the other side's. `local`: intracommunicator of this group; leader: its rank of the leader, which sends over chan to remote_leader;
- * chan is read by the leader only. */
+/* The connection of two groups through their leaders. local: intracommunicator of this group; leader: its member that sends over chan to
+ * remote_leader. Only the leader uses chan. */
 typedef struct weft_bridge {
     weft_comm *local;
     weft_chan *chan;
     uint32_t leader, remote_leader;
     int tag;
 } weft_bridge;
+/* Swaps data between the groups: part[words], the same on all members of a group, becomes remote_part[remote_words] on all members of the
+ * other. */
 int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words);
 /* The bridge of an intercommunicator, between ranks 0 of both groups. */
 weft_bridge weft_bridge_of(weft_comm *comm);

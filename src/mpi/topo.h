@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * topo: virtual topologies of communicators (MPI 5.0 chapter 8): grids, graphs, distributed graphs. Made by cart_create.c, graph_create.c
- * and dist_graph.c; read by cart.c, graph.c and dist_graph.c without a lock.
+ * topo: virtual topologies of communicators (MPI 5.0 chapter 8): grids, graphs, distributed graphs. Made by cart_create.c, graph.c and
+ * dist_graph.c; read by cart.c, graph.c and dist_graph.c without a lock.
  * Invariant: a weft_topo does not change once a communicator has it. Duplicates of the communicator share it (refs).
  */
 #ifndef WEFT_MPI_TOPO_H
