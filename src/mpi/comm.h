@@ -31,7 +31,7 @@ struct MPI_ABI_Comm {
     uint8_t asserted_kinds;     /* memory kinds that the program promises (memory_kinds.h); 0: none */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
-    weft_chan *bridge;          /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
+    weft_chan *bridge_chan;     /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
     weft_group *group;          /* held; its members, in the order of their ranks */
     struct weft_topo *topo;     /* virtual topology (topo.h), shared with duplicates; NULL: none */

@@ -157,10 +157,10 @@ static int open_channels(making *self)
     rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->chan);
     if (!rc) {
         comm->chan->user = comm;
-        rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->bridge);
+        rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->bridge_chan);
     }
     if (!rc)
-        comm->bridge->user = comm;
+        comm->bridge_chan->user = comm;
     return rc;
 }
 
@@ -172,7 +172,7 @@ static int connect(const making *self)
     for (int half = 0; half < ID_WORDS && !rc; half++) {
         for (uint32_t i = 0; i < self->counts[1]; i++)
             ids[i] = self->ids[1][self->members[1][i] * ID_WORDS + (uint32_t)half];
-        rc = weft_chan_connect(half ? self->made->bridge : self->made->chan, ids);
+        rc = weft_chan_connect(half ? self->made->bridge_chan : self->made->chan, ids);
     }
     free(ids);
     return rc;
@@ -194,7 +194,7 @@ static int make_parts(making *self, bool is_member)
         return rc;
     if (is_member) {
         own[0] = self->made->chan->id;
-        own[1] = self->made->bridge->id;
+        own[1] = self->made->bridge_chan->id;
     }
     rc = exchange_tables(self, own, ID_WORDS, self->ids[0], self->ids[1]);
     if (!rc && is_member)
@@ -271,7 +271,7 @@ int weft_mpi_intercomm_create(weft_comm *local_comm, int local_leader, MPI_Comm 
     if (is_leader)
         rc = check_leader(peer, peer_comm, remote_leader);
     if (is_leader && !rc)
-        bridge.chan = peer->is_inter ? peer->bridge : peer->team.chan;
+        bridge.chan = peer->is_inter ? peer->bridge_chan : peer->team.chan;
     rc = weft_intercomm_make(bridge, rc, &made);
     *newintercomm = made ? made : MPI_COMM_NULL;
     return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * topo_create: creates communicators with a virtual topology. Called by cart_create.c, graph.c and dist_graph.c; collective over the parent,
- * requires worker->lock.
+ * topo_create: creates communicators with a virtual topology. Called by cart_create.c, graph.c and dist_graph.c. Collective over the
+ * parent; requires worker->lock.
  */
 #ifndef WEFT_MPI_TOPO_CREATE_H
 #define WEFT_MPI_TOPO_CREATE_H

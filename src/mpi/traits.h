@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * traits: what communicators, windows, files and sessions have in common, their first member: base object, error handler, attributes,
- * info, name. Errors are raised on traits, whatever the object (errors.h).
+ * name. Errors are raised on traits, whatever the object (errors.h).
  */
 #ifndef WEFT_MPI_TRAITS_H
 #define WEFT_MPI_TRAITS_H
