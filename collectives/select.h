@@ -33,7 +33,7 @@ typedef struct weft_coll_rule {
     uint64_t (*crossing)(uint32_t ranks); /* replaces up_to above WEFT_COLL_RULE_RANKS ranks; in 1/256 latency; NULL: up_to is used */
 } weft_coll_rule;
 
-#define WEFT_COLL_RULE_RANKS 16u /* up_to was measured up to so many; above, the model of select.c applies */
+#define WEFT_COLL_RULE_RANKS 16u /* up_to was measured up to this count; above, the model of select.c applies */
 
 #define WEFT_COLL_RULE_LATENCY 8192u /* latency_bytes within a node, and until a team agrees on one */
 

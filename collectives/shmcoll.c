@@ -16,7 +16,7 @@
 #include "collectives/shmcoll_wait.h"
 #include "type/pack.h"
 
-#define FLAT_BYTES 2048 /* up to so many, each member reduces everything: one wait instead of two */
+#define FLAT_BYTES 2048 /* up to this length each member reduces everything: one wait instead of two */
 
 static inline void write_slot(weft_shmcoll *area, const weft_type *type, const void *buf, uint64_t count, uint64_t offset, uint64_t bytes,
                               void *out)

@@ -28,7 +28,7 @@ typedef struct weft_shmcoll weft_shmcoll;
 #define WEFT_SHMCOLL_DEPTH 8   /* lines and slots of a member */
 #define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
 #define WEFT_SHMCOLL_RANKS 64  /* most members of an area */
-#define WEFT_SHMCOLL_INLINE 48 /* bytes; up to so many, data is in the line, not in the slot */
+#define WEFT_SHMCOLL_INLINE 48 /* bytes; data up to this length is in the line, not in the slot */
 
 typedef struct weft_shmcoll_line {
     _Alignas(WEFT_LINE) _Atomic uint64_t posted; /* last operation posted here; release by its member, acquire by readers */

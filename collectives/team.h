@@ -73,7 +73,7 @@ typedef struct weft_team {
     void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
     uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
     uint32_t latency_bytes;   /* bytes that the wire carries in one latency: unit of select.c; equal on all members */
-    uint32_t eager_bytes;     /* blocks to other nodes are split into messages of so many bytes; 0: not split; equal on all members */
+    uint32_t eager_bytes;     /* blocks to other nodes are split into messages of this length; 0: not split; equal on all members */
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
     bool needs_setup;        /* the next blocking call must first settle(): may_share, or the team has stopped */
     bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */

@@ -15,8 +15,8 @@
 #define weft_count(array) (sizeof(array) / sizeof((array)[0]))
 #define weft_round_up(x, to) (((x) + ((to)-1)) / (to) * (to))
 
-/* Prefetches a cache line for writing. On x86-64 gcc's builtin emits a prefetch for reading, which takes the line from its owner in vain.
- * CPUs without prefetchw execute it as a no-op. */
+/* Prefetches a cache line for writing. On x86-64 gcc's builtin emits a prefetch for reading, which does not get the line
+ * exclusively. CPUs without prefetchw execute it as a no-op. */
 #if defined(__x86_64__)
 #define weft_prefetch_write(addr) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(addr)))
 #else

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 
-#define WORTH 2   /* without reports: non-temporal stores cost the reader more, and must be so many times faster for the sender */
+#define WORTH 2   /* without reports: factor by which non-temporal stores must be faster for the sender, as they cost the reader more */
 #define LATE 4    /* samples that wait for a report */
 #define PS_MAX (1u << 30)
-#define CHANGED 2 /* the kind in use takes so many times longer than before: the other kind is sampled at once */
+#define CHANGED 2 /* factor by which the kind in use has become slower: then the other kind is sampled at once */
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

@@ -18,7 +18,7 @@
 
 #define WEFT_NT_COPY_MIN 1024 /* shorter bodies always use cached stores */
 
-#define WEFT_STORE_SAMPLE 16   /* one of so many bodies is timed */
+#define WEFT_STORE_SAMPLE 16   /* bodies of which one is timed */
 #define WEFT_STORE_REST_MAX 64 /* samples between two trials of the other kind, at most */
 
 enum weft_store { WEFT_STORE_CACHED, WEFT_STORE_PAST, WEFT_STORES };
@@ -27,7 +27,7 @@ typedef struct weft_nt_copy { /* state of an iface; initially all zero but worth
     uint32_t count;                  /* long bodies so far; wraps */
     uint8_t used;                    /* enum weft_store: the kind in use */
     uint8_t current;                 /* the kind of the next bodies: the other one during a trial */
-    uint8_t worth;                   /* tenths: so many times faster for both sides together non-temporal stores must be; 0: no reports */
+    uint8_t worth;                   /* tenths: factor by which non-temporal stores must be faster for both sides together; 0: no reports */
     bool is_due;                     /* a report decides about the last trial; `left` is how many more samples wait for it */
     uint32_t write_ps[WEFT_STORES];  /* ps per byte at the sender, smoothed; 0: not measured yet */
     uint32_t compared_ps;            /* the same of the kind in use, at the last trial */

@@ -28,7 +28,7 @@ typedef struct weft_wait_policy {
     uint64_t wake_ns;  /* duration of a wake-up, from the waker's time stamp to running; 0: none yet */
     uint64_t yield_ns; /* duration of a yield; 0: none yet */
     uint32_t yield_limit;  /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX */
-    uint32_t yield_sleeps, yield_trial_at; /* waits that slept since the latest trial of yielding; at so many begins the next */
+    uint32_t yield_sleeps, yield_trial_at; /* waits that slept since the latest trial of yielding; their number at the next */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
 } weft_wait_policy;
 

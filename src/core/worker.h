@@ -48,7 +48,7 @@ static inline bool weft_worker_is_long(const weft_worker *worker, uint64_t bytes
     return bytes > WEFT_WORKER_HOLD_BYTES && worker->is_threaded;
 }
 
-/* Between two parts: lets a thread that waits for the lock take it. As after a callout, the caller must read all state anew. */
+/* Between two parts: lets a thread that waits for the lock take it. As after a callout, the caller must read all state again. */
 static inline void weft_worker_offer(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0) && __builtin_expect(weft_lock_is_wanted(&worker->lock), 0))

@@ -16,7 +16,7 @@
 #include "mpi/persistent_reg.h"
 
 #define PAGE 4096
-#define ALIGN_MAX (1 << 30) /* larger wishes are ignored */
+#define ALIGN_MAX (1 << 30) /* larger values are ignored */
 #define BLOCK_MAGIC 0x424c4f43u
 
 typedef struct block { /* in the cache line before the user's memory */

@@ -56,7 +56,7 @@ int weft_mpi_improbe(int source, int tag, weft_comm *comm, int *flag, MPI_Messag
     return probe(source, tag, comm, false, flag, message, status);
 }
 
-/* The handle ends, and with it the message's reference to its communicator; the caller has the unexpected message. */
+/* The handle ends, and with it the message's reference to its communicator; the caller owns the unexpected message. */
 static weft_unexpected *consume(weft_message *self)
 {
     weft_unexpected *unexpected = self->unexpected;

@@ -14,7 +14,7 @@
 #include "mpi/comm.h"
 #include "p2p/p2p.h"
 
-#define WEFT_PARTITION_UNIT_MIN 1024 /* bytes; shorter partitions move together in units of at least so many */
+#define WEFT_PARTITION_UNIT_MIN 1024 /* bytes; shorter partitions move together, in units of at least this length */
 
 /* What the receiver learns of the sender's request: the body of SETUP. */
 typedef struct weft_partition_setup {
@@ -49,7 +49,7 @@ static inline uint64_t weft_partition_unit_bytes(const weft_partition_setup *set
 int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req_kind kind, int partitions, weft_req **req);
 /* Frees the requests of the units and drops the type. */
 void weft_partitioned_close(weft_partitioned *self);
-/* Begins an operation of so many units: the request ends when each was subtracted by one_done or by its request. */
+/* Begins an operation of `units` units: the request ends when each was subtracted by one_done or by its request. */
 void weft_partitioned_begin(weft_partitioned *self, uint32_t units);
 void weft_partitioned_one_done(weft_partitioned *self, int rc);
 /* The request of unit i, made at its first use. NULL: out of memory. */

@@ -11,7 +11,7 @@
 
 #include "core/req.h"
 
-/* Functions require the lock of the request's worker; 0 or an error. NULL: as said. */
+/* Functions require the lock of the request's worker; 0 or an error. NULL: see each field. */
 typedef struct weft_request_ops {
     const char *name;            /* of the operation, in error texts */
     bool holds_type;             /* a request that is not persistent holds req->type */

@@ -21,11 +21,11 @@ int weft_topo_create(weft_comm *parent, uint32_t count, const uint32_t *order, w
 int weft_topo_create_from(weft_comm *parent, uint32_t count, uint32_t rank, const uint32_t *ranks, weft_topo *topo, int rc,
                           MPI_Comm *newcomm);
 
-/* topo_order.c: where the members of a communicator shall stand, for reorder. Collective. *order becomes an array [count], to be freed: the
+/* topo_order.c: the placement of a communicator's members, for reorder. Collective. *order becomes an array [count], to be freed: the
  * parent's rank of the process for each rank of the new communicator; NULL: the identity, or an error. Equal on all members. */
-/* A grid or graph of the first members; NULL if rc is an error of this member, which takes part all the same and gets rc back. */
+/* A grid or graph of the first members; NULL if rc is an error of this member, which takes part nevertheless and gets rc back. */
 int weft_topo_order(weft_comm *parent, const weft_topo *topo, int rc, uint32_t **order);
-/* A graph of all members whose edges are spread: this member has edges[count], triples of source, destination, weight; count_max: the
+/* A graph of all members whose edges are distributed: this member has edges[count], triples of source, destination, weight; count_max: the
  * largest count. A graph of more than WEFT_TOPO_EDGES_MAX edges keeps its order. */
 #define WEFT_TOPO_EDGES_MAX (1u << 22)
 int weft_topo_order_edges(weft_comm *parent, const int *edges, uint32_t count, uint32_t count_max, uint32_t **order);

@@ -123,7 +123,7 @@ int weft_mpi_type_create_subarray(int ndims, weft_counts array_of_sizes, weft_co
     return finish(rc, made, oldtype, WEFT_COMBINER_SUBARRAY, is_large ? 2 : 3 * n + 2, is_large ? 3 * n : 0, values, newtype);
 }
 
-/* One dimension of a distributed array: gsize elements in blocks of `block`, dealt to `parts` processes of which this is number
+/* One dimension of a distributed array: gsize elements in blocks of `block`, distributed to `parts` processes of which this is number
  * `coordinate`. */
 typedef struct distribution {
     int64_t gsize, block, parts, coordinate;

@@ -15,7 +15,7 @@
 #define WEFT_BULK_CHUNK 32768
 #define WEFT_BULK_COUNT 60
 #define WEFT_BULK_SHARE 44     /* chunks that one ep may use at a time: 1.4 MiB, more than a second-level cache holds */
-#define WEFT_BULK_SHARE_SURE 8 /* ... of which so many also if others have taken most */
+#define WEFT_BULK_SHARE_SURE 8 /* ... of which it may use these also if others have taken most */
 #define WEFT_BULK_RESERVE 16   /* chunks that no ep takes beyond its sure ones */
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 

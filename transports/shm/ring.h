@@ -4,9 +4,9 @@
  * bodies are in blocks of the ring, or (`place` says so) in a chunk of the sender (bulk.h).
  * Protocol: a cell is full when its lap equals the reader's. The sender stores lap last (release), the reader loads it first (acquire).
  * The reader acknowledges cells in steps, and at once a cell with WEFT_PLACE_ASK; frames of the other direction with a placed body carry
- * the count too. The sender allocates the blocks and frees them when it learns that the cell is consumed. It takes the first free ones:
- * bodies that are read soon stay in few lines, which both caches hold. A sender without space for the largest body has asked with the last
- * one, so a reader that has consumed all frees all. All-zero is an empty ring. One sender, one reader, no locks. Checked by
+ * the count too. The sender allocates the blocks and frees them when it reads that the cell is consumed. It takes the first free ones:
+ * bodies that are read soon stay in few lines, which both caches hold. A sender without space for the largest body has set WEFT_PLACE_ASK
+ * in the last one, so a reader that has consumed all frees all. All-zero is an empty ring. One sender, one reader, no locks. Checked by
  * test/unit/test_ring (two threads under TSan, and random runs of one) and test_shm_wait (all schedules of two ranks).
  */
 #ifndef WEFT_TRANSPORTS_SHM_RING_H
@@ -158,7 +158,7 @@ static inline uint32_t weft_ring_cells_free(weft_ring_out *out)
 /* The next cell to fill. Requires weft_ring_cells_free() > 0. */
 static inline weft_cell *weft_ring_next(const weft_ring_out *out) { return &out->ring->cells[out->cell]; }
 
-/* Bit i: so many blocks from i on are free. */
+/* Bit i: `blocks` blocks from i on are free. */
 static inline uint64_t weft_ring_runs(uint64_t busy, uint32_t blocks)
 {
     uint64_t runs = ~busy & ((1ull << WEFT_RING_HALF) - 1);
@@ -240,7 +240,7 @@ static inline enum weft_warmth weft_ring_warmth(uint32_t place)
     return place & WEFT_PLACE_CHUNK || (place & WEFT_PLACE_INDEX) > WEFT_RING_HOT * WEFT_RING_BLOCK_LINES ? WEFT_COLD : WEFT_HOT;
 }
 
-/* Whether a body of so many bytes can be at this place in the blocks. False: the cell is damaged. */
+/* Whether a body of `bytes` bytes can be at this place in the blocks. False: the cell is damaged. */
 static inline bool weft_ring_is_place(uint32_t place, uint32_t bytes)
 {
     uint32_t lines = (bytes + WEFT_LINE - 1) / WEFT_LINE;

@@ -23,7 +23,7 @@
 #define WEFT_SHM_RETRY_MIN_NS 1000000u
 #define WEFT_SHM_RETRY_MAX_NS 128000000u
 
-/* Non-temporal stores must be so many tenths faster for both sides together. A body in a hot place is mostly read at once,
+/* Tenths: factor by which non-temporal stores must be faster for both sides together. A body in a hot place is mostly read at once,
  * one in a cold place later. */
 #define WEFT_SHM_WORTH_HOT 20
 #define WEFT_SHM_WORTH_COLD 11

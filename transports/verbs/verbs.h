@@ -238,7 +238,7 @@ struct verbs_iface {
     weft_list_link rings;           /* verbs_eager_ring.by_iface: rings that this iface reads */
     uint32_t ring_count;
     weft_list_link due;           /* verbs_ep.by_due */
-    uint32_t polls;            /* calls of poll; rare checks run every so many */
+    uint32_t polls;            /* calls of poll; selects those that run rare checks */
     struct verbs_slots *slots; /* bounce buffers for frames both ways, registered on every rail */
     struct verbs_rma_ops *rma;
     struct verbs_slab *fence_source, *fence_sink; /* memory for read fences; NULL: no device here needs them */
