@@ -70,7 +70,8 @@ test_unit_test_absolute_SOURCES = test/unit/test_absolute.c
 unit_programs += test/unit/test_callout
 test_unit_test_callout_SOURCES = test/unit/test_callout.c
 unit_programs += test/unit/test_unlocked
-test_unit_test_unlocked_SOURCES = test/unit/test_unlocked.c test/mpi/local_calls.h test/mpi/check.h src/api/checks.c src/api/checks.h
+test_unit_test_unlocked_SOURCES = test/unit/test_unlocked.c test/mpi/local_calls.h test/mpi/local_tool_calls.h \
+	test/mpi/check.h src/api/checks.c src/api/checks.h
 nodist_test_unit_test_unlocked_SOURCES = $(gen_entries)
 test_unit_test_unlocked_CFLAGS = $(AM_CFLAGS)
 unit_programs += test/unit/test_wait
