@@ -48,19 +48,19 @@ class Server:
         self.options = options
         self.fault, self.fault_at = (options.fault.rsplit(":", 1) + [""])[:2] if options.fault else ("", "")
         self.clients, self.tasks = [], []
-        self.told, self.seen = {}, {}  # what was put; what is there since the last fence
+        self.stored, self.seen = {}, {}  # key-values put; those visible since the last fence
         self.waiting, self.gets = [], 0
         self.aborted = None
 
     def start(self):
         for rank in range(self.options.n):
-            ours, theirs = socket.socketpair()
-            environment = dict(os.environ, PMI_FD=str(theirs.fileno()), PMI_RANK=str(rank), PMI_SIZE=str(self.options.n))
+            local, remote = socket.socketpair()
+            environment = dict(os.environ, PMI_FD=str(remote.fileno()), PMI_RANK=str(rank), PMI_SIZE=str(self.options.n))
             if self.options.wire == 2 or self.options.asks2:
                 environment["PMI_JOBID"] = "7.0"
-            self.tasks.append(subprocess.Popen(self.options.command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL))
-            theirs.close()
-            self.clients.append(Client(rank, ours))
+            self.tasks.append(subprocess.Popen(self.options.command, env=environment, pass_fds=[remote.fileno()], stdin=subprocess.DEVNULL))
+            remote.close()
+            self.clients.append(Client(rank, local))
 
     def serve(self):
         chooser = selectors.DefaultSelector()
@@ -152,11 +152,11 @@ class Server:
                 self.answer(client, name, fields)
 
     def put(self, said, most):
-        if said["key"] in self.told:
+        if said["key"] in self.stored:
             raise Bad("%s was put twice" % said["key"])
         if len(said["key"]) >= self.options.keys or len(said["value"]) > most:
             raise Bad("%s of %d characters" % (said["key"], len(said["value"])))
-        self.told[said["key"]] = said["value"]
+        self.stored[said["key"]] = said["value"]
 
     def get(self, key):
         """The value, or None."""
@@ -173,7 +173,7 @@ class Server:
     def fence(self, client, name):
         self.waiting.append((client, name))
         if len(self.waiting) == self.options.n:
-            self.seen = dict(self.told)
+            self.seen = dict(self.stored)
             for one, cmd in self.waiting:
                 self.answer(one, cmd, {"rc": "0"} if one.wire == 2 else {})
             self.waiting = []

@@ -116,7 +116,7 @@ void pmix_srv_message(pmix_srv *self, const char *format, ...)
 /* Deregistering a client of an unknown nspace has no effect, and libpmix runs its callback in order. */
 void pmix_srv_defer(pmix_srv *self, pmix_op_cbfunc_t then, void *data)
 {
-    pmix_proc_t unknown = {.nspace = "weft-nobody"};
+    pmix_proc_t unknown = {.nspace = "weft-unknown"};
 
     self->pmix.deregister_client(&unknown, then, data);
 }
