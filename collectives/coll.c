@@ -27,6 +27,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->chan = chan;
     team->rank = chan->rank;
     team->size = chan->size;
+    team->local = team->remote = (weft_members){0, chan->size};
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
     team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
@@ -34,6 +35,16 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     if (boot->node_of && is_own_job && team->size > 2)
         return weft_topology_make(team->rank, chan->group, boot->node_of, &team->topology);
     return WEFT_OK;
+}
+
+int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team)
+{
+    int rc = weft_team_open(chan, false, team);
+
+    team->is_inter = true;
+    team->local = local;
+    team->remote = (weft_members){local.first ? 0 : local.count, chan->size - local.count};
+    return rc;
 }
 
 void weft_team_close(weft_team *team)

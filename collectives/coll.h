@@ -10,6 +10,9 @@
 /* Local. If `share`, the members agree on a node area in their first blocking collective; the channel must be connected by then.
  * Returns 0 or WEFT_E_NOMEM. */
 int weft_team_open(weft_chan *chan, bool share, weft_team *team);
+/* The same for an intercommunicator. The group of `chan` is one group, then the other, in the same order on all members; `local` is this
+ * member's. */
+int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team);
 /* Local. No collective of this member may be under way. The last member to close frees the node area. */
 void weft_team_close(weft_team *team);
 

@@ -63,10 +63,18 @@ enum weft_coll_kind {
     WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL, WEFT_COLL_LAST
 };
 
-/* A communicator's collective state: opened with it (weft_team_open), owned by it. Ranks are members 0 .. size - 1. */
+/* Consecutive members of a team. */
+typedef struct weft_members {
+    uint32_t first, count;
+} weft_members;
+
+/* A communicator's collective state: opened with it (weft_team_open), owned by it. Members are 0 .. size - 1: the ranks of an
+ * intracommunicator; of an intercommunicator the processes of one group, then those of the other. */
 typedef struct weft_team {
     weft_chan *chan;          /* the communicator's collective channel (MPI 5.0 7.1) */
-    uint32_t rank, size;
+    uint32_t rank, size;      /* rank: this member */
+    weft_members local, remote; /* this member's group and the other one; intracommunicator: both are all members */
+    bool is_inter;            /* of an intercommunicator */
     uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
     struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
     struct weft_shmcoll *area; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */

@@ -41,8 +41,6 @@ void weft_comm_close(weft_comm *comm)
     }
     if (comm->chan)
         weft_chan_close(comm->chan);
-    if (comm->bridge_chan)
-        weft_chan_close(comm->bridge_chan);
     if (comm->local)
         weft_comm_close(comm->local);
     weft_errhandler_drop(comm->traits.errhandler);

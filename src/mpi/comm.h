@@ -23,7 +23,7 @@ struct MPI_ABI_Comm {
     weft_traits traits;         /* refs: user's handle and operations in flight; guarded by the worker's lock */
     weft_worker *worker;
     weft_chan *chan;            /* point-to-point */
-    weft_team team;             /* collectives, with a channel of its own */
+    weft_team team;             /* collectives, with a channel of its own, to the members of both groups */
     int32_t rank, size;
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
@@ -31,7 +31,6 @@ struct MPI_ABI_Comm {
     uint8_t asserted_kinds;     /* memory kinds that the program promises (memory_kinds.h); 0: none */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
-    weft_chan *bridge_chan;     /* intercommunicator: channel to the remote group for making others (exchange.h), owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
     weft_group *group;          /* held; its members, in the order of their ranks */
     struct weft_topo *topo;     /* virtual topology (topo.h), shared with duplicates; NULL: none */

@@ -187,7 +187,8 @@ int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t w
 
 weft_bridge weft_bridge_of(weft_comm *comm)
 {
-    return (weft_bridge){.local = comm->local, .chan = comm->bridge_chan, .tag = 0};
+    return (weft_bridge){.local = comm->local, .chan = comm->team.chan, .remote_leader = comm->team.remote.first,
+                         .tag = WEFT_EXCHANGE_TAG_INTERCOMM};
 }
 
 static int bridge_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)

@@ -40,7 +40,7 @@ int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t c
 int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 
 /* The connection of two groups through their leaders. local: intracommunicator of this group; leader: its member that sends over chan to
- * remote_leader. Only the leader uses chan. */
+ * remote_leader, a rank of the channel. Only the leader uses chan. */
 typedef struct weft_bridge {
     weft_comm *local;
     weft_chan *chan;
@@ -55,6 +55,7 @@ weft_bridge weft_bridge_of(weft_comm *comm);
 
 /* Tags of messages on a communicator's collective channel that are no collective's: negative, which collectives/stop.c leaves alone. Two
  * tags of the program share one only if they differ by a multiple of 2^30 - 16. */
+#define WEFT_EXCHANGE_TAG_INTERCOMM (-15) /* between the groups of an intercommunicator, by collective calls on it */
 static inline int weft_exchange_tag(int tag, bool is_bridge) { return -16 - 2 * (tag % 0x3ffffff0) - is_bridge; }
 
 #endif

@@ -20,7 +20,8 @@ typedef struct entry {
     uint32_t color, key; /* as in MPI_Comm_split */
     uint32_t job[2], rank;
 } entry;
-enum { ENTRY_WORDS = sizeof(entry) / sizeof(uint32_t), ID_WORDS = 2 };
+enum { ENTRY_WORDS = sizeof(entry) / sizeof(uint32_t) };
+enum channel { MESSAGES, COLLECTIVES, ID_WORDS }; /* of the intercommunicator: their ids are exchanged */
 
 /* A new intercommunicator in the making. Tables are in the order of the groups over which it is made. */
 typedef struct making {
@@ -139,6 +140,30 @@ static int check_overlap(const making *self)
     return rc;
 }
 
+/* Order of two groups, the same in both: is the remote one first? By their first processes. */
+static bool is_lower(const weft_group *remote, const weft_group *local)
+{
+    weft_process theirs = weft_group_process(remote, 0), ours = weft_group_process(local, 0);
+    return theirs.job != ours.job ? theirs.job < ours.job : theirs.rank < ours.rank;
+}
+
+/* Opens the team of the members of both groups. */
+static int open_team(weft_comm *comm)
+{
+    bool is_second = is_lower(comm->chan->group, comm->group);
+    weft_members local = {is_second ? comm->chan->size : 0, (uint32_t)comm->size};
+    weft_chan *coll = NULL;
+    weft_group *both = NULL;
+    int rc = weft_group_union(is_second ? comm->chan->group : comm->group, is_second ? comm->group : comm->chan->group, &both);
+    if (!rc)
+        rc = weft_chan_open(comm->worker, both, local.first + (uint32_t)comm->rank, -1, &coll);
+    weft_group_drop(both);
+    if (rc)
+        return rc;
+    coll->user = comm;
+    return weft_team_open_inter(coll, local, &comm->team);
+}
+
 /* Opens the channels of the new intercommunicator, which takes the local intracommunicator over. */
 static int open_channels(making *self)
 {
@@ -155,24 +180,33 @@ static int open_channels(making *self)
     comm->traits.errhandler = weft_errhandler_get(&self->over->traits);
     weft_group_hold(comm->group = comm->local->group);
     rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->chan);
-    if (!rc) {
-        comm->chan->user = comm;
-        rc = weft_chan_open(comm->worker, self->remote, (uint32_t)comm->rank, -1, &comm->bridge_chan);
-    }
-    if (!rc)
-        comm->bridge_chan->user = comm;
-    return rc;
+    if (rc)
+        return rc;
+    comm->chan->user = comm;
+    return open_team(comm);
 }
 
-/* Connects the channels by the ids of the remote members. */
+/* The channels' ids at the new members of a group. */
+static void select_ids(const making *self, int side, enum channel which, uint32_t *ids)
+{
+    for (uint32_t i = 0; i < self->counts[side]; i++)
+        ids[i] = self->ids[side][self->members[side][i] * ID_WORDS + which];
+}
+
+/* Connects the channels by the ids of the members. */
 static int connect(const making *self)
 {
-    uint32_t *ids = malloc((self->counts[1] + (size_t)1) * sizeof *ids);
-    int rc = ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", self->counts[1]);
-    for (int half = 0; half < ID_WORDS && !rc; half++) {
-        for (uint32_t i = 0; i < self->counts[1]; i++)
-            ids[i] = self->ids[1][self->members[1][i] * ID_WORDS + (uint32_t)half];
-        rc = weft_chan_connect(half ? self->made->bridge_chan : self->made->chan, ids);
+    const weft_team *team = &self->made->team;
+    uint32_t *ids = malloc((team->size + (size_t)1) * sizeof *ids);
+    int rc = ids ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", team->size);
+    if (!rc) {
+        select_ids(self, 1, MESSAGES, ids);
+        rc = weft_chan_connect(self->made->chan, ids);
+    }
+    if (!rc) {
+        select_ids(self, 0, COLLECTIVES, ids + team->local.first);
+        select_ids(self, 1, COLLECTIVES, ids + team->remote.first);
+        rc = weft_chan_connect(team->chan, ids);
     }
     free(ids);
     return rc;
@@ -193,8 +227,8 @@ static int make_parts(making *self, bool is_member)
     if (rc)
         return rc;
     if (is_member) {
-        own[0] = self->made->chan->id;
-        own[1] = self->made->bridge_chan->id;
+        own[MESSAGES] = self->made->chan->id;
+        own[COLLECTIVES] = self->made->team.chan->id;
     }
     rc = exchange_tables(self, own, ID_WORDS, self->ids[0], self->ids[1]);
     if (!rc && is_member)
@@ -270,8 +304,10 @@ int weft_mpi_intercomm_create(weft_comm *local_comm, int local_leader, MPI_Comm 
                          local_comm->size - 1);
     if (is_leader)
         rc = check_leader(peer, peer_comm, remote_leader);
-    if (is_leader && !rc)
-        bridge.chan = peer->is_inter ? peer->bridge_chan : peer->team.chan;
+    if (is_leader && !rc) {
+        bridge.chan = peer->team.chan;
+        bridge.remote_leader += peer->team.remote.first;
+    }
     rc = weft_intercomm_make(bridge, rc, &made);
     *newintercomm = made ? made : MPI_COMM_NULL;
     return rc;
@@ -283,13 +319,6 @@ static int merged_group(weft_comm *comm, bool is_remote_first, weft_group **grou
     const weft_group *first = is_remote_first ? comm->chan->group : comm->group;
     const weft_group *second = is_remote_first ? comm->group : comm->chan->group;
     return weft_group_union(first, second, group);
-}
-
-/* Order of the groups if both or neither say high: by their first process. */
-static bool is_remote_lower(const weft_comm *comm)
-{
-    weft_process local = weft_group_process(comm->group, 0), remote = weft_group_process(comm->chan->group, 0);
-    return remote.job != local.job ? remote.job < local.job : remote.rank < local.rank;
 }
 
 int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm)
@@ -309,7 +338,7 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     rc = weft_bridge_swap(&self.bridge, &local_high, 1, &remote_high, 1); /* only the leaders' values are used */
     if (rc)
         return rc;
-    is_remote_first = local_high != remote_high ? local_high : is_remote_lower(intercomm);
+    is_remote_first = local_high != remote_high ? local_high : is_lower(intercomm->chan->group, intercomm->group);
     exchange = weft_exchange_over_intercomm(intercomm, is_remote_first);
     rc = merged_group(intercomm, is_remote_first, &group);
     if (!rc)

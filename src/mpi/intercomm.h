@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * intercomm: intercommunicators (MPI 5.0 7.6). Beside the channel to the remote group each has an intracommunicator of its local group
- * (weft_comm.local) and a channel between the groups for making others (weft_comm.bridge_chan), so it needs no other communicator.
+ * (weft_comm.local) and a collective channel of both groups (weft_comm.team), so it needs no other communicator to make others.
  */
 #ifndef WEFT_MPI_INTERCOMM_H
 #define WEFT_MPI_INTERCOMM_H
