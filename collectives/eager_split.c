@@ -14,7 +14,7 @@ static uint64_t fragment_max(const weft_sched *sched, uint32_t other, uint64_t c
 
     if (!team->eager_bytes || !type->size || count * (uint64_t)type->size > team->eager_total_max)
         return count;
-    if (team->topology && weft_topology_is_on_node(team->topology, sched->map ? sched->map[other] : other))
+    if (team->topology && weft_topology_is_on_node(team->topology, weft_sched_member(sched, other)))
         return count;
     max = team->eager_bytes / (uint64_t)type->size;
     return max ? max : count;

@@ -24,14 +24,9 @@ static const weft_coll_rule *select_rule(const weft_sched *sched, const stage *a
     const weft_team *team = sched->team;
     /* of the operations used here, only gather depends on it */
     bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank;
-    weft_coll_query query = {.kind = at->kind, .ranks = at->count,
-                             .latency_bytes = at->is_in_node ? WEFT_COLL_RULE_LATENCY : team->latency_bytes};
+    weft_coll_query query = weft_coll_query_of(at->kind, at->count, at->is_in_node ? WEFT_COLL_RULE_LATENCY : team->latency_bytes, args,
+                                               is_root);
 
-    query.bytes = weft_coll_bytes(at->kind, args, is_root);
-    if (args->op && args->op->is_commutative)
-        query.has |= WEFT_NEED_COMMUTATIVE;
-    if (!(at->count & (at->count - 1)))
-        query.has |= WEFT_NEED_POWER_OF_2;
     if (at->is_in_node && sched->is_immediate && team->area) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
         if (!args->op || args->recvtype->size <= (int64_t)query.slot_bytes)

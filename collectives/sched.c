@@ -37,8 +37,6 @@ static void sched_reset(weft_sched *sched, weft_team *team, int tag, bool is_imm
     weft_list_init(&sched->active);
 }
 
-static int32_t team_rank(const weft_sched *sched, uint32_t rank) { return (int32_t)(sched->map ? sched->map[rank] : rank); }
-
 void weft_sched_fail(weft_sched *sched, int rc)
 {
     if (weft_status_is_damage(rc)) {
@@ -360,7 +358,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
 
 void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
 {
-    weft_step step = {.op = WEFT_STEP_SEND, .peer = team_rank(sched, to), .from = buf, .to_count = count, .to_type = type};
+    weft_step step = {.op = WEFT_STEP_SEND, .peer = (int32_t)weft_sched_member(sched, to), .from = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
         return;
@@ -372,7 +370,7 @@ void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t c
 
 void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
 {
-    weft_step step = {.op = WEFT_STEP_RECV, .peer = team_rank(sched, from), .to = buf, .to_count = count, .to_type = type};
+    weft_step step = {.op = WEFT_STEP_RECV, .peer = (int32_t)weft_sched_member(sched, from), .to = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
         return;
@@ -426,26 +424,49 @@ void weft_sched_fence(weft_sched *sched)
     }
 }
 
+/* A view of some members. */
+typedef struct view {
+    const uint32_t *map;
+    uint32_t base, rank, size;
+} view;
+
+static void view_run(weft_sched *sched, view inner, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    view outer = {sched->map, sched->base, sched->rank, sched->size};
+
+    sched->map = inner.map;
+    sched->base = inner.base;
+    sched->rank = inner.rank;
+    sched->size = inner.size;
+    algorithm(sched, args);
+    weft_sched_fence(sched);
+    sched->map = outer.map;
+    sched->base = outer.base;
+    sched->rank = outer.rank;
+    sched->size = outer.size;
+}
+
 void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
-    const uint32_t *outer_map = sched->map;
-    uint32_t outer_rank = sched->rank, outer_size = sched->size;
     uint32_t *map = weft_sched_temp(sched, size * sizeof *map, weft_sched_bytes());
+    view inner = {.map = map, .size = size};
 
     if (!map)
         return;
     for (uint32_t i = 0; i < size; i++) {
-        map[i] = (uint32_t)team_rank(sched, ranks[i]);
-        if (ranks[i] == outer_rank)
-            sched->rank = i;
+        map[i] = weft_sched_member(sched, ranks[i]);
+        if (ranks[i] == sched->rank)
+            inner.rank = i;
     }
-    sched->map = map;
-    sched->size = size;
-    algorithm(sched, args);
-    weft_sched_fence(sched);
-    sched->map = outer_map;
-    sched->rank = outer_rank;
-    sched->size = outer_size;
+    view_run(sched, inner, algorithm, args);
+}
+
+void weft_sched_among(weft_sched *sched, weft_members ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    view inner = {.map = sched->map ? sched->map + ranks.first : NULL, .base = sched->base + ranks.first,
+                  .rank = sched->rank - ranks.first, .size = ranks.count};
+
+    view_run(sched, inner, algorithm, args);
 }
 
 /* ---- temporary memory ---- */

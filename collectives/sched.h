@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub once, for its rank.
+ * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub, among once, for its rank.
  * An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress (nonblocking
  * calls) and may be restarted (persistent calls).
  * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
@@ -29,6 +29,14 @@ void weft_sched_fence(weft_sched *sched);
 void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type);
 /* Runs `algorithm` among `ranks` only: ranks of the current view, including this one; valid during the call. Ends with a fence. */
 void weft_sched_sub(weft_sched *sched, const uint32_t *ranks, uint32_t size, weft_sched_algorithm *algorithm, const weft_coll *args);
+/* The same among consecutive ranks of the current view, without an array. */
+void weft_sched_among(weft_sched *sched, weft_members ranks, weft_sched_algorithm *algorithm, const weft_coll *args);
+
+/* The team's member with this rank in the current view. */
+static inline uint32_t weft_sched_member(const weft_sched *sched, uint32_t rank)
+{
+    return sched->map ? sched->map[rank] : sched->base + rank;
+}
 
 #define WEFT_COLL_FEW 1024 /* elements; shorter reductions run under the lock and offer it to no waiting thread */
 void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);

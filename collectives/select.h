@@ -46,6 +46,19 @@ typedef struct weft_coll_query {
     uint32_t slot_bytes;    /* of the node area; 0: none */
 } weft_coll_query;
 
+/* A query by the arguments of one member; areas and nodes are the caller's to add. */
+static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint32_t ranks, uint32_t latency_bytes, const weft_coll *args,
+                                                 bool is_root)
+{
+    weft_coll_query query = {.kind = kind, .ranks = ranks, .bytes = weft_coll_bytes(kind, args, is_root), .latency_bytes = latency_bytes};
+
+    if (args->op && args->op->is_commutative)
+        query.has |= WEFT_NEED_COMMUTATIVE;
+    if (!(ranks & (ranks - 1)))
+        query.has |= WEFT_NEED_POWER_OF_2;
+    return query;
+}
+
 /* Never NULL: the last rule of each operation always matches. */
 const weft_coll_rule *weft_coll_select(const weft_coll_query *query);
 /* All rules of an operation, for tools and tests. */

@@ -125,12 +125,13 @@ typedef struct weft_step {
  * All other errors (out of memory, a failed peer) stop the schedule: later steps do nothing and receives are cancelled. A failed peer ends
  *   the job; any other error stops the team on all members (stop.h). */
 struct weft_sched {
-    uint32_t rank, size;        /* in the current view (weft_sched_sub narrows it) */
+    uint32_t rank, size;        /* in the current view (weft_sched_sub and weft_sched_among narrow it) */
     int rc;                     /* error that stopped the schedule; 0: none */
     int damage;                 /* first damage, as known at the last fence; 0: none */
     bool is_immediate;          /* false: recorded */
     int tag;
-    const uint32_t *map;        /* rank in the view to rank in the team; NULL: equal */
+    const uint32_t *map;        /* rank in the view to member of the team; NULL: base + rank */
+    uint32_t base;
     weft_team *team;
     const weft_op *op;          /* for reduce; immediate: the caller's, recorded: own_op */
     /* requests begun since the last fence */
