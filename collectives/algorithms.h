@@ -38,6 +38,9 @@ weft_sched_algorithm weft_allgather_ring, weft_allgather_bruck;
 weft_sched_algorithm weft_allgather_doubling; /* requires a power of two of ranks */
 weft_sched_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_bruck;
 
+/* The algorithm of an intercommunicator's team (inter.c). NULL for a barrier: an intracommunicator's, among all members of the team. */
+weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind);
+
 /* Ring allgather of count elements at buf in `size` blocks (weft_sched_block_start). This rank holds block `place` at first; the holder of
  * block v is rank (v + shift) % size. */
 void weft_allgather_blocks_ring(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift);

@@ -12,15 +12,77 @@ const char *weft_coll_name(enum weft_coll_kind kind)
     return kind < WEFT_COLL_LAST ? names[kind] : "?";
 }
 
-void weft_call_describe(weft_call call, char *text, size_t capacity)
+weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
+{
+    bool is_root = args->root == (int)team->rank, is_exchange = kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL;
+    uint64_t bytes = args->root == WEFT_ROOT_NONE ? 0 : weft_coll_bytes(kind, args, is_root), back = 0;
+    weft_call call;
+
+    if (is_exchange) {
+        uint64_t sent = args->sendcount * (uint64_t)args->sendtype->size;
+        back = team->local.first ? sent : bytes;
+        bytes = team->local.first ? bytes : sent;
+    }
+    call = weft_call_of(kind, form, args, bytes);
+    call.what |= WEFT_CALL_INTER | (back < UINT32_MAX ? back : UINT32_MAX) << 32;
+    return call;
+}
+
+/* Rank in its own group of a member of an intercommunicator. */
+static uint32_t group_rank(const weft_team *team, uint32_t member)
+{
+    uint32_t first_count = team->local.first + team->remote.first; /* one of them is 0 */
+
+    return member < first_count ? member : member - first_count;
+}
+
+weft_member_name weft_member_name_of(const weft_team *team, uint32_t member)
+{
+    weft_member_name name;
+
+    if (team && team->is_inter)
+        snprintf(name.text, sizeof name.text, "process %u (rank %u of its group)", weft_group_process(team->chan->group, member).rank,
+                 group_rank(team, member));
+    else
+        snprintf(name.text, sizeof name.text, "rank %u", member);
+    return name;
+}
+
+/* On an intercommunicator: what is not described as on others. False: nothing. */
+static bool describe_inter(const weft_team *team, uint32_t member, weft_call call, const char *form, char *text, size_t capacity)
+{
+    enum weft_coll_kind kind = weft_call_kind(call);
+    unsigned long long first = call.bytes, second = weft_call_root(call);
+    bool is_first = member < team->local.first + team->remote.first;
+
+    if (kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL)
+        snprintf(text, capacity, "%s%s that sends %llu and receives %llu bytes a rank", form, weft_coll_name(kind),
+                 is_first ? first : second, is_first ? second : first);
+    else if (weft_call_root(call) == (uint32_t)WEFT_ROOT_NONE)
+        snprintf(text, capacity, "%s%s, root MPI_PROC_NULL", form, weft_coll_name(kind));
+    else
+        return false;
+    return true;
+}
+
+void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, char *text, size_t capacity)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};
     enum weft_coll_kind kind = weft_call_kind(call);
     const char *form = forms[call.what >> WEFT_CALL_FORM_SHIFT & 3], *name = weft_coll_name(kind),
                *op = weft_op_name((int32_t)(call.what >> 8 & 255));
     unsigned long long bytes = call.bytes;
-    uint32_t size = call.what >> 16 & 65535, root = weft_call_root(call);
+    uint32_t size = call.what >> 16 & 65535;
+    char root[16];
 
+    if ((call.what & WEFT_CALL_INTER) && describe_inter(team, member, call, form, text, capacity))
+        return;
+    if (!(call.what & WEFT_CALL_INTER))
+        snprintf(root, sizeof root, "%u", weft_call_root(call));
+    else if (weft_call_root(call) == member)
+        snprintf(root, sizeof root, "MPI_ROOT");
+    else
+        snprintf(root, sizeof root, "%u", group_rank(team, weft_call_root(call)));
     switch (kind) {
     case WEFT_COLL_BARRIER:
         snprintf(text, capacity, "%s%s", form, name);
@@ -29,14 +91,14 @@ void weft_call_describe(weft_call call, char *text, size_t capacity)
         snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s", form, name, bytes, size, op);
         break;
     case WEFT_COLL_REDUCE:
-        snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s, root %u", form, name, bytes, size, op, root);
+        snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s, root %s", form, name, bytes, size, op, root);
         break;
     case WEFT_COLL_BCAST:
-        snprintf(text, capacity, "%s%s of %llu bytes, root %u", form, name, bytes, root);
+        snprintf(text, capacity, "%s%s of %llu bytes, root %s", form, name, bytes, root);
         break;
     case WEFT_COLL_GATHER:
     case WEFT_COLL_SCATTER:
-        snprintf(text, capacity, "%s%s of %llu bytes a rank, root %u", form, name, bytes, root);
+        snprintf(text, capacity, "%s%s of %llu bytes a rank, root %s", form, name, bytes, root);
         break;
     default:
         snprintf(text, capacity, "%s%s of %llu bytes a rank", form, name, bytes);

@@ -22,6 +22,8 @@ static inline uint64_t weft_coll_bytes(enum weft_coll_kind kind, const weft_coll
 enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
 #define WEFT_CALL_FORM_SHIFT 5
 
+#define WEFT_CALL_INTER 0x80u /* in weft_call.what: on an intercommunicator */
+
 static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args, uint64_t bytes)
 {
     weft_call call = {(uint64_t)kind | (uint64_t)form << WEFT_CALL_FORM_SHIFT | (uint64_t)(uint32_t)args->root << 32, bytes};
@@ -30,6 +32,10 @@ static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_fo
         call.what |= (uint64_t)args->op->handle << 8 | (uint64_t)(uint16_t)args->recvtype->size << 16;
     return call;
 }
+
+/* On an intercommunicator. allgather and alltoall move other numbers of bytes in each direction: bytes are those that a rank of the first
+ * group sends, and in place of the root (up to 4 GB) those of the second one. The root's group knows neither bytes nor operator. */
+weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args);
 
 static inline enum weft_coll_kind weft_call_kind(weft_call call) { return call.what & ((1u << WEFT_CALL_FORM_SHIFT) - 1); }
 static inline uint32_t weft_call_root(weft_call call) { return (uint32_t)(call.what >> 32); }
@@ -41,8 +47,13 @@ static inline uint32_t weft_call_tag(weft_call call, uint32_t number, bool is_ag
     return (number & WEFT_TAG_BITS) | (uint32_t)(mixed >> 56) << WEFT_TAG_HASH_SHIFT;
 }
 
-/* Truncates to `capacity` bytes. */
-void weft_call_describe(weft_call call, char *text, size_t capacity);
+/* Truncates to `capacity` bytes. team, member: whose call it is; read on intercommunicators only. */
+void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, char *text, size_t capacity);
+/* "rank 3"; on an intercommunicator its process too, since both groups have ranks. */
+typedef struct weft_member_name {
+    char text[64];
+} weft_member_name;
+weft_member_name weft_member_name_of(const weft_team *team, uint32_t member);
 /* Both make the same call, but `remote` sends more than `local` can receive: MPI_ERR_TRUNCATE. `rank` makes local, `member` remote. */
 bool weft_call_is_truncated(weft_call local, uint32_t rank, weft_call remote, uint32_t member);
 

@@ -7,6 +7,7 @@
 #include "collectives/coll.h"
 
 #include "base/status.h"
+#include "collectives/algorithms.h"
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"
 #include "collectives/stop.h"
@@ -41,7 +42,7 @@ int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team)
 {
     int rc = weft_team_open(chan, false, team);
 
-    team->is_inter = true;
+    team->is_inter = team->needs_setup = true;
     team->local = local;
     team->remote = (weft_members){local.first ? 0 : local.count, chan->size - local.count};
     return rc;
@@ -93,13 +94,8 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
 
 static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
 {
-    weft_coll_query query = {.kind = kind, .ranks = team->size, .latency_bytes = team->latency_bytes};
+    weft_coll_query query = weft_coll_query_of(kind, team->size, team->latency_bytes, args, args->root == (int)team->rank);
 
-    query.bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
-    if (args->op && args->op->is_commutative)
-        query.has |= WEFT_NEED_COMMUTATIVE;
-    if (!(team->size & (team->size - 1)))
-        query.has |= WEFT_NEED_POWER_OF_2;
     if (team->topology) {
         query.has |= WEFT_NEED_NODES;
     } else if (team->area && is_blocking) {
@@ -108,6 +104,14 @@ static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_k
             query.has |= WEFT_NEED_AREA;
     }
     return weft_coll_select(&query);
+}
+
+/* By messages. */
+static weft_sched_algorithm *select_algorithm(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
+
+    return algorithm ? algorithm : select_rule(team, kind, args, false)->algorithm;
 }
 
 static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
@@ -122,6 +126,8 @@ static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_
 
 static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
 {
+    if (team->is_inter)
+        return weft_call_of_inter(team, kind, form, args);
     return weft_call_of(kind, form, args, weft_coll_bytes(kind, args, args->root == (int)team->rank));
 }
 
@@ -130,7 +136,8 @@ static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, c
     return perform(team, algorithm, args, team->agreement_call, true);
 }
 
-/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. */
+/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. On intercommunicators
+ * it does all, so that other calls need no test. */
 static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
@@ -139,6 +146,8 @@ static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind 
         weft_team_leave_area(team);
         return weft_team_stop_error_of_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
     }
+    if (team->is_inter)
+        return perform(team, select_algorithm(team, kind, args), args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
     if (!team->may_share)
         return WEFT_OK;
     team->may_share = false;
@@ -156,7 +165,7 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
 
     if (weft_unlikely(team->needs_setup)) {
         int rc = setup(team, kind, args);
-        if (rc)
+        if (rc || team->is_inter)
             return rc;
     }
     rule = select_rule(team, kind, args, true);
@@ -178,7 +187,7 @@ int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
-    rc = weft_sched_record(team, select_rule(team, kind, args, false)->algorithm, args, next_tag(team, call, false), req);
+    rc = weft_sched_record(team, select_algorithm(team, kind, args), args, next_tag(team, call, false), req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
@@ -186,7 +195,7 @@ int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll
 {
     weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
     int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
-    int rc = weft_sched_record(team, select_rule(team, kind, args, false)->algorithm, args, tag, req);
+    int rc = weft_sched_record(team, select_algorithm(team, kind, args), args, tag, req);
 
     if (rc == WEFT_OK) {
         ((weft_sched *)(*req)->extra)->call = call;

@@ -99,8 +99,8 @@ static int describe_difference(const weft_shmcoll *area, uint32_t member)
 
     if (!first_difference(area, member, &n, &local, &remote))
         return WEFT_OK;
-    weft_call_describe(call_of(&local), here, sizeof here);
-    weft_call_describe(call_of(&remote), there, sizeof there);
+    weft_call_describe(NULL, 0, call_of(&local), here, sizeof here);
+    weft_call_describe(NULL, 0, call_of(&remote), there, sizeof there);
     return weft_fail(is_truncated(area, member, n, &local, &remote) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
@@ -123,7 +123,7 @@ static int describe_gone(const weft_shmcoll *area, uint32_t member)
     call_copy local;
 
     if (read_call(area, area->rank, area->calls, &local))
-        weft_call_describe(call_of(&local), here, sizeof here);
+        weft_call_describe(NULL, 0, call_of(&local), here, sizeof here);
     if (atomic_load_explicit(&area->hdr->has_cause, memory_order_acquire)) /* pairs with publish_cause */
         return describe_cause(area, member, here);
     switch (atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire)) {

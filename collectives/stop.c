@@ -60,11 +60,12 @@ static void on_gone(weft_team *team, bool is_bye)
 
     if (!team->log.has_reported || team->stopped || (is_bye && !(peer && peer->bye_received)))
         return;
-    weft_call_describe(team->log.reported_call, here, sizeof here);
+    weft_call_describe(team, team->rank, team->log.reported_call, here, sizeof here);
     weft_team_stop(team,
                    weft_fail(WEFT_E_NOT_SAME,
-                       "rank %u called %s; rank %u called another collective, and has freed the communicator or finalized MPI since.",
-                       team->rank, here, team->log.reported_to), (int)team->log.reported_tag);
+                       "%s called %s; %s called another collective, and has freed the communicator or finalized MPI since.",
+                       weft_member_name_of(team, team->rank).text, here, weft_member_name_of(team, team->log.reported_to).text),
+                   (int)team->log.reported_tag);
 }
 
 bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
@@ -260,12 +261,12 @@ static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call re
          is_remote_truncated = local && weft_call_is_truncated(remote, from, *local, team->rank);
 
     if (local)
-        weft_call_describe(*local, here, sizeof here);
-    weft_call_describe(remote, there, sizeof there);
+        weft_call_describe(team, team->rank, *local, here, sizeof here);
+    weft_call_describe(team, from, remote, there, sizeof there);
     stop_all(team, weft_fail(is_truncated ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
-                             "rank %u called %s; rank %u called %s.\n"
+                             "%s called %s; %s called %s.\n"
                              "  All members must call the same collectives in the same order, with equal counts, roots and operators.",
-                             team->rank, here, from, there),
+                             weft_member_name_of(team, team->rank).text, here, weft_member_name_of(team, from).text, there),
              (int)tag, is_remote_truncated ? from : NONE);
 }
 
@@ -299,8 +300,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         if (team->stopped != WEFT_E_OTHER)
             snprintf(team->stop_text, sizeof team->stop_text, "%s", msg.text);
         else
-            snprintf(team->stop_text, sizeof team->stop_text, "rank %u of this communicator failed in a collective: %s", msg.origin,
-                     msg.text);
+            snprintf(team->stop_text, sizeof team->stop_text, "%s of this communicator failed in a collective: %s",
+                     weft_member_name_of(team, msg.origin).text, msg.text);
     }
     apply_stop(team, &msg);
 }
@@ -314,14 +315,14 @@ int weft_team_stop_error(weft_team *team)
 
 int weft_team_stop_error_of_call(weft_team *team, weft_call call)
 {
-    char own[40], here[100], why[sizeof team->stop_text];
+    char own[80], here[100], why[sizeof team->stop_text];
     int rc = weft_team_stop_error(team);
 
-    snprintf(own, sizeof own, "rank %u called ", team->rank);
+    snprintf(own, sizeof own, "%s called ", weft_member_name_of(team, team->rank).text);
     if (!strncmp(team->stop_text, own, strlen(own)))
         return rc;
     memcpy(why, team->stop_text, sizeof why);
-    weft_call_describe(call, here, sizeof here);
+    weft_call_describe(team, team->rank, call, here, sizeof here);
     return weft_fail(rc, "%s%s; %s", own, here, why);
 }
 

@@ -47,7 +47,10 @@ struct weft_topology;
  *   allreduce          sendbuf (in_place: recvbuf); recvbuf, recvcount, recvtype, op
  *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
  *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
- *   allgather, alltoall  send* and recv*, counts per rank; in_place on every rank: send* ignored */
+ *   allgather, alltoall  send* and recv*, counts per rank; in_place on every rank: send* ignored
+ * root is a member of the team. Intercommunicators (MPI 5.0 6.2.3): never in_place. Where there is a root, it only sends or only receives,
+ * the other group's members do the opposite, and the other members of its own group have root WEFT_ROOT_NONE, counts 0 and no op. */
+#define WEFT_ROOT_NONE (-1)
 typedef struct weft_coll {
     const void *sendbuf;
     void *recvbuf;
@@ -95,7 +98,7 @@ typedef struct weft_team {
     weft_list_link children;  /* teams created by collectives of this one (weft_team_adopt) */
     weft_list_link sibling;   /* in the parent's children */
     uint32_t created_by;         /* parent's schedule number that created this team; if it is over, this team stops */
-    char stop_text[WEFT_NOTIFY_BYTES + 60]; /* reason; valid if stopped */
+    char stop_text[WEFT_NOTIFY_BYTES + 120]; /* reason; valid if stopped */
 } weft_team;
 
 /* A schedule's tag: its number on the team, and a hash of the call, so that messages of different calls do not match (calls.h). At most

@@ -335,8 +335,9 @@ int weft_checks_buffer(WEFT_ABOUT, const void *buf, MPI_Count count, MPI_Datatyp
     if (buf == MPI_IN_PLACE && may_be_in_place)
         return 0;
     if (buf == MPI_IN_PLACE || buf == MPI_BUFFER_AUTOMATIC)
-        return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %s, which is not allowed here%s", function, argument,
-                         buf == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC", on_comm(comm, on));
+        return weft_fail(WEFT_E_BUFFER, "%s: argument %s is %s, which is not allowed %s%s", function, argument,
+                         buf == MPI_IN_PLACE ? "MPI_IN_PLACE" : "MPI_BUFFER_AUTOMATIC",
+                         comm && comm->is_inter ? "on an intercommunicator" : "here", on_comm(comm, on));
     type = weft_type_of(handle);
     /* NULL is MPI_BOTTOM: valid for a derived type with absolute addresses, never for a predefined dense one. */
     if (buf || count == 0 || !type || !type->is_dense || !type->is_predefined)

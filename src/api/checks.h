@@ -115,6 +115,13 @@ bool weft_checks_counts_odd(weft_counts counts, MPI_Count count);
 /* Is the array NULL, although count > 0, or one of its handles no datatype, or one that this compiler does not have? */
 bool weft_checks_types_odd(const MPI_Datatype *types, MPI_Count count);
 
+/* Roles in a collective call with a root, which is valid (MPI 5.0 6.2.3): the root; a rank that gives or gets a block, on an
+ * intercommunicator those of the group without the root; either of them; a root that has a block too. */
+static inline bool weft_checks_is_root(const weft_comm *comm, int root) { return root == (comm->is_inter ? MPI_ROOT : comm->rank); }
+static inline bool weft_checks_has_block(const weft_comm *comm, int root) { return !comm->is_inter || root >= 0; }
+static inline bool weft_checks_takes_part(const weft_comm *comm, int root) { return !comm->is_inter || root != MPI_PROC_NULL; }
+static inline bool weft_checks_is_own_root(const weft_comm *comm, int root) { return !comm->is_inter && comm->rank == root; }
+
 static inline weft_session *weft_checks_session_at(MPI_Session handle) { return weft_session_of(handle); }
 static inline weft_info *weft_checks_info_at(MPI_Info handle) { return weft_info_of(handle); }
 

@@ -57,7 +57,7 @@ def spans(row):
         count, kind, _ = partners(row, param) if param.kind_is("buf") else (None, None, None)
         if not (count and kind) or count.mark or count.length or kind.mark or kind.length:
             continue
-        ranks = "comm_at->size" if count.name[:4] in PER_RANK.get(name, ()) else "1"
+        ranks = "comm_at->remote_size" if count.name[:4] in PER_RANK.get(name, ()) else "1"
         if (count, kind, ranks) not in out:
             out.append((count, kind, ranks))
     return out
@@ -68,8 +68,18 @@ def at_root_only(row, param):
         param.name.startswith("send"))
 
 
+def role_of(row, param):
+    """C condition under which an argument of a call with a root is significant (checks.h); '': always, on intracommunicators."""
+    if not row.find("root") or "coll" not in row.flags or param.name in ("comm", "root", "info", "request"):
+        return ""
+    if at_root_only(row, param):
+        return "weft_checks_is_root(at, root)"
+    has_block = row.find("recvbuf") and param.name[:4] in ("send", "recv")
+    return "weft_checks_has_block(at, root)" if has_block else "weft_checks_takes_part(at, root)"
+
+
 def may_be_in_place(row, buffer):
-    """MPI_IN_PLACE: 'never', 'yes', or 'root' if only the root may pass it (MPI 5.0, 6.2)."""
+    """MPI_IN_PLACE: 'never', 'yes', or 'root' if only the root may pass it (MPI 5.0, 6.2); never on intercommunicators."""
     if "coll" not in row.flags or not (row.find("sendbuf") and row.find("recvbuf")):
         return "never"
     if "rootsend" in row.flags:
@@ -137,7 +147,7 @@ def quick_of(row, param):
     elif param.kind_is("source") and comm and param.mark == "":
         out.append("(uint32_t)%s + 1u > comm_at->chan->size" % name)  # 0 is MPI_ANY_SOURCE
     elif param.kind_is("root") and param.mark == "":
-        out.append("(uint32_t)%s >= (uint32_t)comm_at->size" % name)
+        out.append("(uint32_t)%s >= (uint32_t)comm_at->remote_size" % name)
     elif param.kind_is("rtag") and param.mark == "":
         out.append("(%s < 0 && %s != MPI_ANY_TAG)" % (name, name))
     elif param.kind_is("string") and param.mark == "" or is_status_in(param):
@@ -192,8 +202,9 @@ def checks_of(row, wide=True):
     if root:
         conditions.append("(comm_at->rank == root && (%s))" % " || ".join(root))
     # MPI_BYTE replaces a type that is not significant: src/mpi never gets NULL.
+    insignificant = ("sendtype", "recvtype", "datatype") if row.find("root") else ("sendtype", "recvtype")
     substitutes = ["if (!%s_at)\n    %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
-                   for p in row.params if p.name in ("sendtype", "recvtype") and "coll" in row.flags]
+                   for p in row.params if p.name in insignificant and "coll" in row.flags]
     return conditions, substitutes
 
 
@@ -209,16 +220,14 @@ def cold_declare(param):
 
 def matters(row, param):
     """C condition under which the argument is significant; '': always."""
-    terms = []
-    if at_root_only(row, param):
-        terms.append("at->rank == root")
+    terms = [role_of(row, param)] if role_of(row, param) else []
     if param.is_wide_only:
         terms.append("is_large")
     if "coll" in row.flags and row.find("recvbuf"):
         if param.name in ("sendcount", "sendtype") and "rootsend" not in row.flags:
             terms.append("sendbuf != MPI_IN_PLACE")
         if param.name in ("recvcount", "recvtype") and "rootsend" in row.flags:
-            terms.append("(at->rank != root || recvbuf != MPI_IN_PLACE)")
+            terms.append("(!weft_checks_is_root(at, root) || recvbuf != MPI_IN_PLACE)")
     return " && ".join(terms)
 
 
@@ -270,7 +279,7 @@ def cold_buffer(row, param):
     if not (count and kind):
         return []
     place = may_be_in_place(row, param)
-    allowed = {"never": "false", "yes": "true", "root": "at->rank == root"}[place]
+    allowed = {"never": "false", "yes": "!at->is_inter", "root": "weft_checks_is_own_root(at, root)"}[place]
     return ["weft_checks_buffer(%s, %s, %s, %s, %s)" % (about, param.name, count.name, kind.name, allowed)]
 
 
@@ -314,7 +323,7 @@ def cold_checks(row):
         check("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         count = "sendcount" if row.find("sendcount") else "count"
-        check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "at->rank == root" if row.find("root") else "")
+        check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "weft_checks_is_own_root(at, root)" if row.find("root") else "")
     declared = "".join(", " + text for text in [cold_declare(p) for p in row.params] + (["bool is_large"] if row.needs_form() else []))
     head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
     if comm and any(re.search(r"\bat\b", line) for line in lines[before:]):

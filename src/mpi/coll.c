@@ -26,12 +26,18 @@ static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll
     return rc;
 }
 
+/* MPI 5.0 6.2.3. */
+static int no_place(void) __attribute__((cold));
+static int no_place(void)
+{
+    return weft_fail(WEFT_E_BUFFER, "a buffer is MPI_IN_PLACE, which is not allowed on an intercommunicator: pass sendbuf and recvbuf");
+}
+
 static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum form form, MPI_Request *request)
 {
     weft_req *req = NULL;
-    if (weft_unlikely(comm->is_inter) && !rc)
-        rc = weft_fail(WEFT_E_UNSUPPORTED, "collective calls on intercommunicators are not built yet: "
-                                            "merge the groups (MPI_Intercomm_merge)");
+    if (weft_unlikely(comm->is_inter) && args->in_place && !rc)
+        rc = no_place();
     if (weft_unlikely(rc)) {
         if (request)
             *request = MPI_REQUEST_NULL;
@@ -87,18 +93,46 @@ static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_C
                      (unsigned long long)sent, (unsigned long long)capacity);
 }
 
+/* What a rank is in a call with a root. On an intracommunicator all ranks, the root too, give or get a block; on an intercommunicator the
+ * ranks of the group without the root (MPI 5.0 6.2.3). */
+typedef struct role {
+    int root; /* member of the team, or WEFT_ROOT_NONE */
+    bool is_root, has_block;
+} role;
+
+static role role_of(const weft_comm *comm, int root)
+{
+    if (weft_likely(!comm->is_inter))
+        return (role){root, comm->rank == root, true};
+    if (root == MPI_ROOT)
+        return (role){(int)comm->team.rank, true, false};
+    if (root == MPI_PROC_NULL)
+        return (role){WEFT_ROOT_NONE, false, false};
+    return (role){(int)comm->team.remote.first + root, false, true};
+}
+
+static bool is_idle(role role) { return role.root == WEFT_ROOT_NONE; }
+
 /* ---- fill functions ---- */
 
-static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, int root)
+static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, role role)
 {
-    *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = root};
+    *args = (weft_coll){.root = role.root};
+    if (weft_unlikely(is_idle(role)))
+        return 0;
+    *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = role.root};
     return is_in_place(buffer) ? in_place_error("buffer", "MPI_Bcast has one buffer only") : 0;
 }
 
+/* role: of an allreduce, as if each rank were the root. */
 static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
-                       const weft_op *op, int root, bool gets_result)
+                       const weft_op *op, role role)
 {
-    int rc = weft_op_reduces(op, type);
+    int rc;
+    *args = (weft_coll){.root = role.root};
+    if (weft_unlikely(is_idle(role)))
+        return 0;
+    rc = weft_op_reduces(op, type);
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)count,
@@ -106,75 +140,81 @@ static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_
                         .sendtype = type,
                         .recvtype = type,
                         .op = op,
-                        .root = root};
+                        .root = role.root};
     if (rc)
         return rc;
-    if (weft_unlikely(is_in_place(sendbuf))) {
+    if (weft_unlikely(is_in_place(sendbuf)) && role.has_block) {
         args->in_place = true;
         args->sendbuf = recvbuf;
-        if (!gets_result)
+        if (!role.is_root)
             return in_place_error("sendbuf", "only the root may pass it");
-    } else if (gets_result && (rc = check_alias(sendbuf, recvbuf, count, type))) {
+    } else if (role.is_root && role.has_block && (rc = check_alias(sendbuf, recvbuf, count, type))) {
         return rc;
     }
-    return gets_result && is_in_place(recvbuf) ? in_place_error("recvbuf", "pass it as sendbuf") : 0;
+    return role.is_root && is_in_place(recvbuf) ? in_place_error("recvbuf", "pass it as sendbuf") : 0;
 }
 
 static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
-                       MPI_Count recvcount, const weft_type *recvtype, int root, bool is_root)
+                       MPI_Count recvcount, const weft_type *recvtype, role role)
 {
     int rc = 0;
+    *args = (weft_coll){.root = role.root};
+    if (weft_unlikely(is_idle(role)))
+        return 0;
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)sendcount,
                         .recvcount = (uint64_t)recvcount,
                         .sendtype = sendtype,
                         .recvtype = recvtype,
-                        .root = root,
-                        .in_place = is_in_place(sendbuf)};
-    if (args->in_place && !is_root)
+                        .root = role.root,
+                        .in_place = role.has_block && is_in_place(sendbuf)};
+    if (args->in_place && !role.is_root)
         return in_place_error("sendbuf", "only the root may pass it");
-    if (!args->in_place)
+    if (role.has_block && !args->in_place)
         rc = check_pair("send", sendcount, sendtype);
-    if (rc || !is_root)
+    if (rc || !role.is_root)
         return rc;
     if (is_in_place(recvbuf))
         return in_place_error("recvbuf", "pass it as sendbuf");
     rc = check_pair("recv", recvcount, recvtype);
-    if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
+    if (!rc && role.has_block && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
         rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
     return rc;
 }
 
 static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
-                        MPI_Count recvcount, const weft_type *recvtype, int root, bool is_root)
+                        MPI_Count recvcount, const weft_type *recvtype, role role)
 {
     int rc = 0;
+    *args = (weft_coll){.root = role.root};
+    if (weft_unlikely(is_idle(role)))
+        return 0;
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)sendcount,
                         .recvcount = (uint64_t)recvcount,
                         .sendtype = sendtype,
                         .recvtype = recvtype,
-                        .root = root,
-                        .in_place = is_in_place(recvbuf)};
-    if (args->in_place && !is_root)
+                        .root = role.root,
+                        .in_place = role.has_block && is_in_place(recvbuf)};
+    if (args->in_place && !role.is_root)
         return in_place_error("recvbuf", "only the root may pass it");
-    if (!args->in_place)
+    if (role.has_block && !args->in_place)
         rc = check_pair("recv", recvcount, recvtype);
-    if (rc || !is_root)
+    if (rc || !role.is_root)
         return rc;
     if (is_in_place(sendbuf))
         return in_place_error("sendbuf", "pass it as recvbuf");
     rc = check_pair("send", sendcount, sendtype);
-    if (!rc && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
+    if (!rc && role.has_block && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
         rc = check_alias(sendbuf, recvbuf, sendcount, sendtype);
     return rc;
 }
 
 /* Allgather and alltoall. */
 static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
-                         MPI_Count recvcount, const weft_type *recvtype)
+                         MPI_Count recvcount, const weft_type *recvtype, const weft_comm *comm)
 {
     int rc = check_pair("recv", recvcount, recvtype);
     *args = (weft_coll){.sendbuf = sendbuf,
@@ -191,6 +231,8 @@ static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcou
     if (args->in_place)
         return 0;
     rc = check_pair("send", sendcount, sendtype);
+    if (weft_unlikely(comm->is_inter)) /* no block of its own; each direction has its count */
+        return rc ? rc : check_alias(sendbuf, recvbuf, sendcount ? recvcount : 0, recvtype);
     if (!rc && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
         rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
     return rc;
@@ -218,7 +260,7 @@ static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root,
                  MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_bcast(&args, buffer, count, type, root);
+    int rc = fill_bcast(&args, buffer, count, type, role_of(comm, root));
     return perform(comm, WEFT_COLL_BCAST, &args, rc, form, request);
 }
 
@@ -245,7 +287,7 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const wef
                   weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, root, comm->rank == root);
+    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, role_of(comm, root));
     return perform(comm, WEFT_COLL_REDUCE, &args, rc, form, request);
 }
 
@@ -272,7 +314,7 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const 
                      weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, 0, true);
+    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, (role){.is_root = true, .has_block = true});
     return perform(comm, WEFT_COLL_ALLREDUCE, &args, rc, form, request);
 }
 
@@ -301,7 +343,7 @@ static int gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sen
                   const weft_type *recvtype, int root, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
+    int rc = fill_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, role_of(comm, root));
     return perform(comm, WEFT_COLL_GATHER, &args, rc, form, request);
 }
 
@@ -330,7 +372,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *se
                    const weft_type *recvtype, int root, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm->rank == root);
+    int rc = fill_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, role_of(comm, root));
     return perform(comm, WEFT_COLL_SCATTER, &args, rc, form, request);
 }
 
@@ -359,7 +401,7 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *
                      const weft_type *recvtype, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
     return perform(comm, WEFT_COLL_ALLGATHER, &args, rc, form, request);
 }
 
@@ -388,7 +430,7 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *s
                     const weft_type *recvtype, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+    int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
     return perform(comm, WEFT_COLL_ALLTOALL, &args, rc, form, request);
 }
 

@@ -67,7 +67,7 @@ static int open_fixed(weft_worker *worker, weft_group *group, uint32_t rank, int
         return WEFT_E_NOMEM;
     comm->group = group;
     weft_group_hold(group);
-    comm->size = (int32_t)group->size;
+    comm->size = comm->remote_size = (int32_t)group->size;
     comm->rank = (int32_t)rank;
     comm->handle = handle;
     comm->traits.errhandler = weft_errhandler_initial();
@@ -137,7 +137,7 @@ int weft_mpi_comm_size(weft_comm *comm, int *size)
 int weft_mpi_comm_remote_size(weft_comm *comm, int *size)
 {
     if (comm->is_inter) {
-        *size = (int)comm->chan->size;
+        *size = comm->remote_size;
         return 0;
     }
     return weft_fail(WEFT_E_COMM, "%s is an intracommunicator: it has no remote group",

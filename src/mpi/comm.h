@@ -25,6 +25,7 @@ struct MPI_ABI_Comm {
     weft_chan *chan;            /* point-to-point */
     weft_team team;             /* collectives, with a channel of its own, to the members of both groups */
     int32_t rank, size;
+    int32_t remote_size;        /* of the remote group; of an intracommunicator its own */
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
     uint8_t hints;              /* comm_info.c; bits */

@@ -94,7 +94,7 @@ int weft_comm_open(weft_comm *from, weft_group *group, uint32_t rank, weft_comm 
     *out = comm;
     if (!comm)
         return WEFT_E_NOMEM;
-    comm->size = (int32_t)group->size;
+    comm->size = comm->remote_size = (int32_t)group->size;
     comm->rank = (int32_t)rank;
     comm->traits.errhandler = weft_errhandler_get(&from->traits);
     weft_group_hold(comm->group = group);

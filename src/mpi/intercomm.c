@@ -176,6 +176,7 @@ static int open_channels(making *self)
     self->local = NULL;
     comm->is_inter = true;
     comm->size = comm->local->size;
+    comm->remote_size = (int32_t)self->remote->size;
     comm->rank = comm->local->rank;
     comm->traits.errhandler = weft_errhandler_get(&self->over->traits);
     weft_group_hold(comm->group = comm->local->group);

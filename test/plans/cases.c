@@ -73,12 +73,37 @@ static void element_put(const weft_type *type, char *buf, uint64_t i, uint64_t v
     memcpy(at + (type == wide ? 8 : 4), (char *)&v + 4, 4);
 }
 
-static uint64_t folded(const cases_call *call, uint64_t i)
-{
-    uint64_t sum = value(call, 0, i);
+/* A member's part in a call. On an intracommunicator both groups are all members. */
+typedef struct place {
+    uint32_t index;              /* rank in its own group */
+    weft_members remote, others; /* others: those who give or get a block where there is a root */
+    bool is_root, has_block;
+    uint64_t sent, got;          /* elements per block */
+} place;
 
-    for (uint32_t r = 1; r < call->ranks; r++) {
-        uint64_t v = value(call, r, i);
+static place place_of(const cases_call *call, uint32_t rank)
+{
+    bool is_first = rank < call->first, is_root_first = (uint32_t)call->root < call->first;
+    weft_members all = {0, call->ranks}, first = {0, call->first}, second = {call->first, call->ranks - call->first};
+    uint64_t back = call->kind == WEFT_COLL_ALLGATHER || call->kind == WEFT_COLL_ALLTOALL ? call->back : call->count;
+
+    if (!call->first)
+        return (place){rank, all, all, rank == (uint32_t)call->root, true, call->count, call->count};
+    return (place){.index = is_first ? rank : rank - call->first,
+                   .remote = is_first ? second : first,
+                   .others = is_root_first ? second : first,
+                   .is_root = rank == (uint32_t)call->root,
+                   .has_block = is_first != is_root_first,
+                   .sent = is_first ? call->count : back,
+                   .got = is_first ? back : call->count};
+}
+
+static uint64_t folded(const cases_call *call, weft_members over, uint64_t i)
+{
+    uint64_t sum = value(call, over.first, i);
+
+    for (uint32_t r = 1; r < over.count; r++) {
+        uint64_t v = value(call, over.first + r, i);
         if (call->type == CASES_LONG) {
             sum += v;
         } else {
@@ -101,47 +126,51 @@ static char *capacity(uint64_t bytes)
 static uint64_t before(const cases_call *call, uint32_t rank, uint64_t i)
 {
     bool is_whole = call->kind == WEFT_COLL_ALLTOALL || call->kind == WEFT_COLL_SCATTER;
-    return value(call, rank, is_whole || !call->count ? i : i % call->count);
+    uint64_t count = place_of(call, rank).sent;
+    return value(call, rank, is_whole || !count ? i : i % count);
 }
 
-static uint64_t after(const cases_call *call, uint32_t rank, uint64_t i)
+static uint64_t after(const cases_call *call, const place *at, uint64_t i)
 {
-    uint64_t block = call->count ? i / call->count : 0, j = call->count ? i % call->count : 0;
+    uint64_t block = at->got ? i / at->got : 0, j = at->got ? i % at->got : 0;
 
     switch (call->kind) {
     case WEFT_COLL_BCAST:
         return value(call, (uint32_t)call->root, i);
     case WEFT_COLL_REDUCE:
+        return folded(call, at->others, i);
     case WEFT_COLL_ALLREDUCE:
-        return folded(call, i);
+        return folded(call, at->remote, i);
     case WEFT_COLL_GATHER:
+        return value(call, at->others.first + (uint32_t)block, j);
     case WEFT_COLL_ALLGATHER:
-        return value(call, (uint32_t)block, j);
+        return value(call, at->remote.first + (uint32_t)block, j);
     case WEFT_COLL_SCATTER:
-        return value(call, (uint32_t)call->root, rank * call->count + i);
+        return value(call, (uint32_t)call->root, at->index * call->count + i);
     default:
-        return value(call, (uint32_t)block, rank * call->count + j);
+        return value(call, at->remote.first + (uint32_t)block, at->index * at->got + j);
     }
 }
 
 static bool is_fold(enum weft_coll_kind kind) { return kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_ALLREDUCE; }
+static bool is_rooted(enum weft_coll_kind kind) { return kind <= WEFT_COLL_SCATTER && kind != WEFT_COLL_ALLREDUCE && kind != WEFT_COLL_BARRIER; }
 
 /* Elements that rank sends and receives; 0: not significant (MPI 5.0 chapter 6). */
-static void counts(const cases_call *call, uint32_t rank, uint64_t *send, uint64_t *recv)
+static void counts(const cases_call *call, const place *at, uint64_t *send, uint64_t *recv)
 {
-    bool is_root = rank == (uint32_t)call->root, is_rooted = call->kind <= WEFT_COLL_SCATTER && call->kind != WEFT_COLL_ALLREDUCE;
-    uint64_t all = call->count * call->ranks;
+    bool has_block = at->has_block || !is_rooted(call->kind);
 
     *send = call->kind == WEFT_COLL_BCAST || call->kind == WEFT_COLL_BARRIER ? 0
-            : call->kind == WEFT_COLL_ALLTOALL                               ? all
-            : call->kind == WEFT_COLL_SCATTER                                ? (is_root ? all : 0)
-                                                                             : call->count;
-    *recv = call->kind == WEFT_COLL_ALLTOALL || call->kind == WEFT_COLL_ALLGATHER ? all
-            : call->kind == WEFT_COLL_GATHER                                      ? (is_root ? all : 0)
-            : call->kind == WEFT_COLL_REDUCE                                      ? (is_root ? call->count : 0)
+            : call->kind == WEFT_COLL_ALLTOALL                               ? at->remote.count * at->sent
+            : call->kind == WEFT_COLL_SCATTER                                ? (at->is_root ? at->others.count * call->count : 0)
+                                                                             : (has_block ? at->sent : 0);
+    *recv = call->kind == WEFT_COLL_ALLTOALL || call->kind == WEFT_COLL_ALLGATHER ? at->remote.count * at->got
+            : call->kind == WEFT_COLL_GATHER                                      ? (at->is_root ? at->others.count * call->count : 0)
+            : call->kind == WEFT_COLL_REDUCE                                      ? (at->is_root ? call->count : 0)
             : call->kind == WEFT_COLL_BARRIER                                     ? 0
-                                                                                  : call->count;
-    if (call->in_place && (!is_rooted || is_root)) {
+            : call->kind == WEFT_COLL_BCAST && at->is_root                        ? call->count
+                                                                                  : (has_block ? call->count : 0);
+    if (call->in_place && (!is_rooted(call->kind) || at->is_root)) {
         if (call->kind == WEFT_COLL_SCATTER)
             *recv = 0;
         else
@@ -164,12 +193,12 @@ static bool begins_full(const cases_call *call, uint32_t rank, uint64_t i)
 void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
 {
     const weft_type *type = type_of(call->type);
+    place at = place_of(call, rank);
     uint64_t send, recv;
-    bool is_root = rank == (uint32_t)call->root;
 
     if (call->type == CASES_WIDE && !is_fold(call->kind) && rank % 2)
         type = pair; /* only signatures must be equal */
-    counts(call, rank, &send, &recv);
+    counts(call, &at, &send, &recv);
     side->send_bytes = send * (uint64_t)type->extent;
     side->recv_bytes = recv * (uint64_t)type->extent;
     side->send = capacity(side->send_bytes);
@@ -183,13 +212,15 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
     side->expect_recv = capacity(side->recv_bytes);
     memcpy(side->expect_send, side->send, side->send_bytes + 2 * PAD);
     for (uint64_t i = 0; i < recv; i++)
-        element_put(type, side->expect_recv, i, after(call, rank, i));
-    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendcount = call->count,
-                             .recvcount = call->count, .sendtype = type, .recvtype = type, .root = call->root};
+        element_put(type, side->expect_recv, i, after(call, &at, i));
+    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendcount = at.sent,
+                             .recvcount = at.got, .sendtype = type, .recvtype = type, .root = call->root};
     if (is_fold(call->kind))
         side->args.op = call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : &compose;
-    side->args.in_place = call->in_place && (is_root || (call->kind != WEFT_COLL_REDUCE && call->kind != WEFT_COLL_GATHER &&
+    side->args.in_place = call->in_place && (at.is_root || (call->kind != WEFT_COLL_REDUCE && call->kind != WEFT_COLL_GATHER &&
                                                          call->kind != WEFT_COLL_SCATTER));
+    if (is_rooted(call->kind) && !at.is_root && !at.has_block)
+        side->args = (weft_coll){.root = WEFT_ROOT_NONE};
 }
 
 const char *cases_compare(const cases_side *side)

@@ -19,6 +19,8 @@ typedef struct cases_call {
     bool in_place;
     enum cases_type type;
     uint32_t round; /* varies the data */
+    uint32_t first; /* not 0: on an intercommunicator, whose first group are members 0 .. first - 1; root is a member */
+    uint64_t back;  /* then, in allgather and alltoall: elements per rank that the second group sends, as count for the first one */
 } cases_call;
 
 typedef struct cases_side {

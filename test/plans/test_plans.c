@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cases.h"
+#include "collectives/algorithms.h"
 #include "collectives/select.h"
 #include "core/worker.h"
 #include "model.h"
@@ -18,13 +19,15 @@ enum mode { IMMEDIATE, RECORDED, PERSISTENT, MODES };
 
 typedef struct trial {
     cases_call call;
-    const weft_coll_rule *rule;
+    const weft_coll_rule *rule; /* NULL: on an intercommunicator */
+    weft_sched_algorithm *algorithm;
+    const char *name; /* of the algorithm */
     enum mode mode;
     uint64_t seed;
     uint64_t runs;
 } trial;
 
-static uint64_t first_seed = 1, trials, hier_trials;
+static uint64_t first_seed = 1, trials, hier_trials, inter_trials;
 
 static void progress_until(weft_team *team, const weft_req *req)
 {
@@ -39,9 +42,10 @@ static void check(const cases_side *side, const trial *t)
     const char *wrong = cases_compare(side);
 
     if (wrong)
-        model_complain("%s, %s, %s: %s (count %llu, root %d, %stype %d, seed %llu)", weft_coll_name(t->call.kind), t->rule->name,
-                       modes[t->mode], wrong, (unsigned long long)t->call.count, t->call.root,
-                       t->call.in_place ? "in place, " : "", (int)t->call.type, (unsigned long long)t->seed);
+        model_complain("%s, %s, %s: %s (count %llu, back %llu, %u ranks, %u first, root %d, %stype %d, seed %llu)",
+                       weft_coll_name(t->call.kind), t->name, modes[t->mode], wrong, (unsigned long long)t->call.count,
+                       (unsigned long long)t->call.back, t->call.ranks, t->call.first, t->call.root, t->call.in_place ? "in place, " : "",
+                       (int)t->call.type, (unsigned long long)t->seed);
 }
 
 static void run_immediate(weft_team *team, const trial *t)
@@ -52,9 +56,9 @@ static void run_immediate(weft_team *team, const trial *t)
     cases_begin(&t->call, team->rank, &side);
     weft_sched_begin_immediate(&sched, team, 7);
     sched.op = side.args.op;
-    t->rule->algorithm(&sched, &side.args);
+    t->algorithm(&sched, &side.args);
     if (weft_sched_end_immediate(&sched))
-        model_complain("%s failed: %d", t->rule->name, sched.rc);
+        model_complain("%s failed: %d", t->name, sched.rc);
     check(&side, t);
     cases_end(&side);
 }
@@ -66,7 +70,7 @@ static void run_recorded(weft_team *team, const trial *t)
     uint64_t bytes;
 
     cases_begin(&t->call, team->rank, &side);
-    if (weft_sched_record(team, t->rule->algorithm, &side.args, 7, &req)) {
+    if (weft_sched_record(team, t->algorithm, &side.args, 7, &req)) {
         model_complain("recording failed");
         return;
     }
@@ -81,20 +85,33 @@ static void run_recorded(weft_team *team, const trial *t)
         weft_sched_restart(req);
         progress_until(team, req);
         if (req->rc)
-            model_complain("%s failed: %d", t->rule->name, req->rc);
+            model_complain("%s failed: %d", t->name, req->rc);
         check(&side, t);
     }
     weft_req_free(req);
     cases_end(&side);
 }
 
+/* As weft_team_open_inter does; the first group has `first` members. */
+static void split_team(weft_team *team, uint32_t first)
+{
+    weft_members one = {0, first}, other = {first, team->size - first};
+
+    team->is_inter = team->needs_setup = true;
+    team->local = team->rank < first ? one : other;
+    team->remote = team->rank < first ? other : one;
+}
+
 static void body(weft_team *team, void *argument)
 {
     const trial *t = argument;
+    uint32_t needs = t->rule ? t->rule->needs : 0;
 
-    if ((t->rule->needs & WEFT_NEED_NODES) && !team->topology)
+    if (t->call.first)
+        split_team(team, t->call.first);
+    if ((needs & WEFT_NEED_NODES) && !team->topology)
         return; /* on all ranks */
-    hier_trials += team->rank == 0 && t->rule->needs & WEFT_NEED_NODES;
+    hier_trials += team->rank == 0 && needs & WEFT_NEED_NODES;
     if (t->mode == IMMEDIATE)
         run_immediate(team, t);
     else
@@ -124,7 +141,7 @@ static uint64_t draw_count(uint64_t *random, uint32_t ranks)
 static int try_rule(const weft_coll_rule *rule, uint32_t ranks, uint64_t seed)
 {
     uint64_t random = seed * 1000003 + ranks;
-    trial t = {.rule = rule, .seed = seed, .mode = model_random(&random) % MODES};
+    trial t = {.rule = rule, .algorithm = rule->algorithm, .name = rule->name, .seed = seed, .mode = model_random(&random) % MODES};
 
     t.call = (cases_call){.kind = rule->kind, .ranks = ranks, .count = draw_count(&random, ranks)};
     t.call.root = (int)(model_random(&random) % ranks);
@@ -162,6 +179,35 @@ static void test_algorithms(void)
     CU_ASSERT(hier_trials > 600); /* of five algorithms; else node_of is not used */
 }
 
+/* ---- intercommunicators ---- */
+
+static int try_inter(enum weft_coll_kind kind, uint32_t ranks, uint32_t first, uint64_t seed)
+{
+    uint64_t random = seed * 1000003 + ranks * 64 + first;
+    trial t = {.algorithm = weft_inter_algorithm(kind), .name = "inter", .seed = seed, .mode = model_random(&random) % MODES};
+
+    t.call = (cases_call){.kind = kind, .ranks = ranks, .first = first, .round = (uint32_t)seed};
+    t.call.count = draw_count(&random, ranks);
+    t.call.back = draw_count(&random, ranks);
+    t.call.root = (int)(model_random(&random) % ranks);
+    t.call.type = model_random(&random) % CASES_TYPES;
+    trials++;
+    inter_trials++;
+    return model_run(ranks, random, body, &t);
+}
+
+static void test_inter(void)
+{
+    int failures = 0;
+
+    for (int kind = WEFT_COLL_BARRIER + 1; kind < WEFT_COLL_LAST; kind++)
+        for (uint32_t ranks = 2; ranks <= 44 && failures < 5; ranks += ranks < 9 ? 1 : 5)
+            for (uint32_t first = 1; first < ranks && failures < 5; first += ranks < 9 ? 1 : 1 + ranks / 8)
+                for (uint64_t seed = first_seed; seed < first_seed + (ranks < 9 ? 12 : 4); seed++)
+                    failures += try_inter((enum weft_coll_kind)kind, ranks, first, seed * 64 + (uint64_t)kind);
+    CU_ASSERT_EQUAL(failures, 0);
+}
+
 /* ---- many at once, by the entry points of src/mpi ---- */
 
 #define AT_ONCE 40
@@ -173,11 +219,14 @@ static void body_many(weft_team *team, void *argument)
     cases_call calls[AT_ONCE];
     weft_req *reqs[AT_ONCE] = {NULL};
 
+    if (t->call.first)
+        split_team(team, t->call.first);
     for (uint32_t i = 0; i < AT_ONCE; i++) {
         uint64_t random = t->seed * 77 + i; /* equal on all ranks */
         bool is_blocking = model_random(&random) % 4 == 0;
         calls[i] = (cases_call){.kind = model_random(&random) % WEFT_COLL_LAST, .ranks = team->size, .round = i,
-                                .count = model_random(&random) % 30, .type = model_random(&random) % CASES_TYPES};
+                                .count = model_random(&random) % 30, .type = model_random(&random) % CASES_TYPES, .first = t->call.first,
+                                .back = model_random(&random) % 40};
         calls[i].root = (int)(model_random(&random) % team->size);
         cases_begin(&calls[i], team->rank, &sides[i]);
         if (is_blocking ? weft_coll_run(team, calls[i].kind, &sides[i].args)
@@ -203,9 +252,12 @@ static void test_many_at_once(void)
     int failures = 0;
 
     for (uint64_t seed = first_seed; seed < first_seed + 40 && !failures; seed++) {
-        trial t = {.seed = seed};
-        failures += model_run((uint32_t)(2 + seed % 9), seed, body_many, &t);
-        trials++;
+        for (int is_inter = 0; is_inter < 2 && !failures; is_inter++) {
+            uint32_t ranks = (uint32_t)(2 + seed % 9);
+            trial t = {.seed = seed, .call.first = is_inter ? 1 + (uint32_t)seed % (ranks - 1) : 0};
+            failures += model_run(ranks, seed, body_many, &t);
+            trials++;
+        }
     }
     CU_ASSERT_EQUAL(failures, 0);
 }
@@ -329,10 +381,11 @@ int main(int argc, char **argv)
     CU_add_test(suite, "every query has a rule; bounds depend on the wire", test_table);
     CU_add_test(suite, "each choice is near the best by the model, to 65,536 ranks", test_scale);
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; immediate, recorded, persistent", test_algorithms);
+    CU_add_test(suite, "intercommunicators: sizes of both groups, counts of both directions, types, roots", test_inter);
     CU_add_test(suite, "many at once do not interfere", test_many_at_once);
     CU_basic_run_tests();
-    printf("%llu trials, %llu of them hierarchical, %llu messages, %llu sends completed late, %llu unexpected, %llu turns\n",
-           (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)model_total.messages,
+    printf("%llu trials, %llu of them hierarchical, %llu on intercommunicators, %llu messages, %llu sends completed late, %llu unexpected, %llu turns\n",
+           (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)inter_trials, (unsigned long long)model_total.messages,
            (unsigned long long)model_total.late_sends, (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
     failed = CU_get_number_of_failures();
     cases_close();
