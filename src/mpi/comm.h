@@ -88,6 +88,8 @@ void weft_comm_drop(weft_comm *comm);
  * ranks[size], the members' ranks in parent (NULL: equal). Others pass size 0 and get *comm NULL. rc: an earlier error of this
  * member; then all members fail. */
 int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, weft_comm **comm);
+/* MPI_Comm_split, also of intercommunicators. rc: an earlier error of this member; then all fail. *part NULL: none, or error. */
+int weft_comm_split(weft_comm *comm, int color, int key, int rc, weft_comm **part);
 /* Runs the delete functions of comm's attributes, with the worker unlocked meanwhile. 0, or the code of a function. */
 int weft_comm_delete_attributes(weft_comm *comm);
 /* The same at MPI_Finalize: ignores what the functions return. */

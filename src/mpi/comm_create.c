@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_create: creates communicators: create, create_group, split, split_type (MPI 5.0 7.4.2), and frees them. Called by the
+ * comm_create: creates communicators: create, create_group, split (MPI 5.0 7.4.2), and frees them. Called by the
  * generated entries; creation is collective (comm_make.c).
  */
 #include <mpi.h>
@@ -30,15 +30,6 @@ int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint
         members.group->session = parent->group->session;
     rc = weft_comm_make(&members, rc, comm);
     weft_group_drop(members.group);
-    return rc;
-}
-
-/* Creates the communicator and sets *newcomm; MPI_COMM_NULL for non-members and on error. */
-static int create(weft_comm *parent, uint32_t size, uint32_t rank, const uint32_t *ranks, int rc, MPI_Comm *newcomm)
-{
-    weft_comm *comm = NULL;
-    rc = weft_comm_create(parent, size, rank, ranks, rc, &comm);
-    *newcomm = comm ? comm : MPI_COMM_NULL;
     return rc;
 }
 
@@ -131,10 +122,10 @@ static uint32_t same_color(const weft_comm *parent, const uint32_t *all, int col
 }
 
 /* rc: error in this member's arguments, or 0. If any member has one, all fail. */
-static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcomm)
+static int split(weft_comm *parent, int color, int key, int rc, weft_comm **part)
 {
     size_t n = (size_t)parent->size;
-    uint32_t part[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
+    uint32_t own[2] = {(uint32_t)color, (uint32_t)key}, size = 0, rank = 0;
     uint32_t *all = malloc(2 * n * sizeof *all), *ranks = malloc(n * sizeof *ranks);
     split_entry *entries = malloc(n * sizeof *entries);
     weft_exchange over = weft_exchange_over_comm(parent);
@@ -144,11 +135,11 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
         rc = weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n);
     fine = rc == 0;
     agreed = weft_exchange_min(&over, &fine, 1);
-    *newcomm = MPI_COMM_NULL;
+    *part = NULL;
     if (!rc && (agreed || !fine))
         rc = agreed ? agreed : weft_comm_another_failed();
     if (!rc)
-        rc = weft_exchange_gather(&over, part, 2, all);
+        rc = weft_exchange_gather(&over, own, 2, all);
     if (rc)
         goto out; /* taken by all members, unless the channel itself is broken */
     if (color != MPI_UNDEFINED)
@@ -158,7 +149,7 @@ static int split(weft_comm *parent, int color, int key, int rc, MPI_Comm *newcom
         if (ranks[i] == (uint32_t)parent->rank)
             rank = i;
     }
-    rc = create(parent, size, rank, ranks, 0, newcomm);
+    rc = weft_comm_create(parent, size, rank, ranks, 0, part);
 out:
     free(all);
     free(ranks);
@@ -166,58 +157,21 @@ out:
     return rc;
 }
 
-/* Of an intracommunicator or an intercommunicator. */
-static int split_any(weft_comm *comm, int color, int key, int rc, MPI_Comm *newcomm)
+int weft_comm_split(weft_comm *comm, int color, int key, int rc, weft_comm **part)
 {
-    weft_comm *made = NULL;
-    if (!comm->is_inter)
-        return split(comm, color, key, rc, newcomm);
-    rc = weft_intercomm_split(comm, color, key, rc, &made);
-    *newcomm = made ? made : MPI_COMM_NULL;
-    return rc;
+    *part = NULL;
+    return comm->is_inter ? weft_intercomm_split(comm, color, key, rc, part) : split(comm, color, key, rc, part);
 }
 
 int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
 {
+    weft_comm *part;
     int rc = 0;
     if (color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
-    return split_any(comm, color, key, rc, newcomm);
-}
-
-/* Ranks that can share memory have the same color. Without shared memory each rank is alone. */
-static int node_color(const weft_boot *boot)
-{
-    if (!boot->has_segment)
-        return (int)(boot->nodes + boot->rank);
-    return boot->node_of ? (int)boot->node_of[boot->rank] : 0;
-}
-
-/* Does the program ask for the parts that share memory, by another name (MPI 5.0 7.4.2)? */
-static bool wants_shared_memory(const weft_info *info)
-{
-    char value[WEFT_INFO_VALUE_BYTES];
-    return weft_info_find(info, "mpi_hw_resource_type", value) && strcmp(value, "mpi_shared_memory") == 0;
-}
-
-/* MPI_COMM_TYPE_HW_GUIDED, _UNGUIDED and _RESOURCE_GUIDED give MPI_COMM_NULL (MPI 5.0 7.4.2), but for shared memory: no level below the
- * node is supported. */
-int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info *info, MPI_Comm *newcomm)
-{
-    int node = node_color(comm->worker->world->boot);
-    switch (split_type) {
-    case MPI_COMM_TYPE_SHARED:
-        return split_any(comm, node, key, 0, newcomm);
-    case MPI_COMM_TYPE_HW_GUIDED:
-    case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        return split_any(comm, wants_shared_memory(info) ? node : MPI_UNDEFINED, key, 0, newcomm);
-    case MPI_UNDEFINED:
-    case MPI_COMM_TYPE_HW_UNGUIDED:
-        return split_any(comm, MPI_UNDEFINED, key, 0, newcomm);
-    default:
-        return split_any(comm, MPI_UNDEFINED, key,
-                         weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type), newcomm);
-    }
+    rc = weft_comm_split(comm, color, key, rc, &part);
+    *newcomm = part ? part : MPI_COMM_NULL;
+    return rc;
 }
 
 int weft_comm_delete_attributes(weft_comm *comm)

@@ -22,8 +22,8 @@
 
 weft_object_pool weft_session_pool = WEFT_OBJECT_POOL(weft_session, WEFT_SESSION_MAGIC);
 
+/* By enum weft_pset. */
 static const char *const psets[] = {"mpi://WORLD", "mpi://SELF"};
-enum { PSET_WORLD, PSET_SELF };
 
 static const struct { int level; const char *name; } levels[] = {
     {MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE"}, {MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED"},
@@ -123,8 +123,7 @@ int weft_mpi_session_get_nth_pset(weft_session *session, weft_info *info, int n,
     return 0;
 }
 
-/* Index of a process set; -1: unknown. Names are compared without regard to case, as URIs' schemes are. */
-static int find_pset(const char *name)
+int weft_session_pset(const char *name)
 {
     for (unsigned i = 0; i < weft_count(psets); i++)
         if (strcasecmp(name, psets[i]) == 0)
@@ -139,7 +138,7 @@ static int unknown_pset(const char *name)
 
 int weft_mpi_session_get_pset_info(weft_session *session, const char *pset_name, MPI_Info *info)
 {
-    int which = find_pset(pset_name), rc;
+    int which = weft_session_pset(pset_name), rc;
     weft_info *made;
     char size[16];
     (void)session;
@@ -148,7 +147,7 @@ int weft_mpi_session_get_pset_info(weft_session *session, const char *pset_name,
     made = weft_info_new();
     if (!made)
         return WEFT_E_NOMEM;
-    snprintf(size, sizeof size, "%u", which == PSET_WORLD ? weft_world_now->boot->size : 1);
+    snprintf(size, sizeof size, "%u", which == WEFT_PSET_WORLD ? weft_world_now->boot->size : 1);
     rc = weft_info_set(made, "mpi_size", size);
     if (rc)
         weft_info_drop(made);
@@ -160,11 +159,11 @@ int weft_mpi_session_get_pset_info(weft_session *session, const char *pset_name,
 int weft_mpi_group_from_session_pset(weft_session *session, const char *pset_name, MPI_Group *newgroup)
 {
     const weft_boot *boot = weft_world_now->boot;
-    int which = find_pset(pset_name), rc;
+    int which = weft_session_pset(pset_name), rc;
     weft_group *group;
     if (which < 0)
         return unknown_pset(pset_name);
-    rc = weft_group_range(boot->job, which == PSET_WORLD ? 0 : boot->rank, 1, which == PSET_WORLD ? boot->size : 1, &group);
+    rc = weft_group_range(boot->job, which == WEFT_PSET_WORLD ? 0 : boot->rank, 1, which == WEFT_PSET_WORLD ? boot->size : 1, &group);
     if (rc)
         return rc;
     group->session = session->traits.object.number;

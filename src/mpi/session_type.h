@@ -20,6 +20,11 @@ struct MPI_ABI_Session {
 
 extern weft_object_pool weft_session_pool;
 
+/* Process sets (MPI 5.0 11.3.2). */
+enum weft_pset { WEFT_PSET_WORLD, WEFT_PSET_SELF };
+/* One of weft_pset, by its name without regard to case, as URIs' schemes are compared; -1: there is no such set. */
+int weft_session_pset(const char *name);
+
 /* Handle to session. NULL: MPI_SESSION_NULL, another constant, or a finalized session. */
 static inline weft_session *weft_session_of(const void *handle)
 {

@@ -5,7 +5,7 @@ libweft_la_SOURCES += \
 	src/mpi/abi.c \
 	src/mpi/cart.c src/mpi/cart_create.c src/mpi/cart_dims.c \
 	src/mpi/coll.c \
-	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c \
+	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c src/mpi/comm_split_type.c \
 	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
 	src/mpi/comm_make.c src/mpi/comm_make.h src/mpi/exchange.c src/mpi/exchange.h \
 	src/mpi/counts.h \
