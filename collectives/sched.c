@@ -268,8 +268,11 @@ int weft_sched_end_immediate(weft_sched *sched)
         await_reason(sched);
     weft_list_remove(&sched->active);
     weft_sched_free_memory(sched);
-    if (weft_unlikely(sched->team->stopped))
+    if (weft_unlikely(sched->team->stopped)) {
         weft_team_leave_area(sched->team);
+        if (sched->rc)
+            weft_fail(sched->rc, "%s", sched->team->stop_text); /* notifying other members may have changed the text */
+    }
     return weft_sched_code(sched);
 }
 

@@ -360,8 +360,8 @@ int weft_checks_apart(const char *function, const weft_comm *comm, const void *s
     char on[192];
     if (sendbuf != recvbuf || count == 0 || sendbuf == MPI_BOTTOM)
         return 0;
-    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap; pass MPI_IN_PLACE%s",
-                     function, sendbuf, on_comm(comm, on));
+    return weft_fail(WEFT_E_BUFFER, "%s: arguments sendbuf and recvbuf are both %p: they must not overlap%s%s", function, sendbuf,
+                     comm->is_inter ? "" : "; pass MPI_IN_PLACE", on_comm(comm, on));
 }
 
 int weft_checks_too_large(WEFT_ABOUT, MPI_Count value)

@@ -323,6 +323,8 @@ def cold_checks(row):
         check("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
     if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
         count = "sendcount" if row.find("sendcount") else "count"
+        if row.find("recvcount"):
+            count = "recvcount ? %s : 0" % count
         check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "weft_checks_is_own_root(at, root)" if row.find("root") else "")
     declared = "".join(", " + text for text in [cold_declare(p) for p in row.params] + (["bool is_large"] if row.needs_form() else []))
     head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
