@@ -136,8 +136,8 @@ static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, c
     return perform(team, algorithm, args, team->agreement_call, true);
 }
 
-/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. On intercommunicators
- * it does all, so that other calls need no test. */
+/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. A call on an
+ * intercommunicator is made here, so that other calls need no test. */
 static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;

@@ -1,4 +1,4 @@
-/* np: 2 3 5 8 : collectives on intercommunicators against naive results: forms, roots in both groups, uneven groups, types, counts by direction */
+/* np: 2 3 5 8 : collectives on intercommunicators against naive results: forms, roots, uneven groups, types, counts by direction */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
@@ -283,7 +283,8 @@ static void in_order(const pair *p, int n)
 /* Each group has another layout of the same elements. */
 static void layouts(const pair *p, int n)
 {
-    long *strided = malloc(sizeof(long) * (size_t)(3 * n * (world_size + 1) + 3)), *dense = malloc(sizeof(long) * (size_t)(n * (world_size + 1)));
+    long *strided = malloc(sizeof(long) * (size_t)(3 * n * (world_size + 1) + 3));
+    long *dense = malloc(sizeof(long) * (size_t)(n * (world_size + 1)));
     int root = root_for(p, 0, 0), is_strided = p->side, step = is_strided ? 3 : 1, blocks = remote_size(p);
     long *at = is_strided ? strided : dense;
     MPI_Datatype third, type = MPI_LONG;
@@ -362,7 +363,8 @@ static void types(const pair *p)
 /* Calls on the local group, the intercommunicator and messages on it are in flight at once, begun in orders that differ. */
 static void together(const pair *p, int n)
 {
-    long *data = malloc(sizeof(long) * (size_t)(6 * n + 2 * n * (world_size + 1))), *sums = data + n, *locals = data + 2 * n, *root_data = data + 3 * n;
+    long *data = malloc(sizeof(long) * (size_t)(6 * n + 2 * n * (world_size + 1)));
+    long *sums = data + n, *locals = data + 2 * n, *root_data = data + 3 * n;
     long *blocks = data + 4 * n, *got = blocks + n * (world_size + 1), token = -1, sent = 77;
     MPI_Request requests[7];
     MPI_Status status;

@@ -153,7 +153,10 @@ static uint64_t after(const cases_call *call, const place *at, uint64_t i)
 }
 
 static bool is_fold(enum weft_coll_kind kind) { return kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_ALLREDUCE; }
-static bool is_rooted(enum weft_coll_kind kind) { return kind <= WEFT_COLL_SCATTER && kind != WEFT_COLL_ALLREDUCE && kind != WEFT_COLL_BARRIER; }
+static bool is_rooted(enum weft_coll_kind kind)
+{
+    return kind == WEFT_COLL_BCAST || kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER || kind == WEFT_COLL_SCATTER;
+}
 
 /* Elements that rank sends and receives; 0: not significant (MPI 5.0 chapter 6). */
 static void counts(const cases_call *call, const place *at, uint64_t *send, uint64_t *recv)

@@ -384,9 +384,11 @@ int main(int argc, char **argv)
     CU_add_test(suite, "intercommunicators: sizes of both groups, counts of both directions, types, roots", test_inter);
     CU_add_test(suite, "many at once do not interfere", test_many_at_once);
     CU_basic_run_tests();
-    printf("%llu trials, %llu of them hierarchical, %llu on intercommunicators, %llu messages, %llu sends completed late, %llu unexpected, %llu turns\n",
-           (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)inter_trials, (unsigned long long)model_total.messages,
-           (unsigned long long)model_total.late_sends, (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
+    printf("%llu trials, %llu of them hierarchical, %llu on intercommunicators, %llu messages, %llu sends completed late, %llu unexpected, "
+           "%llu turns\n",
+           (unsigned long long)trials, (unsigned long long)hier_trials, (unsigned long long)inter_trials,
+           (unsigned long long)model_total.messages, (unsigned long long)model_total.late_sends,
+           (unsigned long long)model_total.unexpected, (unsigned long long)model_total.turns);
     failed = CU_get_number_of_failures();
     cases_close();
     CU_cleanup_registry();

@@ -22,7 +22,7 @@ static const struct {
     app_program *what;
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
-            {"modes", app_modes}};
+            {"modes", app_modes}, {"inter", app_inter}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)
@@ -89,6 +89,7 @@ static void run_named(void)
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
+                                           {"inter", "flipped"}, {"inter", "lossy"},
                                            {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"},
                                            {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},
