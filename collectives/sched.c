@@ -209,7 +209,7 @@ static void immediate_receive(weft_sched *sched, const weft_step *step)
     __asm__("" : "+r"(req));
     req->completion = NULL;
     req->worker = sched->team->chan->worker;
-    req->id = 0;
+    req->has_rndv = false;
     req->is_posted = false;
     weft_irecv_into(sched->team->chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, req);
     if (!req->is_done) {
@@ -322,7 +322,6 @@ static void free_sched(weft_req *req)
     weft_sched_free_memory(sched);
     free(sched->steps);
     free(sched);
-    req->extra = NULL;
 }
 
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
@@ -341,7 +340,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
     sched->req = *req;
     (*req)->chan = team->chan;
     (*req)->extra = sched;
-    (*req)->free_extra = free_sched;
+    sched->ext.free = free_sched;
     weft_list_init(&sched->link);
     if (args->op) { /* the user may free the operator meanwhile */
         sched->own_op = *args->op;

@@ -128,6 +128,7 @@ typedef struct weft_step {
  * All other errors (out of memory, a failed peer) stop the schedule: later steps do nothing and receives are cancelled. A failed peer ends
  *   the job; any other error stops the team on all members (stop.h). */
 struct weft_sched {
+    weft_req_ext ext;           /* recorded: the schedule is its request's extra */
     uint32_t rank, size;        /* in the current view (weft_sched_sub and weft_sched_among narrow it) */
     int rc;                     /* error that stopped the schedule; 0: none */
     int damage;                 /* first damage, as known at the last fence; 0: none */

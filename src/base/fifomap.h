@@ -12,9 +12,12 @@
 
 #define WEFT_FIFOMAP_FIRST 8
 
+/* May overlay parts that owners read as narrower fields (core/req_type). */
+typedef uint64_t __attribute__((may_alias)) weft_fifo_key;
+
 typedef struct weft_fifo_entry weft_fifo_entry;
 struct weft_fifo_entry {
-    uint64_t key;
+    weft_fifo_key key;
     weft_fifo_entry *chain;      /* next key's oldest entry in the bucket; valid in the oldest entry of a key */
     weft_fifo_entry *next, *prev; /* same key, by age; prev of the oldest: the youngest; next of the youngest: NULL */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: pool of requests, and the table of their ids. See req.h. Invariant: a slab stays one for the life of the process, also after its
+ * req: pool of requests. See req.h. Invariant: a slab stays one for the life of the process, also after its
  * worker has closed, so the magic of a freed handle can be read and is detected as invalid.
  */
 #include "core/req.h"
@@ -15,14 +15,12 @@
 #include "core/world_type.h"
 
 #define SLAB_REQS 64
-#define SLOT_BITS 20
-#define SLOT_MASK ((1u << SLOT_BITS) - 1)
 
-/* Each request begins a line: what a short message needs lies in its first three. */
+/* Each request is a pair of lines, which the hardware prefetches together. */
 typedef struct req_cell {
-    _Alignas(WEFT_LINE) weft_req req;
+    _Alignas(WEFT_REQ_BYTES) weft_req req;
 } req_cell;
-_Static_assert(offsetof(weft_req, queued) <= 3 * WEFT_LINE, "fields of short messages come first");
+_Static_assert(WEFT_REQ_BYTES == 2 * WEFT_LINE, "a request is two lines");
 
 typedef struct slab {
     struct slab *next; /* in worker->slabs, or in spare_slabs */
@@ -35,17 +33,11 @@ static pthread_mutex_t slabs_lock = PTHREAD_MUTEX_INITIALIZER;
 static weft_slot_table slabs;
 static slab *spare_slabs;
 
-struct weft_req_id_slot {
-    weft_req *req;       /* NULL: free */
-    uint32_t generation; /* 12 bits are used */
-    uint32_t next_free;
-};
-
 /* Requires slabs_lock. */
 static slab *slab_make(void)
 {
     bool is_full = slabs.used >= (INT32_MAX - WEFT_REQ_NUMBER_MIN) / SLAB_REQS;
-    slab *made = is_full ? NULL : aligned_alloc(WEFT_LINE, weft_round_up(sizeof *made, WEFT_LINE));
+    slab *made = is_full ? NULL : aligned_alloc(_Alignof(slab), sizeof *made);
     if (!made)
         return NULL;
     memset(made, 0, sizeof *made);
@@ -127,7 +119,7 @@ weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
     req->chan = NULL;
     req->type = NULL;
     req->recv_info = (weft_recv_info){0};
-    return req; /* extra, free_extra and id are zero: set by grow and weft_req_free */
+    return req; /* extra and has_rndv are zero: set by grow and weft_req_free */
 }
 
 void weft_req_free(weft_req *req)
@@ -135,13 +127,10 @@ void weft_req_free(weft_req *req)
     weft_worker *worker = req->worker;
     if (req->is_static)
         return;
-    if (weft_unlikely(req->free_extra != NULL)) {
-        req->free_extra(req);
-        req->free_extra = NULL;
+    if (weft_unlikely(req->extra != NULL)) {
+        ((weft_req_ext *)req->extra)->free(req);
+        req->extra = NULL;
     }
-    req->extra = NULL;
-    if (weft_unlikely(req->id))
-        weft_req_id_free(worker, req);
     req->magic = 0;
     req->link.prev = &worker->free_reqs;
     req->link.next = worker->free_reqs.next;
@@ -169,54 +158,4 @@ void weft_req_notify(weft_req *req)
     }
     if (weft_unlikely(worker->is_asleep))
         worker->world->sleep_ops->wake(worker);
-}
-
-static int grow_req_ids(weft_worker *worker)
-{
-    uint32_t capacity = worker->req_id_capacity ? worker->req_id_capacity * 2 : 64;
-    struct weft_req_id_slot *slots = capacity > SLOT_MASK + 1 ? NULL : realloc(worker->req_ids, capacity * sizeof *slots);
-    if (!slots)
-        return worker->req_id_capacity ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for request ids");
-    /* slot 0 is not used: id 0 means none */
-    for (uint32_t i = worker->req_id_capacity ? worker->req_id_capacity : 1; i < capacity; i++)
-        slots[i] = (struct weft_req_id_slot){NULL, 1, i + 1 < capacity ? i + 1 : 0};
-    worker->req_id_free = worker->req_id_capacity ? worker->req_id_capacity : 1;
-    worker->req_ids = slots;
-    worker->req_id_capacity = capacity;
-    return 0;
-}
-
-int weft_req_id_alloc(weft_worker *worker, weft_req *req)
-{
-    struct weft_req_id_slot *slot;
-    uint32_t index;
-    if (!worker->req_id_free) {
-        int rc = grow_req_ids(worker);
-        if (rc)
-            return rc;
-    }
-    index = worker->req_id_free;
-    slot = &worker->req_ids[index];
-    worker->req_id_free = slot->next_free;
-    slot->req = req;
-    req->id = slot->generation << SLOT_BITS | index;
-    return 0;
-}
-
-weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id)
-{
-    uint32_t index = id & SLOT_MASK;
-    weft_req *req = index < worker->req_id_capacity && index ? worker->req_ids[index].req : NULL;
-    return req && req->id == id ? req : NULL;
-}
-
-void weft_req_id_free(weft_worker *worker, weft_req *req)
-{
-    uint32_t index = req->id & SLOT_MASK;
-    struct weft_req_id_slot *slot = &worker->req_ids[index];
-    slot->req = NULL;
-    slot->generation = (slot->generation + 1) & ((1u << (32 - SLOT_BITS)) - 1);
-    slot->next_free = worker->req_id_free;
-    worker->req_id_free = index;
-    req->id = 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: allocates, completes and frees requests, and gives them ids that frames carry. Requests are owned by their worker's pool; requires
- * worker->lock. weft_req_end sets is_done exactly once, after all other fields.
+ * req: allocates, completes and frees requests. Requests are owned by their worker's pool; requires worker->lock. weft_req_end sets is_done exactly once, after all other fields.
  */
 #ifndef WEFT_CORE_REQ_H
 #define WEFT_CORE_REQ_H
@@ -17,10 +16,10 @@
 #define WEFT_REQ_STATICS 64
 #define WEFT_REQ_NUMBER_MIN (WEFT_OBJECT_CONSTANTS + WEFT_REQ_STATICS)
 
-/* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, rc, completion, chan, type, recv_info,
- * extra, id. Fields of the message are not set. NULL: out of memory. */
+/* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, has_rndv, rc, completion, chan, type,
+ * recv_info, extra. Fields of the message are not set. NULL: out of memory. */
 weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind);
-/* Frees a request that is done, and its extra by free_extra. No effect on is_static. */
+/* Frees a request that is done and in no rendezvous, and its extra. No effect on is_static. */
 void weft_req_free(weft_req *req);
 /* A worker closes: returns the memory of all its requests to the process. */
 void weft_req_close(weft_worker *worker);
@@ -44,11 +43,5 @@ static inline void weft_req_end(weft_req *req, int rc)
     if (__builtin_expect(req->completion || req->worker->is_asleep, 0))
         weft_req_notify(req);
 }
-
-/* Allocates a request id (req->id) that frames may carry: 20 bits of slot, 12 of generation. Lookup of a stale id returns NULL.
- * WEFT_AGAIN: all are in use; WEFT_E_NOMEM. weft_req_free frees it. */
-int weft_req_id_alloc(weft_worker *worker, weft_req *req);
-weft_req *weft_req_id_lookup(weft_worker *worker, uint32_t id);
-void weft_req_id_free(weft_worker *worker, weft_req *req);
 
 #endif

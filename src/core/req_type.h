@@ -12,15 +12,14 @@
 
 #include "base/fifomap.h"
 #include "base/list.h"
-#include "transport/iface.h"
 
 typedef struct weft_req weft_req;
 typedef struct weft_completion weft_completion;
 struct weft_worker;
 struct weft_chan;
 struct weft_peer;
+struct weft_rndv;
 struct MPI_ABI_Datatype;
-struct weft_reg;
 
 /* Completion counter: when `left` reaches 0, `open` is called. rc keeps the first error (weft_status_worse). */
 struct weft_completion {
@@ -31,7 +30,7 @@ struct weft_completion {
 
 /* mpi/request_ops has what MPI's calls do for each.
  * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned.
- * BATCH: several sends that were copied into a queue (p2p/sendq); `count` handles refer to it. */
+ * BATCH: several sends that were copied into a queue (p2p/sendq). */
 enum weft_req_kind {
     WEFT_REQ_SEND = 1,
     WEFT_REQ_RECV,
@@ -48,74 +47,84 @@ enum weft_req_kind {
     WEFT_REQ_KINDS
 };
 
+/* TAINTED: standard send of data that may derive from a damaged message. With WEFT_CHECKSUM its receive fails (p2p/msg_csum). */
+enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
+
 #define WEFT_REQ_MAGIC 0x52455157u
 #define WEFT_ANY (-1)      /* any source: MPI_ANY_SOURCE */
 #define WEFT_ANY_TAG (-2)  /* any tag: MPI_ANY_TAG */
 #define WEFT_PROC_NULL (-3)   /* MPI_PROC_NULL */
 
-/* Result of a receive; becomes the MPI_Status. */
+/* Result of a receive; becomes the MPI_Status, whose private word has the same bits. */
 typedef struct weft_recv_info {
     int32_t source, tag;
-    uint64_t bytes;
-    bool cancelled;
+    uint64_t bytes : 63, cancelled : 1;
 } weft_recv_info;
 
+/* First member of what req->extra points to: the state of kinds that a short message does not need. */
+typedef struct weft_req_ext {
+    void (*free)(weft_req *req); /* frees all of req->extra; called by weft_req_free */
+} weft_req_ext;
+
+/* Two lines, and a pool's begins an even one. A message that matches a posted receive touches no more of it. The state of a rendezvous
+ * (rndv), and what other kinds of operations need (extra), hang on it.
+ *   first line   identity, flags, matching, buffer: all that a search of the posted receives reads
+ *   second line  length, result, and who waits for it
+ * Isend and Wait of a message that leaves at once: no request; Wait reads worker->done_req.
+ * Irecv, its message's delivery, Wait: both lines. A step of a collective: the same, or a request on the stack. */
 struct weft_req {
-    uint32_t magic;   /* WEFT_REQ_MAGIC; 0: freed */
-    int32_t number;   /* the handle as an int (MPI_Request_toint); constant for this memory */
-    uint8_t kind;     /* enum weft_req_kind */
+    uint32_t magic;   /*  0: WEFT_REQ_MAGIC; 0: freed */
+    int32_t number;   /*  4: the handle as an int (MPI_Request_toint); constant for this memory */
+    uint8_t kind;     /*  8: enum weft_req_kind */
     bool is_done;
-    bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */
     bool is_persistent, is_active;
     bool is_static;   /* never freed: the shared "already complete" request */
     bool is_dense;    /* the datatype has no gaps */
-    bool is_posted;   /* receive: in the channel's matching structures */
+    bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */
+    bool is_posted;   /* 15: receive: in the channel's matching structures */
     bool is_latest;   /* receive: posted, and among its channel's latest (p2p/match) */
-    bool is_tainted;  /* send: the data may derive from damaged messages */
-    bool is_sync;     /* send: synchronous mode; announced by RTS at any length */
-    uint16_t overtaken; /* if is_blocking: how often */
-    uint8_t mode;     /* rendezvous: enum weft_rndv_proto selected */
-    uint8_t state;    /* rendezvous: enum weft_rndv_state; valid while id is not 0 */
-    int rc;           /* valid when done */
-    int32_t rank, tag; /* destination or source, as given by the user */
-    uint32_t id;       /* request id in the worker's table; 0: none */
-    weft_completion *completion; /* notified once when done; NULL: none */
+    bool has_rndv;    /* rndv is valid */
+    uint8_t send_mode; /* send: enum weft_send_mode */
+    uint8_t overtaken; /* if is_blocking: how often */
+    int rc;           /* 20: valid when done; rendezvous: its first error */
+    union {
+        weft_fifo_entry match;    /* 24: receive while is_posted: p2p/match; its key is made of rank and tag */
+        struct {
+            int32_t tag, rank;    /* 24: destination or source, as given by the user */
+            struct weft_rndv *rndv; /* 32: while has_rndv, which is not while is_posted: the rendezvous (p2p/rndv_pool) */
+            union {
+                weft_list_link link; /* 40: BATCH: in its queue; freed: in the free list */
+                void *queued;     /* 40: SEND: its record in p2p/sendq while it waits for credit; NULL: does not wait */
+            };
+        };
+    };
+    union {
+        void *buf;            /* 56 */
+        uint64_t handles;     /* BATCH: that refer to it */
+    };
+    uint64_t bytes;           /* 64: of the message to send, or of the receive buffer, packed */
+    union {
+        weft_recv_info recv_info; /* 72: from the match on */
+        struct {
+            int32_t unused[2];
+            uint64_t order;   /* 80: receive until it matches: post number; BATCH until it ends: see p2p/sendq */
+        };
+    };
+    weft_completion *completion; /* 88: notified once when done; NULL: none */
     struct weft_worker *worker;
     struct weft_chan *chan;
-    void *buf;
-    uint64_t count, bytes;
-    const struct MPI_ABI_Datatype *type;
-    weft_recv_info recv_info;
-    weft_fifo_entry match; /* p2p/match: among the posted receives of its channel */
-    uint64_t order;        /* post number */
-    weft_list_link link;   /* in a queue (fragments, schedules) or the free list */
-    void *extra;           /* the owner's: schedule, persistent arguments; NULL in a new request */
-    void (*free_extra)(weft_req *req);
-    void *queued;          /* send: its record in p2p/sendq while it waits for credit; NULL: does not wait */
-    /* rendezvous only (p2p/rndv): valid once it has begun */
-    struct weft_peer *peer;
-    weft_iface *iface;     /* iface at its begin; stays the same if the peer fails */
-    struct weft_reg *reg;  /* registration of the whole buffer, held; NULL: none */
-    weft_mw *mw;           /* send: memory window of the receiver; NULL: none */
-    uint64_t moved;        /* bytes to transfer in all */
-    uint64_t arrived;      /* send: bytes transferred by this side; receive: bytes received */
-    uint64_t next;         /* receive: first byte for which no fragment was started */
-    uint64_t begin_ns;     /* receive: time of its begin, for protocol statistics (p2p/rndv_select) */
-    uint64_t remote_addr;  /* receive: address of the message in the sender; 0: not contiguous */
-    weft_rkey remote_rkey; /* receive: key of remote_addr */
-    weft_list_link exposed;   /* receive: fragments exposed to the sender's puts */
-    uint32_t fragment_count; /* own fragments in flight */
-    uint32_t segments;     /* receive: fragments exposed so far */
-    uint32_t csum;         /* receive: expected checksum, if has_csum */
-    bool has_csum;         /* receive: the sender sent a checksum */
-    bool awaits_csum;      /* receive: shorter than the message; the checksum of its beginning was requested and has not come yet */
-    uint32_t remote_req_id; /* the other side's request id */
-    uint32_t left;         /* send: finish events still to come (own put, the receiver's FIN) */
-    uint32_t received;     /* send: result of weft_bidir_send_begin (p2p/bidir) */
-    bool is_cold;          /* receive: memory on one side was not registered; send: transferred in fragments */
-    bool fin_done;         /* receive: the sender needs no FIN: one was sent, or the sender's brought an error */
-    bool is_stepping;      /* receive: inside start_frags (p2p/rndv) */
-    bool is_both_ways;     /* receive: rendezvous run in the other direction meanwhile */
+    const struct MPI_ABI_Datatype *type; /* 112 */
+    void *extra;              /* 120: the kind's own state (schedule, persistent arguments): begins with a weft_req_ext; NULL: none */
 };
+
+#define WEFT_REQ_BYTES 128
+_Static_assert(sizeof(weft_req) == WEFT_REQ_BYTES && offsetof(weft_req, bytes) == WEFT_REQ_BYTES / 2, "a request is two lines");
+_Static_assert(offsetof(weft_req, is_posted) == 15 && offsetof(weft_req, rc) == 20 && offsetof(weft_req, buf) == 56,
+               "what matching reads is in the first line");
+/* Little-endian (configure refuses others): the key of a posted receive is (rank << 32 | tag), which stay readable beside it. */
+_Static_assert(offsetof(weft_req, tag) == offsetof(weft_req, match.key) && offsetof(weft_req, rank) == offsetof(weft_req, match.key) + 4,
+               "rank and tag are the key");
+_Static_assert(offsetof(weft_req, rndv) + sizeof(void *) <= offsetof(weft_req, link), "a send has rndv beside queued");
+_Static_assert(offsetof(weft_req, order) == offsetof(weft_req, recv_info) + 8, "order lies where the received bytes will");
 
 #endif

@@ -29,10 +29,11 @@ static _Atomic uint64_t serials;
 
 int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbacks *callbacks, weft_worker **out)
 {
-    weft_worker *worker = calloc(1, sizeof *worker);
+    weft_worker *worker = aligned_alloc(_Alignof(weft_worker), sizeof *worker);
     int rc;
     if (!worker)
         return weft_fail(WEFT_E_NOMEM, "no memory for a worker");
+    memset(worker, 0, sizeof *worker);
     worker->world = world;
     worker->index = index;
     worker->callbacks = callbacks;
@@ -40,7 +41,6 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     weft_list_init(&worker->scheds);
     weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
-    weft_list_init(&worker->pending_rts);
     weft_fifomap_open(&worker->announced);
     worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true,
                                     .number = WEFT_OBJECT_CONSTANTS + (int32_t)index, .worker = worker};
@@ -70,7 +70,8 @@ void weft_worker_close(weft_worker *worker)
     weft_req_close(worker);
     weft_fifomap_close(&worker->announced);
     free(worker->failures);
-    free(worker->req_ids);
+    if (worker->on_close)
+        worker->on_close(worker);
     free(worker->chans);
     free(worker->rndv_stats);
     if (worker->pool)

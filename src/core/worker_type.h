@@ -50,15 +50,12 @@ typedef struct weft_worker {
     void (*on_peer_connect)(struct weft_peer *peer); /* new peer: sets its limits; set by p2p; NULL: none */
     int (*flush)(struct weft_peer *peer); /* sends messages that wait for credit, as far as it lasts; set by p2p */
     const weft_iface_callbacks *callbacks; /* upcalls of the ifaces; owned by p2p */
-    weft_req done_req;         /* shared "already complete" request of eager sends */
+    _Alignas(WEFT_REQ_BYTES) weft_req done_req; /* shared "already complete" request of eager sends */
     weft_list_link free_reqs;
     void *slabs;               /* memory of the request pool, returned to the process at close; NULL: none */
     struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */
     uint32_t failure_next;     /* count of failures; its remainder is the slot of the next one */
-    struct weft_req_id_slot *req_ids; /* table of requests with an id */
-    uint32_t req_id_capacity, req_id_free; /* slots; first free slot, 0: none */
     uint32_t unpolled;         /* receives completed by unexpected messages since weft_worker_catch_up polled */
-    bool is_assigning_ids;     /* inside begin_pending (p2p/rndv), which is not re-entrant */
     uint64_t post_order;       /* post number of the next receive */
     uint64_t synced_order;     /* receives with lower post numbers need no check for unmapped memory (core/reg) */
     struct weft_rndv_stats *rndv_stats; /* of p2p, by iface and kind of peer; freed with the worker */
@@ -66,7 +63,8 @@ typedef struct weft_worker {
     uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */
     struct weft_pool *pool;    /* unexpected messages and deferred frames, by exact size classes */
     weft_fifomap announced;    /* unmatched RTS, by peer and its request id: those that a sender may cancel (p2p/match) */
-    weft_list_link pending_rts; /* RTS that matched while no request id was free (p2p/rndv) */
+    struct weft_rndv_pool *rndv_pool; /* rendezvous in flight, and their ids (p2p/rndv_pool) */
+    void (*on_close)(struct weft_worker *worker); /* frees rndv_pool; set by p2p; NULL: none */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/counters */
     void (*count)(struct weft_worker *worker); /* updates counters kept elsewhere (registrations); NULL: none */
     weft_lock lock;

@@ -42,6 +42,7 @@ struct weft_bsend_buffer {
 
 /* Behind a request of kind FLUSH (req->extra). */
 typedef struct flush {
+    weft_req_ext ext;
     weft_list_link link;
     weft_req *req;
     uint64_t before; /* messages with lower numbers count */
@@ -257,11 +258,7 @@ int weft_bsend_buffer_send(weft_bsend_buffer *buffer, weft_chan *chan, int dst, 
     return 0;
 }
 
-static void free_flush(weft_req *req)
-{
-    free(req->extra);
-    req->extra = NULL;
-}
+static void free_flush(weft_req *req) { free(req->extra); }
 
 int weft_bsend_buffer_flush(weft_bsend_buffer *buffer, weft_worker *worker, weft_req **out)
 {
@@ -272,8 +269,7 @@ int weft_bsend_buffer_flush(weft_bsend_buffer *buffer, weft_worker *worker, weft
         return weft_fail(WEFT_E_NOMEM, "no memory for a request");
     }
     req->extra = self;
-    req->free_extra = free_flush;
-    *self = (flush){.req = req, .before = buffer->order, .left = buffer->in_flight};
+    *self = (flush){.ext = {free_flush}, .req = req, .before = buffer->order, .left = buffer->in_flight};
     weft_list_append(&buffer->flushes, &self->link);
     if (!self->left)
         end_flush(buffer, self);

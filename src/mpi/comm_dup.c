@@ -78,6 +78,7 @@ enum { ID_FIRST, ID_LAST, FINE, WORDS };
 
 /* Behind a request of kind DUP (req->extra). */
 typedef struct dup {
+    weft_req_ext ext;
     weft_completion completion; /* of gather */
     weft_req *req, *gather;     /* the program's request, and the allgather's */
     weft_comm *parent, *comm;   /* parent is held by req; comm NULL: this member failed */
@@ -91,7 +92,6 @@ static void free_dup(weft_req *req)
     if (self->gather)
         weft_req_free(self->gather);
     free(self);
-    req->extra = NULL;
 }
 
 static int connect(dup *self, uint32_t size)
@@ -159,7 +159,7 @@ static dup *dup_new(weft_comm *comm)
     self->parent = comm;
     self->req = req;
     req->extra = self;
-    req->free_extra = free_dup;
+    self->ext.free = free_dup;
     return self;
 }
 

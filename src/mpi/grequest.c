@@ -17,6 +17,7 @@
 
 /* Behind a request of kind GENERALIZED (req->extra). */
 typedef struct grequest {
+    weft_req_ext ext;
     MPI_Grequest_query_function *query;
     MPI_Grequest_free_function *free;
     MPI_Grequest_cancel_function *cancel;
@@ -27,7 +28,6 @@ typedef struct grequest {
 static void free_grequest(weft_req *req)
 {
     free(req->extra);
-    req->extra = NULL;
 }
 
 /* The program's code is returned as it is: codes above 0 are MPI's. */
@@ -47,9 +47,8 @@ int weft_mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_
         *request = MPI_REQUEST_NULL;
         return weft_fail(WEFT_E_NOMEM, "no memory for a generalized request");
     }
-    *self = (grequest){query_fn, free_fn, cancel_fn, extra_state, false};
+    *self = (grequest){{free_grequest}, query_fn, free_fn, cancel_fn, extra_state, false};
     req->extra = self;
-    req->free_extra = free_grequest;
     *request = (MPI_Request)req;
     return 0;
 }

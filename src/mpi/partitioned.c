@@ -40,6 +40,19 @@ int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req
     return 0;
 }
 
+static void free_body(weft_req *req) { free(req->extra); }
+
+weft_partition_body *weft_partition_body_new(const weft_partition_setup *setup)
+{
+    weft_partition_body *body = calloc(1, sizeof *body);
+    if (!body)
+        return NULL;
+    body->ext.free = free_body;
+    if (setup)
+        body->setup = *setup;
+    return body;
+}
+
 void weft_partitioned_close(weft_partitioned *self)
 {
     for (uint32_t i = 0; self->units && i < self->setup.units; i++)

@@ -24,7 +24,14 @@ typedef struct weft_partition_setup {
     int32_t tag;         /* of the first unit; the others follow */
 } weft_partition_setup;
 
+/* SETUP with the memory that it is sent from or received into: outlives its program's request (extra of its own request). */
+typedef struct weft_partition_body {
+    weft_req_ext ext;
+    weft_partition_setup setup;
+} weft_partition_body;
+
 typedef struct weft_partitioned {
+    weft_req_ext ext;      /* set by psend and precv; this is the beginning of req->extra */
     void *buf;
     uint64_t count;        /* elements of a partition */
     const weft_type *type; /* referenced */
@@ -47,6 +54,8 @@ static inline uint64_t weft_partition_unit_bytes(const weft_partition_setup *set
 
 /* Checks partitions and count, fills what both sides share, opens the contexts, and makes the program's request. 0 or an error. */
 int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req_kind kind, int partitions, weft_req **req);
+/* Becomes extra of the request of a SETUP. setup NULL: zeroes. NULL: out of memory. */
+weft_partition_body *weft_partition_body_new(const weft_partition_setup *setup);
 /* Frees the requests of the units and drops the type. */
 void weft_partitioned_close(weft_partitioned *self);
 /* Begins an operation of `units` units: the request ends when each was subtracted by one_done or by its request. */

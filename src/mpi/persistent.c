@@ -17,6 +17,7 @@
 #include "p2p/p2p.h"
 
 typedef struct persist {
+    weft_req_ext ext;
     enum weft_req_kind kind; /* SEND, RECV or BSEND */
     enum weft_send_mode mode;
     int rank, tag;
@@ -32,7 +33,6 @@ static void persist_free(weft_req *req)
     weft_persistent_reg_release(args->reg);
     weft_type_drop(args->type);
     free(args);
-    req->extra = NULL;
 }
 
 /* Registers the buffer with the access rights that this request needs. NULL: not needed (eager, packed or shared memory) or failed. */
@@ -59,18 +59,18 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
         return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
     }
     *own = *args;
+    own->ext.free = persist_free;
     own->reg = register_buffer(comm, args);
     weft_type_hold(own->type);
     req->is_persistent = true;
     req->extra = own;
-    req->free_extra = persist_free;
     return weft_request_return(comm, comm->chan, req, 0, request);
 }
 
 static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
                      enum weft_send_mode mode, MPI_Request *request)
 {
-    return make(comm, &(persist){WEFT_REQ_SEND, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
+    return make(comm, &(persist){{NULL}, WEFT_REQ_SEND, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
 }
 
 int weft_mpi_send_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -94,13 +94,13 @@ int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datat
 int weft_mpi_bsend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
                         MPI_Request *request)
 {
-    return make(comm, &(persist){WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL}, request);
+    return make(comm, &(persist){{NULL}, WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL}, request);
 }
 
 int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
                        MPI_Request *request)
 {
-    return make(comm, &(persist){WEFT_REQ_RECV, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
+    return make(comm, &(persist){{NULL}, WEFT_REQ_RECV, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
 static int start_send(weft_req *req)

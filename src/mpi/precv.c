@@ -28,12 +28,6 @@ typedef struct precv {
     uint8_t *is_unpacked;       /* [units] if packed */
 } precv;
 
-static void free_body(weft_req *req)
-{
-    free(req->extra);
-    req->extra = NULL;
-}
-
 /* A SETUP that has not come is still received: it belongs to this request, not to the next one with its tag. */
 static void free_setup(weft_req *setup_req)
 {
@@ -58,7 +52,6 @@ static void free_precv(weft_req *req)
     free(self->packed);
     free(self->is_unpacked);
     free(self);
-    req->extra = NULL;
 }
 
 /* Are both ends of the unit between elements? */
@@ -133,7 +126,7 @@ static void on_setup(weft_completion *completion)
     precv *self = weft_container(completion, precv, setup_done);
     weft_partitioned *shared = &self->shared;
     uint64_t bytes = weft_partition_bytes(shared) * shared->partitions;
-    shared->setup = *(const weft_partition_setup *)self->setup_req->extra;
+    shared->setup = ((const weft_partition_body *)self->setup_req->extra)->setup;
     self->has_setup = true;
     self->setup_rc = completion->rc;
     if (self->setup_rc)
@@ -195,9 +188,9 @@ int weft_mpi_precv_init(void *buf, int partitions, MPI_Count count, const weft_t
         free(self);
         return rc;
     }
-    req->free_extra = free_precv;
+    self->shared.ext.free = free_precv;
     if (source != WEFT_PROC_NULL) {
-        weft_partition_setup *body = calloc(1, sizeof *body);
+        weft_partition_body *body = weft_partition_body_new(NULL);
         self->setup_req = body ? weft_req_new(comm->worker, WEFT_REQ_RECV) : NULL;
         if (!self->setup_req) {
             free(body);
@@ -205,10 +198,9 @@ int weft_mpi_precv_init(void *buf, int partitions, MPI_Count count, const weft_t
             return weft_fail(WEFT_E_NOMEM, "no memory for a partitioned request");
         }
         self->setup_req->extra = body;
-        self->setup_req->free_extra = free_body;
         self->setup_done = (weft_completion){.left = 1, .open = on_setup};
         self->setup_req->completion = &self->setup_done;
-        weft_irecv_into(self->shared.setup_chan, source, tag, body, sizeof *body, weft_type_of(MPI_BYTE),
+        weft_irecv_into(self->shared.setup_chan, source, tag, &body->setup, sizeof body->setup, weft_type_of(MPI_BYTE),
                         self->setup_req);
     }
     return weft_request_return(comm, comm->chan, req, 0, request);

@@ -39,7 +39,6 @@ static void free_psend(weft_req *req)
     free(self->unit_left);
     free(self->ready);
     free(self);
-    req->extra = NULL;
 }
 
 /* Chooses the units; false: out of memory. */
@@ -56,30 +55,22 @@ static bool divide(psend *self)
     return self->unit_left && self->ready;
 }
 
-static void free_body(weft_req *req)
-{
-    free(req->extra);
-    req->extra = NULL;
-}
-
 /* The message outlives the request if that is freed first. */
 static int send_setup(psend *self, weft_comm *comm)
 {
     weft_partitioned *shared = &self->shared;
-    weft_partition_setup *body = malloc(sizeof *body);
+    weft_partition_body *body = weft_partition_body_new(&shared->setup);
     int rc;
     if (!body)
         return weft_fail(WEFT_E_NOMEM, "no memory for a partitioned request");
-    *body = shared->setup;
-    rc = weft_isend(shared->setup_chan, shared->rank, shared->tag, body, sizeof *body, weft_type_of(MPI_BYTE), WEFT_SEND_STANDARD,
-                    &self->setup_req);
+    rc = weft_isend(shared->setup_chan, shared->rank, shared->tag, &body->setup, sizeof body->setup, weft_type_of(MPI_BYTE),
+                    WEFT_SEND_STANDARD, &self->setup_req);
     if (rc || self->setup_req->is_static) {
         self->setup_req = NULL;
         free(body);
         return rc;
     }
     self->setup_req->extra = body;
-    self->setup_req->free_extra = free_body;
     weft_comm_hold(comm);
     return 0;
 }
@@ -101,7 +92,7 @@ int weft_mpi_psend_init(const void *buf, int partitions, MPI_Count count, const 
         free(self);
         return rc;
     }
-    req->free_extra = free_psend;
+    shared->ext.free = free_psend;
     if (!divide(self)) {
         rc = weft_fail(WEFT_E_NOMEM, "no memory for %d partitions", partitions);
     } else if (dest != WEFT_PROC_NULL) {

@@ -15,7 +15,7 @@
 
 void weft_request_hold(weft_comm *comm, weft_chan *chan, weft_req *req)
 {
-    if (weft_request_ops_of(req)->is_shared && req->count > 1) /* already held since the first handle */
+    if (weft_request_ops_of(req)->is_shared && req->handles > 1) /* already held since the first handle */
         return;
     req->chan = chan;
     weft_comm_hold(comm);
@@ -27,7 +27,7 @@ void weft_request_release(weft_req *req)
 {
     const weft_request_ops *ops = weft_request_ops_of(req);
     weft_comm *comm = req->chan ? req->chan->user : NULL;
-    if (req->is_static || (ops->is_shared && --req->count))
+    if (req->is_static || (ops->is_shared && --req->handles))
         return;
     /* the type of a persistent request is held by its arguments, that of a schedule by its steps */
     if (!req->is_persistent && ops->holds_type && req->type && !req->type->is_predefined)

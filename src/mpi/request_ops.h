@@ -15,7 +15,7 @@
 typedef struct weft_request_ops {
     const char *name;            /* of the operation, in error texts */
     bool holds_type;             /* a request that is not persistent holds req->type */
-    bool is_shared;              /* req->count handles refer to one request, which the last one releases */
+    bool is_shared;              /* req->handles handles refer to one request, which the last one releases */
     int (*start)(weft_req *req); /* starts an inactive persistent request; NULL: no persistent ones */
     int (*cancel)(weft_req *req);   /* MPI_Cancel of an active request, also of one that is done; NULL: it is an error */
     int (*free)(weft_req *req);  /* MPI_Request_free of an active request: takes it over; NULL: it is released once it is done */

@@ -75,6 +75,7 @@ int weft_mpi_sendrecv_replace(void *buf, MPI_Count count, const weft_type *datat
 
 /* Behind a request of kind SENDRECV (req->extra). */
 typedef struct pair {
+    weft_req_ext ext;
     weft_completion completion; /* of both halves */
     weft_req *both, *send, *recv;
     const weft_type *send_type, *recv_type; /* referenced */
@@ -90,7 +91,6 @@ static void free_pair(weft_req *req)
     weft_type_drop(self->recv_type);
     free(self->copy);
     free(self);
-    req->extra = NULL;
 }
 
 /* An error of the send goes before one of the receive. Cancelled: at least one half was. */
@@ -122,6 +122,7 @@ static int start(weft_comm *comm, const half *send, const half *recv, void *copy
         free(copy);
         return weft_request_return(comm, comm->chan, NULL, rc, request);
     }
+    self->ext.free = free_pair;
     self->completion = (weft_completion){.left = 2, .open = on_both_done};
     self->both = both;
     self->recv = in;
@@ -129,7 +130,6 @@ static int start(weft_comm *comm, const half *send, const half *recv, void *copy
     weft_type_hold(self->send_type = send->type);
     weft_type_hold(self->recv_type = recv->type);
     both->extra = self;
-    both->free_extra = free_pair;
     if (self->send->is_done)
         self->completion.left--;
     else

@@ -13,6 +13,7 @@
 #include "core/worker.h"
 #include "p2p/chan.h"
 #include "p2p/match.h"
+#include "p2p/req_data.h"
 #include "type/pack.h"
 #include "type/type.h"
 
@@ -51,7 +52,7 @@ static inline void weft_deliver_eager_inline(weft_peer *peer, weft_req *req, con
         if (req->is_dense)
             memcpy(req->buf, body, bytes);
         else
-            weft_unpack(req->type, req->buf, req->count, 0, bytes, body);
+            weft_unpack(req->type, req->buf, weft_req_count(req), 0, bytes, body);
         peer->worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
     }
     weft_peer_add_credits_due(peer, hdr->bytes);

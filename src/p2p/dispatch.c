@@ -18,6 +18,7 @@
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
 #include "p2p/rndv.h"
+#include "p2p/rndv_pool.h"
 #include "p2p/rndv_select.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
@@ -219,9 +220,11 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     worker->count = weft_reg_count;
     worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     worker->rndv_stats = weft_rndv_stats_open(worker);
-    if (!worker->rndv_stats) {
+    rc = worker->rndv_stats ? weft_rndv_pool_open(worker)
+                            : weft_fail(WEFT_E_NOMEM, "no memory for the statistics of rendezvous protocols");
+    if (rc)
         weft_world_close(*out);
-        return weft_fail(WEFT_E_NOMEM, "no memory for the statistics of rendezvous protocols");
-    }
-    return 0;
+    else
+        worker->on_close = weft_rndv_pool_close;
+    return rc;
 }

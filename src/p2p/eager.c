@@ -15,7 +15,7 @@
 static void fill_packed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
-    weft_pack(req->type, req->buf, req->count, 0, frame->hdr.bytes, place);
+    weft_pack(req->type, req->buf, weft_req_count(req), 0, frame->hdr.bytes, place);
 }
 
 static void on_zcopy_done(weft_frag *frag, int rc)
@@ -30,10 +30,7 @@ static int send_zcopy(weft_peer *peer, weft_req *req, weft_frame *frame)
 {
     weft_frag *frag;
     int rc;
-    req->peer = peer;
-    req->iface = peer->ep->iface;
-    req->fragment_count = 0;
-    frag = weft_frag_new(req, WEFT_FRAG_ZCOPY, 0, req->bytes, on_zcopy_done);
+    frag = weft_frag_new(req, NULL, WEFT_FRAG_ZCOPY, 0, req->bytes, on_zcopy_done);
     if (!frag)
         return weft_fail(WEFT_E_NOMEM, "no memory for a message in flight to rank %u", peer->proc_id.rank);
     frame->zcopy_ctx = frag;
@@ -49,7 +46,7 @@ static int send_zcopy(weft_peer *peer, weft_req *req, weft_frame *frame)
 static int send_eager(weft_peer *peer, weft_req *req)
 {
     weft_frame frame = {.hdr = weft_eager_hdr(req->chan, req->rank, req->tag, req->bytes),
-                        .body = (const char *)req->buf + req->type->true_lb};
+                        .body = weft_req_start(req)};
     bool sent;
     int rc;
     if (weft_knob.checksum) {
@@ -72,7 +69,7 @@ static int send_eager(weft_peer *peer, weft_req *req)
 
 int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit)
 {
-    bool fits = req->bytes <= peer->eager_max && !req->is_sync;
+    bool fits = req->bytes <= peer->eager_max && req->send_mode != WEFT_SEND_SYNC;
     if (fits && (credit > 0 ? weft_peer_cost(req->bytes + weft_msg_csum_bytes()) <= credit : req->bytes <= OVERDRAFT_MAX))
         return send_eager(peer, req);
     return weft_rndv_send_rts(peer, req);

@@ -111,9 +111,9 @@ static void put(const weft_eager_frags *frags, const void *body, uint64_t bytes)
         return;
     bytes = bytes < req->bytes - frags->arrived ? bytes : req->bytes - frags->arrived;
     if (req->is_dense)
-        memcpy((char *)req->buf + req->type->true_lb + frags->arrived, body, bytes);
+        memcpy((char *)weft_req_start(req) + frags->arrived, body, bytes);
     else
-        weft_unpack(req->type, req->buf, req->count, frags->arrived, bytes, body);
+        weft_unpack(req->type, req->buf, weft_req_count(req), frags->arrived, bytes, body);
 }
 
 /* Since the first fragment a matching receive may have been posted, or the communicator freed or stopped. */

@@ -18,12 +18,14 @@
 #define SLICE_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */
 #define SLICE_LONG_NS 1000000u /* the same if no other thread uses the worker */
 
-weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*on_done)(weft_frag *frag, int rc))
+weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kind, uint64_t from, uint64_t to,
+                         void (*on_done)(weft_frag *frag, int rc))
 {
     weft_frag *frag = weft_pool_alloc(req->worker->pool, sizeof *frag);
     if (!frag)
         return NULL;
     frag->req = req;
+    frag->rndv = rndv;
     frag->reg = NULL;
     frag->mw = NULL;
     frag->from = from;
@@ -35,17 +37,21 @@ weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from,
     frag->is_out = frag->is_starting = frag->has_moved = false;
     frag->kind = (uint8_t)kind;
     frag->rkey.length = 0;
-    req->fragment_count++;
+    if (rndv)
+        rndv->fragment_count++;
     return frag;
 }
 
 void weft_frag_free(weft_frag *frag)
 {
-    weft_req *req = frag->req;
-    weft_reg_revoke(req->iface, frag->mw);
-    weft_reg_release(req->iface, frag->reg);
-    req->fragment_count--;
-    weft_pool_free(req->worker->pool, frag, sizeof *frag);
+    weft_worker *worker = frag->req->worker;
+    weft_rndv *rndv = frag->rndv;
+    if (weft_likely(rndv != NULL)) {
+        weft_reg_revoke(rndv->iface, frag->mw);
+        weft_reg_release(rndv->iface, frag->reg);
+        rndv->fragment_count--;
+    }
+    weft_pool_free(worker->pool, frag, sizeof *frag);
 }
 
 /* -- get and put -- */
@@ -53,15 +59,15 @@ void weft_frag_free(weft_frag *frag)
 /* Local registration of the fragment, or of the whole message; NULL: none. */
 static const weft_mr *mr_of(const weft_frag *frag)
 {
-    const weft_reg *reg = frag->reg ? frag->reg : frag->req->reg;
+    const weft_reg *reg = frag->reg ? frag->reg : frag->rndv->reg;
     return reg ? weft_reg_mr(reg) : NULL;
 }
 
 /* Most bytes of one get or put. With a single thread calls may be longer: no other thread waits for the lock. */
-static uint64_t op_max(const weft_req *req)
+static uint64_t op_max(const weft_frag *frag)
 {
-    const weft_caps *caps = &req->peer->ep->iface->caps;
-    uint64_t op_bytes = req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * ALONE_FACTOR;
+    const weft_caps *caps = &frag->rndv->peer->ep->iface->caps;
+    uint64_t op_bytes = frag->req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * ALONE_FACTOR;
     return op_bytes && op_bytes < caps->rma_max ? op_bytes : caps->rma_max;
 }
 
@@ -74,11 +80,10 @@ static uint64_t slice_end(const weft_worker *worker)
 /* Issues one get or put of at most op_max() bytes. AGAIN, an error, or 0; frag->has_moved: it completed inside the call. */
 static int start_op(weft_frag *frag)
 {
-    weft_req *req = frag->req;
-    weft_ep *ep = req->peer->ep;
+    weft_ep *ep = frag->rndv->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
-    uint64_t max = op_max(req);
-    weft_rma rma = {.local = (char *)weft_frag_start_of(req) + frag->from, .mr = mr_of(frag), .remote = frag->remote_addr + frag->from,
+    uint64_t max = op_max(frag);
+    weft_rma rma = {.local = (char *)weft_req_start(frag->req) + frag->from, .mr = mr_of(frag), .remote = frag->remote_addr + frag->from,
                       .rkey = &frag->rkey, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
     int rc;
     frag->op_bytes = rma.bytes;
@@ -91,7 +96,7 @@ static int start_op(weft_frag *frag)
 
 static void count_op(weft_frag *frag)
 {
-    frag->req->worker->counters[weft_reg_needed(frag->req->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += frag->op_bytes;
+    frag->req->worker->counters[weft_reg_needed(frag->rndv->iface) ? WEFT_COUNT_BYTES_RMA : WEFT_COUNT_BYTES_CMA] += frag->op_bytes;
     frag->from += frag->op_bytes;
 }
 
@@ -101,7 +106,7 @@ static int try_move(weft_frag *frag, uint64_t until_ns)
 {
     for (;;) {
         int rc;
-        if (!until_ns && frag->req->peer->ep->iface->caps.rma_fragment && frag->to - frag->from > op_max(frag->req))
+        if (!until_ns && frag->rndv->peer->ep->iface->caps.rma_fragment && frag->to - frag->from > op_max(frag))
             until_ns = slice_end(frag->req->worker);
         rc = start_op(frag);
         if (rc > 0)
@@ -154,16 +159,18 @@ static void fill_packed(const weft_frame *frame, void *place)
 {
     const weft_req *req = frame->body;
     uint64_t offset = (uint64_t)(uint32_t)frame->hdr.src << 32 | (uint32_t)frame->hdr.tag;
-    weft_pack(req->type, req->buf, req->count, offset, frame->hdr.bytes, place);
+    weft_pack(req->type, req->buf, weft_req_count(req), offset, frame->hdr.bytes, place);
 }
 
 /* Body size of a DATA frame. The receiver copies one frame out while the sender copies the next in: at least FRAMES_MIN frames of
  * CHUNK_MIN bytes or more. With zcopy the sender does not copy: frames as long as possible. */
-static uint32_t chunk_of(const weft_req *req)
+static uint32_t chunk_of(const weft_frag *frag)
 {
-    const weft_caps *caps = &req->peer->ep->iface->caps;
+    const weft_req *req = frag->req;
+    const weft_peer *peer = frag->rndv->peer;
+    const weft_caps *caps = &peer->ep->iface->caps;
     uint32_t max = (caps->chunk ? caps->chunk : caps->frame_max) - weft_hdr_csum_bytes();
-    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(req->peer, max) ? max : req->bytes / FRAMES_MIN;
+    uint64_t bytes = req->is_dense && weft_peer_is_zcopy(peer, max) ? max : req->bytes / FRAMES_MIN;
     bytes = bytes < CHUNK_MIN ? CHUNK_MIN : bytes;
     return bytes < max ? (uint32_t)bytes : max;
 }
@@ -172,14 +179,14 @@ static uint32_t chunk_of(const weft_req *req)
 static int send_chunk(weft_frag *frag, uint32_t max)
 {
     weft_req *req = frag->req;
-    weft_peer *peer = req->peer;
+    weft_peer *peer = frag->rndv->peer;
     uint64_t rest = frag->to - frag->from;
     uint32_t bytes = rest < max ? (uint32_t)rest : max;
-    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = req->remote_req_id, .src = (int32_t)(frag->from >> 32),
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_DATA, .chan = frag->rndv->remote_id, .src = (int32_t)(frag->from >> 32),
                                  .tag = (int32_t)(uint32_t)frag->from, .bytes = bytes}};
     int rc;
     if (req->is_dense) {
-        frame.body = (char *)weft_frag_start_of(req) + frag->from;
+        frame.body = (char *)weft_req_start(req) + frag->from;
         frame.zcopy_ctx = weft_peer_is_zcopy(peer, bytes) ? frag : NULL;
     } else {
         frame.body = req;
@@ -200,7 +207,7 @@ static int send_chunk(weft_frag *frag, uint32_t max)
 /* If peers that do not poll occupy all shared buffers, a frame of caps.chunk_alone bytes still fits the buffers of this pair. */
 static int send_some(weft_frag *frag)
 {
-    uint32_t max = chunk_of(frag->req), alone = frag->req->peer->ep->iface->caps.chunk_alone;
+    uint32_t max = chunk_of(frag), alone = frag->rndv->peer->ep->iface->caps.chunk_alone;
     alone -= alone ? weft_hdr_csum_bytes() : 0;
     int rc = send_chunk(frag, max);
     return rc == WEFT_AGAIN && alone && alone < max ? send_chunk(frag, alone) : rc;

@@ -12,7 +12,8 @@
 #include "core/peer.h"
 #include "core/reg.h"
 #include "core/req.h"
-#include "type/type.h"
+#include "p2p/req_data.h"
+#include "p2p/rndv_pool.h"
 
 /* DATA: sent in DATA frames. GET, PUT: RMA by this process. EXPOSED: the peer writes it. ZCOPY: an eager message sent from the user's
  * buffer; only its completion is awaited. */
@@ -20,9 +21,10 @@ enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EX
 
 typedef struct weft_frag weft_frag;
 struct weft_frag {
-    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in req->exposed */
+    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in rndv->exposed */
     weft_req *req;       /* the request it belongs to */
-    weft_reg *reg;       /* local registration of the fragment, owned; NULL: none needed, or req->reg covers it */
+    weft_rndv *rndv;     /* its rendezvous; NULL: ZCOPY */
+    weft_reg *reg;       /* local registration of the fragment, owned; NULL: none needed, or rndv->reg covers it */
     weft_mw *mw;         /* EXPOSED: memory window of the peer's key, owned; NULL: the key is the region's */
     uint64_t from, to;   /* bytes of the message still to be moved: [from, to) */
     uint64_t bytes;      /* initial length of the fragment */
@@ -39,11 +41,9 @@ struct weft_frag {
     weft_rkey rkey;      /* GET, PUT: the peer's key; length 0: none */
 };
 
-/* First byte of a dense message. */
-static inline void *weft_frag_start_of(const weft_req *req) { return (char *)req->buf + req->type->true_lb; }
-
-/* A fragment for bytes [from, to), counted in req->fragment_count until it is freed. NULL: out of memory. */
-weft_frag *weft_frag_new(weft_req *req, enum weft_frag_kind kind, uint64_t from, uint64_t to, void (*on_done)(weft_frag *frag, int rc));
+/* A fragment for bytes [from, to), counted in rndv->fragment_count until it is freed; rndv NULL: ZCOPY. NULL: out of memory. */
+weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kind, uint64_t from, uint64_t to,
+                         void (*on_done)(weft_frag *frag, int rc));
 /* Frees the fragment; invalidates its memory window and releases its registration. */
 void weft_frag_free(weft_frag *frag);
 /* Starts or continues the fragment. on_done() may be called before it returns: the caller must not use the fragment afterwards. */

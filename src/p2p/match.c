@@ -82,7 +82,7 @@ static weft_req *older(weft_req *a, weft_fifo_entry *entry)
     return !a || (b && b->order < a->order) ? b : a;
 }
 
-#define OVERTAKEN_MAX 256 /* bounds the delay of a sleeping thread's receive */
+#define OVERTAKEN_MAX 255 /* bounds the delay of a sleeping thread's receive */
 
 bool weft_match_overtake(weft_match *match, weft_req *req)
 {

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "p2p/chan.h"
+#include "p2p/req_data.h"
 #include "type/pack.h"
-#include "type/type.h"
 
 #define PACK_BYTES 2048 /* bytes packed at a time, on the stack */
 
@@ -33,17 +33,17 @@ static uint32_t begin_found(const weft_req *req) { return begin(req->chan->id, r
 /* XORed into the checksum of tainted data: the receiver's comparison fails and recognizes the cause. */
 #define TAINT UINT32_MAX
 
-static uint32_t taint_of(const weft_req *req) { return req->is_tainted ? TAINT : 0; }
+static uint32_t taint_of(const weft_req *req) { return req->send_mode == WEFT_SEND_TAINTED ? TAINT : 0; }
 
 /* The first `bytes` packed bytes of req's buffer. */
 static uint32_t sum_buffer(uint32_t sum, const weft_req *req, uint64_t bytes)
 {
     uint8_t packed[PACK_BYTES];
     if (req->is_dense)
-        return weft_crc32c(sum, (const char *)req->buf + req->type->true_lb, bytes);
+        return weft_crc32c(sum, weft_req_start(req), bytes);
     for (uint64_t at = 0; at < bytes; at += PACK_BYTES) {
         uint64_t count = bytes - at < PACK_BYTES ? bytes - at : PACK_BYTES;
-        weft_pack(req->type, req->buf, req->count, at, count, packed);
+        weft_pack(req->type, req->buf, weft_req_count(req), at, count, packed);
         sum = weft_crc32c(sum, packed, count);
     }
     return sum;
@@ -66,9 +66,9 @@ static void fill_csum(const weft_frame *frame, void *place)
     const weft_req *req = frame->body;
     uint32_t sum = weft_msg_csum_of_send(req, &frame->hdr);
     if (!req->is_dense)
-        weft_pack(req->type, req->buf, req->count, 0, req->bytes, place);
+        weft_pack(req->type, req->buf, weft_req_count(req), 0, req->bytes, place);
     else if (req->bytes) /* the buffer of nothing may be NULL */
-        memcpy(place, (const char *)req->buf + req->type->true_lb, req->bytes);
+        memcpy(place, weft_req_start(req), req->bytes);
     memcpy((char *)place + req->bytes, &sum, sizeof sum);
 }
 
@@ -127,9 +127,9 @@ int weft_msg_csum_copy_out(const weft_peer *peer, weft_req *req, const weft_hdr 
     memcpy(&sum, (const char *)body + bytes, sizeof sum);
     req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = fits};
     if (!req->is_dense)
-        weft_unpack(req->type, req->buf, req->count, 0, fits, body);
+        weft_unpack(req->type, req->buf, weft_req_count(req), 0, fits, body);
     else if (fits)
-        memcpy((char *)req->buf + req->type->true_lb, body, fits);
+        memcpy(weft_req_start(req), body, fits);
     if (fits == bytes)
         return weft_msg_csum_check(req, peer, bytes, sum, "eager");
     got = weft_crc32c(sum_buffer(begin_found(req), req, fits), (const char *)body + fits, bytes - fits);

@@ -25,7 +25,7 @@ static inline uint32_t weft_msg_csum_payload(const weft_hdr *hdr)
     return hdr->kind == WEFT_FRAME_EAGER_CSUM ? hdr->bytes - WEFT_MSG_CSUM_BYTES : hdr->bytes;
 }
 
-/* Checksum of the message that req sends, with this header's channel, source and tag. Complemented if req->is_tainted: the sender
+/* Checksum of the message that req sends, with this header's channel, source and tag. Complemented if req->send_mode is TAINTED: the sender
  * passes on damaged data (collectives/sched.h) and the receive must fail. */
 uint32_t weft_msg_csum_of_send(const weft_req *req, const weft_hdr *hdr);
 /* The same of its first `bytes` bytes. */

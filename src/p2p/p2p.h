@@ -15,9 +15,6 @@
 #include "p2p/chan.h"
 #include "type/type.h"
 
-/* TAINTED: standard send of data that may derive from a damaged message. With WEFT_CHECKSUM its receive fails (p2p/msg_csum). */
-enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
-
 /* Blocks until the buffer may be reused. 0 or an error. */
 int weft_send(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode);
 /* Blocks until the message is received. found may be NULL. 0 or an error. */

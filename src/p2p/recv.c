@@ -23,11 +23,10 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->rank = src;
     req->tag = tag;
     req->buf = buf;
-    req->count = count;
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
-    req->order = chan->worker->post_order++; /* also needed by weft_reg_lookup_posted */
+    req->order = chan->worker->post_order++;
 }
 
 /* The message is out of matching. Frees it. */
@@ -106,7 +105,7 @@ int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, i
     __asm__("" : "+r"(req));
     req->completion = NULL;
     req->worker = chan->worker;
-    req->id = 0;
+    req->has_rndv = false;
     describe(req, chan, src, tag, buf, count, type);
     req->is_blocking = true;
     req->overtaken = 0;
@@ -231,7 +230,7 @@ static void cancel_send(weft_req *req)
         weft_sendq_remove(req);
         req->recv_info.cancelled = true;
         weft_req_end(req, 0);
-    } else if (req->id) {
+    } else if (req->has_rndv) {
         weft_rndv_cancel(req);
     }
 }

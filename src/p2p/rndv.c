@@ -28,15 +28,15 @@ int weft_rndv_no_memory(const weft_peer *peer)
     return weft_fail(WEFT_E_NOMEM, "no memory to move a message to or from rank %u", peer->proc_id.rank);
 }
 
-void weft_rndv_send_fin(weft_req *req, uint32_t index, int rc)
+void weft_rndv_send_fin(weft_rndv *rndv, uint32_t index, int rc)
 {
-    weft_rndv_send_small(req->peer, WEFT_FRAME_FIN, req->remote_req_id, (int32_t)index, rc, NULL, 0);
+    weft_rndv_send_small(rndv->peer, WEFT_FRAME_FIN, rndv->remote_id, (int32_t)index, rc, NULL, 0);
 }
 
-uint8_t weft_rndv_put_key(uint8_t *to, weft_req *req, const weft_reg *reg, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
+uint8_t weft_rndv_put_key(uint8_t *to, weft_rndv *rndv, const weft_reg *reg, uint64_t from, uint64_t end, uint32_t rights, weft_mw **mw)
 {
     weft_rkey rkey;
-    if (!weft_reg_export(req->iface, req->peer->ep, reg, (char *)weft_frag_start_of(req) + from, end - from, rights, &rkey, mw))
+    if (!weft_reg_export(rndv->iface, rndv->peer->ep, reg, (char *)weft_req_start(rndv->req) + from, end - from, rights, &rkey, mw))
         return 0;
     memcpy(to, rkey.bytes, rkey.length);
     return rkey.length;
@@ -48,32 +48,21 @@ void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes)
     memcpy(rkey->bytes, from, rkey->length);
 }
 
-void weft_rndv_begin(weft_req *req, weft_peer *peer)
+void weft_rndv_release(weft_rndv *rndv)
 {
-    req->peer = peer;
-    req->iface = peer->ep->iface;
-    req->reg = NULL;
-    req->mw = NULL;
-    req->fragment_count = 0;
-    req->arrived = 0;
-    req->is_cold = false;
-    req->fin_done = false;
-    req->is_stepping = false;
+    weft_worker *worker = rndv->req->worker;
+    weft_rndv_free(rndv);
+    if (weft_unlikely(!weft_list_is_empty(&worker->rndv_pool->pending)))
+        weft_rndv_begin_pending(worker);
 }
 
-void weft_rndv_free_req_id(weft_req *req)
+void weft_rndv_reg_async(weft_rndv *rndv, uint32_t rights)
 {
-    weft_req_id_free(req->worker, req);
-    if (weft_unlikely(!weft_list_is_empty(&req->worker->pending_rts)))
-        weft_rndv_begin_pending(req->worker);
-}
-
-void weft_rndv_reg_async(weft_req *req, uint32_t rights)
-{
+    weft_req *req = rndv->req;
     bool is_wanted = weft_knob.reg_mode == WEFT_REG_MODE_AUTO || weft_knob.reg_mode == WEFT_REG_MODE_ASYNC ||
                      weft_knob.reg_mode == WEFT_REG_MODE_PIPELINE;
-    if (is_wanted && !req->reg && req->is_dense && !req->peer->no_rma && weft_reg_needed(req->iface) && weft_reg_allowed(req->iface))
-        weft_reg_acquire_async(req->iface, weft_frag_start_of(req), req->bytes, rights);
+    if (is_wanted && !rndv->reg && req->is_dense && !rndv->peer->no_rma && weft_reg_needed(rndv->iface) && weft_reg_allowed(rndv->iface))
+        weft_reg_acquire_async(rndv->iface, weft_req_start(req), req->bytes, rights);
 }
 
 bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc)
@@ -82,70 +71,74 @@ bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc)
     return rc == WEFT_E_UNSUPPORTED || rc == WEFT_E_STALE;
 }
 
-/* Takes the request to its next state. False: the frame is not legal in this state; it is reported and must be dropped. */
-static bool enter(weft_req *req, const weft_peer *peer, enum weft_rndv_frame frame)
+static bool is_recv(const weft_rndv *rndv) { return rndv->req->kind == WEFT_REQ_RECV; }
+
+/* The message's tag. */
+static int tag_of(const weft_rndv *rndv) { return is_recv(rndv) ? rndv->req->recv_info.tag : rndv->req->tag; }
+
+/* Takes the rendezvous to its next state. False: the frame is not legal in this state; it is reported and must be dropped. */
+static bool enter(weft_rndv *rndv, const weft_peer *peer, enum weft_rndv_frame frame)
 {
-    uint8_t next = weft_rndv_next[req->state][frame];
-    bool is_recv = req->kind == WEFT_REQ_RECV;
+    uint8_t next = weft_rndv_next[rndv->state][frame];
     if (weft_unlikely(next == WEFT_RNDV_ILLEGAL)) {
         weft_log_error("%s was received from rank %u for a %s with tag %d in state \"%s\", where it is illegal.\n"
                        "The frame is dropped; the message may never complete. Does rank %u run the same version of Weft?",
-                       weft_rndv_frame_names[frame], peer->proc_id.rank, is_recv ? "receive" : "send",
-                       is_recv ? req->recv_info.tag : req->tag, weft_rndv_state_names[req->state], peer->proc_id.rank);
+                       weft_rndv_frame_names[frame], peer->proc_id.rank, is_recv(rndv) ? "receive" : "send", tag_of(rndv),
+                       weft_rndv_state_names[rndv->state], peer->proc_id.rank);
         return false;
     }
-    req->state = next;
+    rndv->state = next;
     return true;
 }
 
 void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
     enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY
                                : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
                                : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT
                                : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM
                                : WEFT_RNDV_ON_OTHER;
-    if (!req) {
+    if (!rndv) {
         if (frame == WEFT_RNDV_ON_CTS_PUT) /* the send has failed, which was reported to the receiver; it still waits for this segment */
             weft_rndv_send_small(peer, WEFT_FRAME_FIN, cts->req_id, (int32_t)cts->index, WEFT_E_OTHER, NULL, 0);
         return;
     }
-    if (enter(req, peer, frame))
-        weft_rndv_send_on_cts(req, cts);
+    if (enter(rndv, peer, frame))
+        weft_rndv_send_on_cts(rndv, cts);
 }
 
 void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
     uint64_t offset = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
-    if (!req)
+    if (!rndv)
         return;
-    if (enter(req, peer, offset > req->moved || hdr->bytes > req->moved - offset ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_DATA))
-        weft_rndv_recv_on_data(req, offset, body, hdr->bytes);
+    if (enter(rndv, peer, offset > rndv->moved || hdr->bytes > rndv->moved - offset ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_DATA))
+        weft_rndv_recv_on_data(rndv, offset, body, hdr->bytes);
 }
 
 void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
-    if (req && enter(req, peer, req->kind == WEFT_REQ_RECV && !req->awaits_csum ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_CSUM))
-        weft_rndv_recv_on_csum(req, (uint32_t)hdr->src);
+    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
+    if (rndv && enter(rndv, peer, is_recv(rndv) && !rndv->awaits_csum ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_CSUM))
+        weft_rndv_recv_on_csum(rndv, (uint32_t)hdr->src);
 }
 
 void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_req *req = weft_req_id_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
     int rc = hdr->tag;
     enum weft_rndv_frame frame = rc < 0 ? WEFT_RNDV_ON_FIN_ERROR : rc > 0 ? WEFT_RNDV_ON_FIN_CANCELLED
                                : hdr->src ? WEFT_RNDV_ON_FIN_SEGMENT : WEFT_RNDV_ON_FIN;
-    if (!req || !enter(req, peer, frame))
+    if (!rndv || !enter(rndv, peer, frame))
         return;
     if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
-        weft_fail(rc, req->kind == WEFT_REQ_RECV ? "rank %u could not send the rest of its message with tag %d: %s"
-                                                 : "rank %u did not receive the message with tag %d: %s", peer->proc_id.rank,
-                  req->kind == WEFT_REQ_RECV ? req->recv_info.tag : req->tag, weft_status_text(rc));
-    if (req->kind == WEFT_REQ_RECV)
-        weft_rndv_recv_on_fin(req, (uint32_t)hdr->src, rc);
+        weft_fail(rc, is_recv(rndv) ? "rank %u could not send the rest of its message with tag %d: %s"
+                                    : "rank %u did not receive the message with tag %d: %s",
+                  peer->proc_id.rank, tag_of(rndv), weft_status_text(rc));
+    if (is_recv(rndv))
+        weft_rndv_recv_on_fin(rndv, (uint32_t)hdr->src, rc);
     else
-        weft_rndv_send_on_fin(req, rc);
+        weft_rndv_send_on_fin(rndv, rc);
 }

@@ -17,50 +17,53 @@
 #include "type/type.h"
 
 /* Fills in the key of the send buffer, or the flags COLD or NO_RMA. */
-static void fill_rts_hint(weft_req *req, weft_rts *rts)
+static void fill_rts_hint(weft_rndv *rndv, weft_rts *rts)
 {
-    weft_iface *iface = req->iface;
-    void *start = weft_frag_start_of(req);
+    weft_req *req = rndv->req;
+    weft_iface *iface = rndv->iface;
+    void *start = weft_req_start(req);
     if (!weft_reg_needed(iface))
         return;
-    if (req->peer->no_rma || !weft_reg_allowed(iface)) {
+    if (rndv->peer->no_rma || !weft_reg_allowed(iface)) {
         rts->flags = WEFT_RTS_NO_RMA;
         return;
     }
-    req->reg = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
-    if (!req->reg) {
+    rndv->reg = weft_reg_lookup(iface, start, req->bytes, WEFT_ACCESS_READ);
+    if (!rndv->reg) {
         bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC ||
                       (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= WEFT_RNDV_SEGMENT);
         rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &req->reg))
+        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &rndv->reg))
             rts->flags = WEFT_RTS_NO_RMA;
     }
-    if (req->reg)
-        rts->key_bytes = weft_rndv_put_key(rts->key, req, req->reg, 0, req->bytes, WEFT_ACCESS_READ, &req->mw);
+    if (rndv->reg)
+        rts->key_bytes = weft_rndv_put_key(rts->key, rndv, rndv->reg, 0, req->bytes, WEFT_ACCESS_READ, &rndv->mw);
 }
 
 /* If rendezvous go both ways at once, the lower rank of the pair chooses the protocol for both directions. */
-static void hint(weft_req *req, weft_rts *rts)
+static void hint(weft_rndv *rndv, weft_rts *rts)
 {
-    weft_peer *peer = req->peer;
+    weft_req *req = rndv->req;
+    weft_peer *peer = rndv->peer;
     weft_rndv_caps rndv_caps = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_rndv_is_shared(req->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
-        peer->no_rma || !req->iface->ops->can_rma(req->iface, peer->ep))
+    if (!weft_rndv_is_shared(rndv->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
+        peer->no_rma || !rndv->iface->ops->can_rma(rndv->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_rndv_select(peer->rndv_stats, peer, req->bytes, &rndv_caps, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }
 
-static void send_begins(weft_req *req)
+static void send_begins(weft_rndv *rndv)
 {
-    req->received = weft_bidir_send_begin(&req->peer->bidir);
-    weft_rndv_send_begin(req->peer->rndv_stats);
+    rndv->received = weft_bidir_send_begin(&rndv->peer->bidir);
+    weft_rndv_send_begin(rndv->peer->rndv_stats);
 }
 
-static void send_ends(weft_req *req)
+static void send_ends(weft_rndv *rndv)
 {
-    weft_bidir_send_end(&req->peer->bidir, req->received);
-    weft_rndv_send_end(req->peer->rndv_stats, req->rc ? 0 : req->moved, weft_clock_ns());
+    weft_req *req = rndv->req;
+    weft_bidir_send_end(&rndv->peer->bidir, rndv->received);
+    weft_rndv_send_end(rndv->peer->rndv_stats, req->rc ? 0 : rndv->moved, weft_clock_ns());
 }
 
 int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
@@ -68,81 +71,84 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
     union { weft_rts rts; char space[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
-    int rc = weft_req_id_alloc(req->worker, req);
+    weft_rndv *rndv;
+    int rc = weft_rndv_alloc(req, peer, &rndv);
     if (rc)
         return rc;
-    weft_rndv_begin(req, peer);
-    req->state = WEFT_RNDV_SEND_ANNOUNCED;
-    req->left = 1;
-    req->moved = req->bytes;
+    rndv->mw = NULL;
+    rndv->state = WEFT_RNDV_SEND_ANNOUNCED;
+    rndv->left = 1;
+    rndv->moved = req->bytes;
     frame.hdr.chan = req->chan->ids_out ? req->chan->ids_out[req->rank] : req->chan->id_out;
-    rts->req_id = req->id;
+    rts->req_id = rndv->id;
     if (req->is_dense && req->bytes) {
-        rts->addr = (uint64_t)(uintptr_t)weft_frag_start_of(req);
-        fill_rts_hint(req, rts);
-        hint(req, rts);
+        rts->addr = (uint64_t)(uintptr_t)weft_req_start(req);
+        fill_rts_hint(rndv, rts);
+        hint(rndv, rts);
     }
     if (weft_knob.checksum) {
         frame.hdr.flags = WEFT_HDR_MSG_CSUM;
         rts->csum = weft_msg_csum_of_send(req, &frame.hdr);
     }
     frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
-    send_begins(req);
+    send_begins(rndv);
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc) {
         req->rc = rc;
-        send_ends(req);
-        weft_reg_revoke(req->iface, req->mw);
-        weft_reg_release(req->iface, req->reg);
-        weft_req_id_free(req->worker, req);
+        send_ends(rndv);
+        weft_reg_revoke(rndv->iface, rndv->mw);
+        weft_reg_release(rndv->iface, rndv->reg);
+        weft_rndv_free(rndv);
         return rc;
     }
     peer->credit -= weft_peer_cost(frame.hdr.bytes);
     return 0;
 }
 
-static void try_complete_send(weft_req *req)
+static void try_complete_send(weft_rndv *rndv)
 {
-    if (req->left || req->fragment_count)
+    weft_req *req = rndv->req;
+    if (rndv->left || rndv->fragment_count)
         return;
-    if (req->is_cold && !req->rc)
-        weft_rndv_reg_async(req, WEFT_ACCESS_READ);
-    send_ends(req);
-    weft_reg_revoke(req->iface, req->mw);
-    weft_reg_release(req->iface, req->reg);
-    weft_rndv_free_req_id(req);
+    if (rndv->is_cold && !req->rc)
+        weft_rndv_reg_async(rndv, WEFT_ACCESS_READ);
+    send_ends(rndv);
+    weft_reg_revoke(rndv->iface, rndv->mw);
+    weft_reg_release(rndv->iface, rndv->reg);
+    weft_rndv_release(rndv);
     weft_req_end(req, req->rc);
 }
 
-/* Counts one of req->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
-static void end_one(weft_req *req, int rc)
+/* Counts one of rndv->left events that end a send: the receiver's FIN, or the last byte sent. An error ends it at once. */
+static void end_one(weft_rndv *rndv, int rc)
 {
+    weft_req *req = rndv->req;
     if (rc && !req->rc)
         req->rc = rc;
     if (req->rc)
-        req->left = 0;
-    else if (req->left)
-        req->left--;
-    try_complete_send(req);
+        rndv->left = 0;
+    else if (rndv->left)
+        rndv->left--;
+    try_complete_send(rndv);
 }
 
 static void count_sent(weft_frag *frag, int rc)
 {
-    weft_req *req = frag->req;
-    req->arrived += frag->bytes;
+    weft_rndv *rndv = frag->rndv;
+    rndv->arrived += frag->bytes;
     weft_frag_free(frag);
-    if (rc || req->arrived == req->moved)
-        end_one(req, rc);
+    if (rc || rndv->arrived == rndv->moved)
+        end_one(rndv, rc);
     else
-        try_complete_send(req);
+        try_complete_send(rndv);
 }
 
 /* on_done() of DATA: all frames of a CTS with COPY are sent. */
 static void on_data_done(weft_frag *frag, int rc)
 {
-    weft_req *req = frag->req;
-    if (rc < 0 && req->peer->state == WEFT_PEER_ALIVE) /* else the receiver would wait for ever */
-        weft_rndv_send_fin(req, 0, rc);
+    weft_rndv *rndv = frag->rndv;
+    if (rc < 0 && rndv->peer->state == WEFT_PEER_ALIVE) /* else the receiver would wait for ever */
+        weft_rndv_send_fin(rndv, 0, rc);
     count_sent(frag, rc);
 }
 
@@ -159,83 +165,87 @@ static void push_instead(weft_frag *frag)
 /* on_done() of PUT: segment or half written. Sends FIN to the receiver. */
 static void on_put_done(weft_frag *frag, int rc)
 {
-    weft_req *req = frag->req;
-    if (frag->kind == WEFT_FRAG_PUT && weft_rndv_is_to_be_copied(req->peer, rc)) {
+    weft_rndv *rndv = frag->rndv;
+    if (frag->kind == WEFT_FRAG_PUT && weft_rndv_is_to_be_copied(rndv->peer, rc)) {
         push_instead(frag);
         return;
     }
-    weft_rndv_send_fin(req, frag->index, rc);
+    weft_rndv_send_fin(rndv, frag->index, rc);
     if (frag->index) {
         count_sent(frag, rc);
         return;
     }
     weft_frag_free(frag);
-    end_one(req, rc);
+    end_one(rndv, rc);
 }
 
-static void put_frag(weft_req *req, const weft_cts *cts)
+static void put_frag(weft_rndv *rndv, const weft_cts *cts)
 {
-    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
+    weft_req *req = rndv->req;
+    weft_frag *frag = weft_frag_new(req, rndv, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
     if (!frag) {
-        weft_rndv_send_fin(req, cts->index, WEFT_E_NOMEM);
-        end_one(req, weft_rndv_no_memory(req->peer));
+        weft_rndv_send_fin(rndv, cts->index, WEFT_E_NOMEM);
+        end_one(rndv, weft_rndv_no_memory(rndv->peer));
         return;
     }
     frag->index = cts->index;
     frag->remote_addr = cts->addr;
-    req->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
+    rndv->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
     weft_rndv_take_key(&frag->rkey, cts->key, cts->key_bytes);
     if (frag->from == frag->to) { /* empty half: nothing to put, only the FIN */
         on_put_done(frag, 0);
         return;
     }
-    if (weft_reg_needed(req->iface) && (!cts->key_bytes ||
-        (!req->reg && weft_reg_acquire(req->iface, (char *)weft_frag_start_of(req) + frag->from, frag->bytes, 0, &frag->reg))))
+    if (weft_reg_needed(rndv->iface) && (!cts->key_bytes ||
+        (!rndv->reg && weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + frag->from, frag->bytes, 0, &frag->reg))))
         push_instead(frag);
     else
         weft_frag_start(frag);
 }
 
-static void push_frag(weft_req *req, const weft_cts *cts)
+static void push_frag(weft_rndv *rndv, const weft_cts *cts)
 {
-    weft_frag *frag = weft_frag_new(req, WEFT_FRAG_DATA, cts->from, cts->to, on_data_done);
+    weft_frag *frag = weft_frag_new(rndv->req, rndv, WEFT_FRAG_DATA, cts->from, cts->to, on_data_done);
     if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
-        weft_rndv_reg_async(req, WEFT_ACCESS_READ);
+        weft_rndv_reg_async(rndv, WEFT_ACCESS_READ);
     if (frag) {
         weft_frag_start(frag);
         return;
     }
-    weft_rndv_send_fin(req, 0, WEFT_E_NOMEM);
-    end_one(req, weft_rndv_no_memory(req->peer));
+    weft_rndv_send_fin(rndv, 0, WEFT_E_NOMEM);
+    end_one(rndv, weft_rndv_no_memory(rndv->peer));
 }
 
-void weft_rndv_send_on_cts(weft_req *req, const weft_cts *cts)
+void weft_rndv_send_on_cts(weft_rndv *rndv, const weft_cts *cts)
 {
+    weft_req *req = rndv->req;
     if (cts->proto == WEFT_CTS_CSUM) {
         uint32_t sum = weft_msg_csum_of_prefix(req, cts->want < req->bytes ? cts->want : req->bytes);
-        weft_rndv_send_small(req->peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
+        weft_rndv_send_small(rndv->peer, WEFT_FRAME_CSUM, cts->req_id, (int32_t)sum, 0, NULL, 0);
         return;
     }
-    req->remote_req_id = cts->req_id;
-    req->moved = cts->want;
+    rndv->remote_id = cts->req_id;
+    rndv->moved = cts->want;
     if (cts->proto == WEFT_RNDV_SPLIT)
-        req->left = 2; /* own put, and the receiver's FIN */
+        rndv->left = 2; /* own put, and the receiver's FIN */
     if (cts->proto == WEFT_RNDV_COPY)
-        push_frag(req, cts);
+        push_frag(rndv, cts);
     else
-        put_frag(req, cts);
+        put_frag(rndv, cts);
 }
 
 void weft_rndv_cancel(weft_req *req)
 {
-    if (req->state != WEFT_RNDV_SEND_ANNOUNCED) /* cancelling already, or matched */
+    weft_rndv *rndv = req->rndv;
+    if (rndv->state != WEFT_RNDV_SEND_ANNOUNCED) /* cancelling already, or matched */
         return;
-    req->state = WEFT_RNDV_SEND_CANCELLING;
-    weft_rndv_send_small(req->peer, WEFT_FRAME_CANCEL, req->id, 0, 0, NULL, 0);
+    rndv->state = WEFT_RNDV_SEND_CANCELLING;
+    weft_rndv_send_small(rndv->peer, WEFT_FRAME_CANCEL, rndv->id, 0, 0, NULL, 0);
 }
 
-void weft_rndv_send_on_fin(weft_req *req, int rc)
+void weft_rndv_send_on_fin(weft_rndv *rndv, int rc)
 {
+    weft_req *req = rndv->req;
     req->recv_info.cancelled = rc == WEFT_FIN_CANCELLED;
-    end_one(req, req->recv_info.cancelled ? 0 : rc);
+    end_one(rndv, req->recv_info.cancelled ? 0 : rc);
 }

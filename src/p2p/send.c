@@ -88,12 +88,10 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     req->rank = dst;
     req->tag = tag;
     req->buf = (void *)buf;
-    req->count = count;
     req->type = type;
     req->bytes = count * (uint64_t)type->size;
     req->is_dense = type->is_dense;
-    req->is_tainted = mode == WEFT_SEND_TAINTED;
-    req->is_sync = mode == WEFT_SEND_SYNC;
+    req->send_mode = (uint8_t)mode;
     req->queued = NULL;
     req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     if (dst == WEFT_PROC_NULL) {

@@ -201,7 +201,7 @@ static int end_of(const weft_peer *peer, bool is_eager, int rc)
     return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
 }
 
-static bool is_eager(const weft_peer *peer, const weft_req *req) { return !req->is_sync && req->bytes <= peer->eager_max; }
+static bool is_eager(const weft_peer *peer, const weft_req *req) { return req->send_mode != WEFT_SEND_SYNC && req->bytes <= peer->eager_max; }
 
 int weft_sendq_add(weft_peer *peer, weft_req *req)
 {
@@ -226,7 +226,7 @@ int weft_sendq_add(weft_peer *peer, weft_req *req)
 static weft_req *batch_of(weft_sendq *queue, int dst)
 {
     weft_req *batch = weft_list_is_empty(&queue->batches) ? NULL : weft_container(queue->batches.prev, weft_req, link);
-    if (batch && batch->count < BATCH_MAX)
+    if (batch && batch->handles < BATCH_MAX)
         return batch;
     batch = weft_req_new(queue->peer->worker, WEFT_REQ_BATCH);
     if (!batch) {
@@ -237,9 +237,8 @@ static weft_req *batch_of(weft_sendq *queue, int dst)
     batch->rank = dst;
     batch->tag = WEFT_ANY_TAG;
     batch->bytes = 0;
-    batch->count = 0;
+    batch->handles = 0;
     batch->order = queue->put;
-    batch->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     weft_list_append(&queue->batches, &batch->link);
     return batch;
 }
@@ -257,7 +256,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
         return 0;
     }
     if (rc) {
-        if (batch && !batch->count) {
+        if (batch && !batch->handles) {
             weft_list_remove(&batch->link);
             weft_req_free(batch);
         }
@@ -267,7 +266,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
         memcpy(one->payload, (const char *)buf + type->true_lb, bytes);
     else if (bytes)
         weft_pack(type, buf, count, 0, bytes, one->payload);
-    batch->count++;
+    batch->handles++;
     *out = batch;
     is_written(queue, tag);
     return 0;
@@ -355,6 +354,7 @@ static void end_batches(weft_sendq *queue)
 void weft_sendq_release(weft_req *batch)
 {
     weft_list_remove(&batch->link);
+    batch->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
     weft_req_end(batch, 0);
 }
 

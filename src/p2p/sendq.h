@@ -20,7 +20,7 @@
 
 /* Queues the send of req; ends it at once if the peer has sent BYE or failed. 0 or an error. */
 int weft_sendq_add(weft_peer *peer, weft_req *req);
-/* Queues a copy of a short message. *req: a request shared by several messages; req->count counts its handles. It ends when the first
+/* Queues a copy of a short message. *req: a request shared by several messages; req->handles counts its handles. It ends when the first
  * of them has left: a program that waits for its sends then does not fill the queue without bound. 0 or an error. */
 int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
                     weft_req **req);

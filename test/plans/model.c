@@ -15,6 +15,7 @@
 #include "core/worker.h"
 #include "core/world.h"
 #include "p2p/p2p.h"
+#include "p2p/req_data.h"
 #include "test/transports/sim/fibre.h"
 #include "type/pack.h"
 
@@ -103,8 +104,8 @@ void weft_req_free(weft_req *req)
         return;
     if (!req->is_done && req->kind != WEFT_REQ_SCHED)
         model_complain("a request is freed before it completes");
-    if (req->free_extra)
-        req->free_extra(req);
+    if (req->extra)
+        ((weft_req_ext *)req->extra)->free(req);
     free(req);
 }
 
@@ -157,7 +158,7 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
 
 static void deliver(weft_req *req, message *m)
 {
-    uint64_t capacity = req->count * (uint64_t)req->type->size;
+    uint64_t capacity = req->bytes, count = weft_req_count(req);
 
     if (capacity != m->bytes)
         model_complain("a message of %llu bytes from %d matches a receive of %llu", (unsigned long long)m->bytes, m->from,
@@ -165,11 +166,11 @@ static void deliver(weft_req *req, message *m)
     else if (m->late) {
         char *data = malloc(m->bytes + 1);
         weft_pack(m->type, m->buf, m->count, 0, m->bytes, data);
-        weft_unpack(req->type, req->buf, req->count, 0, m->bytes, data);
+        weft_unpack(req->type, req->buf, count, 0, m->bytes, data);
         free(data);
     } else
-        weft_unpack(req->type, req->buf, req->count, 0, m->bytes, m->data);
-    req->bytes = req->recv_info.bytes = capacity;
+        weft_unpack(req->type, req->buf, count, 0, m->bytes, m->data);
+    req->recv_info.bytes = capacity;
     if (m->late)
         weft_req_end(m->late, WEFT_OK);
     weft_req_end(req, WEFT_OK);
@@ -185,7 +186,7 @@ int weft_irecv_into(weft_chan *chan, int from, int tag, void *buf, uint64_t coun
     req->rank = from;
     req->tag = tag;
     req->buf = buf;
-    req->count = count;
+    req->bytes = count * (uint64_t)type->size;
     req->type = type;
     model.events++;
     for (message **at = &self->unexpected; *at; at = &(*at)->next) {

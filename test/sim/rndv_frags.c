@@ -11,6 +11,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "p2p/rndv_pool.h"
 #include "test/sim/rig.h"
 
 #define BYTES ((uint64_t)4 << 20) /* sixteen fragments, if memory is registered */
@@ -36,7 +37,7 @@ static int receive(rig *rig, uint8_t *buf)
     if (rc)
         return rc;
     if (plot.refuses) {
-        while (!worker->counters[WEFT_COUNT_RNDV_PUT] || req->next < BYTES / 4)
+        while (!worker->counters[WEFT_COUNT_RNDV_PUT] || !req->has_rndv || req->rndv->next < BYTES / 4)
             weft_worker_poll(worker);
         weft_peer_known(worker, weft_group_process(rig->chan->group, 0))->no_rma = true;
     }

@@ -40,7 +40,7 @@ static void choose_knobs(uint64_t seed)
 
 static int run(program *what, const char *profile, uint32_t ranks, uint64_t seed, weft_sim_report *report)
 {
-    traffic traffic = {.seed = seed, .rounds = 6};
+    traffic traffic = {.seed = seed, .rounds = 6, .has_few_states = seed % 9 == 5};
     weft_sim_config config = {.ranks = ranks, .seed = seed, .profile = weft_sim_profile_find(profile), .report = report};
     choose_knobs(seed);
     int rc = weft_sim_run(&config, what, &traffic);

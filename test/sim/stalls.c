@@ -14,6 +14,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "p2p/rndv_pool.h"
 #include "p2p/rndv_state.h"
 #include "p2p/sendq.h"
 #include "test/sim/rig.h"
@@ -109,7 +110,7 @@ static int close_job(job *job, int rc)
 
 static void release(weft_req *req)
 {
-    if (req->kind != WEFT_REQ_BATCH || --req->count == 0)
+    if (req->kind != WEFT_REQ_BATCH || --req->handles == 0)
         weft_req_free(req);
 }
 
@@ -285,7 +286,7 @@ static int cancel_to(job *job, int dst)
         seen.late += sends[i]->is_done && !sends[i]->recv_info.cancelled;
     }
     for (int i = 0; i < stream->count && !rc; i++) {
-        if (!sends[i]->is_done && sends[i]->id && sends[i]->state == WEFT_RNDV_SEND_CANCELLING)
+        if (!sends[i]->is_done && sends[i]->has_rndv && sends[i]->rndv->state == WEFT_RNDV_SEND_CANCELLING)
             rc = weft_req_wait(sends[i]);
         gone[i] = sends[i]->is_done && sends[i]->recv_info.cancelled;
     }

@@ -11,6 +11,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "p2p/rndv_pool.h"
 #include "test/sim/rig.h"
 
 #define MESSAGES 24 /* per round */
@@ -57,11 +58,11 @@ static uint64_t draw_bytes(uint64_t *state)
     }
 }
 
-static void draw_round(round_plan *sched, int size, uint64_t seed, uint32_t round)
+static void draw_round(round_plan *sched, int size, uint64_t seed, uint32_t round, bool has_probes)
 {
     uint64_t state = seed * 7919 + round;
     for (int i = 0; i < size; i++) {
-        sched->asking[i] = (enum asking)(rig_random(&state) % ASKINGS);
+        sched->asking[i] = (enum asking)(rig_random(&state) % (has_probes ? ASKINGS : PROBED));
         sched->is_late[i] = sched->asking[i] == PROBED || rig_random(&state) % 2;
     }
     for (int i = 0; i < MESSAGES; i++) {
@@ -323,7 +324,7 @@ static int finish_sends(rig *rig, round_plan *sched)
             rc = rig_fail(rig, "a send failed: %s", weft_fail_text(rc));
         memset(one->buf, 0xee, span(one->is_strided, one->bytes));
         drop_type(rig, one->type);
-        if (one->req->kind != WEFT_REQ_BATCH || --one->req->count == 0)
+        if (one->req->kind != WEFT_REQ_BATCH || --one->req->handles == 0)
             weft_req_free(one->req);
         free(one->buf);
     }
@@ -352,8 +353,10 @@ int traffic_program(int rank, void *arg)
     static round_plan scheds[64]; /* too large for the stacks; one for each rank */
     round_plan *sched = &scheds[rank];
     int rc = rig_open(&rig, what->seed);
+    if (!rc && what->has_few_states)
+        rig.world->workers[0]->rndv_pool->max = WEFT_RNDV_RECV_RESERVE + 1 + (uint32_t)(what->seed / 9 % 4);
     for (uint32_t round = 0; round < what->rounds && !rc; round++) {
-        draw_round(sched, rig.size, what->seed, round);
+        draw_round(sched, rig.size, what->seed, round, !what->has_few_states);
         uint32_t n = plan_receives(&rig, sched, receives);
         if (!sched->is_late[rank])
             rc = post_receives(&rig, sched, receives, n);

@@ -5,11 +5,13 @@
 #ifndef WEFT_TEST_SIM_TRAFFIC_H
 #define WEFT_TEST_SIM_TRAFFIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct traffic {
     uint64_t seed;
     uint32_t rounds;
+    bool has_few_states; /* memory for a few rendezvous only; no probes, which may wait for a message that its sender cannot announce */
 } traffic;
 
 int traffic_program(int rank, void *arg); /* arg: traffic */

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "base/knob.h"
+#include "base/status.h"
 #include "core/world.h"
 #include "mem/pool.h"
 #include "p2p/chan.h"
 #include "p2p/frag.h"
 #include "p2p/rndv.h"
+#include "p2p/rndv_pool.h"
 #include "p2p/rndv_select.h"
 #include "p2p/rndv_state.h"
 #include "type/type.h"
@@ -112,36 +114,42 @@ static char buf[BYTES], body[BYTES];
 
 static bool is_recv(int state) { return state >= WEFT_RNDV_RECV_COPY; }
 
-/* A request in this state, with one more fragment in flight than it can have, so that no frame ends it. */
-static weft_req *open_req(int state)
+/* A rendezvous in this state, with one more fragment in flight than it can have, so that no frame ends it. */
+static weft_rndv *open_rndv(int state)
 {
     weft_req *req = weft_req_new(&worker, is_recv(state) ? WEFT_REQ_RECV : WEFT_REQ_SEND);
+    weft_rndv *rndv;
     req->chan = &chan;
     req->rank = 0;
     req->tag = 7;
     req->type = &type;
     req->buf = buf;
-    req->count = req->bytes = req->moved = BYTES;
+    req->bytes = BYTES;
     req->is_dense = true;
-    req->peer = &peer;
-    req->iface = &iface;
-    req->reg = NULL;
-    req->mw = NULL;
-    req->arrived = 0;
-    req->next = BYTES;
-    req->left = state == WEFT_RNDV_SEND_SPLIT ? 2 : 1;
-    req->fragment_count = 1;
-    req->segments = 0;
-    req->awaits_csum = is_recv(state);
-    req->is_stepping = false;
-    req->is_cold = false;
-    req->fin_done = false;
-    req->begin_ns = 0;
-    req->mode = state >= WEFT_RNDV_RECV_COPY && state <= WEFT_RNDV_RECV_PUT ? (uint8_t)(state - WEFT_RNDV_RECV_COPY) : WEFT_RNDV_GET;
-    weft_list_init(&req->exposed);
-    CU_ASSERT(weft_req_id_alloc(&worker, req) == 0);
-    req->state = (uint8_t)state;
-    return req;
+    CU_ASSERT(weft_rndv_alloc(req, &peer, &rndv) == 0);
+    rndv->moved = BYTES;
+    rndv->fragment_count = 1;
+    rndv->proto = state >= WEFT_RNDV_RECV_COPY && state <= WEFT_RNDV_RECV_PUT ? (uint8_t)(state - WEFT_RNDV_RECV_COPY) : WEFT_RNDV_GET;
+    rndv->state = (uint8_t)state;
+    if (is_recv(state)) {
+        rndv->next = BYTES;
+        rndv->begin_ns = 0;
+        rndv->segments = 0;
+        rndv->awaits_csum = true;
+        rndv->is_stepping = rndv->fin_done = false;
+        weft_list_init(&rndv->exposed);
+    } else {
+        rndv->mw = NULL;
+        rndv->left = state == WEFT_RNDV_SEND_SPLIT ? 2 : 1;
+    }
+    return rndv;
+}
+
+static void free_rndv(weft_rndv *rndv)
+{
+    weft_req *req = rndv->req;
+    weft_rndv_free(rndv);
+    weft_req_free(req);
 }
 
 /* Frees what a frame began. */
@@ -157,10 +165,10 @@ static void free_fragments(void)
     in_flight = NULL;
 }
 
-static void deliver(const weft_req *req, int frame)
+static void deliver(uint32_t id, int frame)
 {
     weft_cts cts = {.from = 0, .to = BYTES, .want = BYTES, .req_id = 1, .index = 1};
-    weft_hdr hdr = {.chan = req->id, .bytes = BYTES};
+    weft_hdr hdr = {.chan = id, .bytes = BYTES};
     switch (frame) {
     case WEFT_RNDV_ON_CTS_COPY: cts.proto = WEFT_RNDV_COPY; break;
     case WEFT_RNDV_ON_CTS_SPLIT: cts.proto = WEFT_RNDV_SPLIT; cts.index = 0; break;
@@ -178,14 +186,14 @@ static void deliver(const weft_req *req, int frame)
 }
 
 /* Delivers one frame; *text: what was logged. */
-static void deliver_logged(const weft_req *req, int frame, char *text, size_t room)
+static void deliver_logged(uint32_t id, int frame, char *text, size_t room)
 {
     FILE *file = tmpfile();
     int err = dup(2);
     size_t n;
     fflush(stderr);
     dup2(fileno(file), 2);
-    deliver(req, frame);
+    deliver(id, frame);
     fflush(stderr);
     dup2(err, 2);
     close(err);
@@ -200,14 +208,16 @@ static void test_frames(void)
     char text[1000];
     for (int state = WEFT_RNDV_ILLEGAL + 1; state < WEFT_RNDV_STATES; state++)
         for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++) {
-            weft_req *req = open_req(state), before = *req;
+            weft_rndv *rndv = open_rndv(state), before = *rndv;
+            weft_req *req = rndv->req, req_before = *req;
             int next = expected(state, frame);
             sent = 0;
-            deliver_logged(req, frame, text, sizeof text);
+            deliver_logged(rndv->id, frame, text, sizeof text);
             CU_ASSERT_FALSE(req->is_done);
-            CU_ASSERT_EQUAL(req->state, next ? next : state);
+            CU_ASSERT_EQUAL(rndv->state, next ? next : state);
             if (next == WEFT_RNDV_ILLEGAL) {
-                CU_ASSERT_EQUAL(memcmp(&before, req, sizeof before), 0);
+                CU_ASSERT_EQUAL(memcmp(&before, rndv, sizeof before), 0);
+                CU_ASSERT_EQUAL(memcmp(&req_before, req, sizeof req_before), 0);
                 CU_ASSERT_EQUAL(sent, 0);
                 CU_ASSERT_PTR_NOT_NULL(strstr(text, weft_rndv_frame_names[frame]));
                 CU_ASSERT_PTR_NOT_NULL(strstr(text, weft_rndv_state_names[state]));
@@ -215,7 +225,7 @@ static void test_frames(void)
                 CU_ASSERT_STRING_EQUAL(text, "");
             }
             free_fragments();
-            weft_req_free(req);
+            free_rndv(rndv);
         }
 }
 
@@ -224,14 +234,14 @@ static void test_other(void)
 {
     char text[1000];
     for (int state = WEFT_RNDV_RECV_COPY; state < WEFT_RNDV_STATES; state++) {
-        weft_req *req = open_req(state);
-        req->moved = BYTES - 1;
-        deliver_logged(req, WEFT_RNDV_ON_DATA, text, sizeof text);
-        CU_ASSERT(req->arrived == 0 && strstr(text, weft_rndv_frame_names[WEFT_RNDV_ON_OTHER]));
-        req->awaits_csum = false;
-        deliver_logged(req, WEFT_RNDV_ON_CSUM, text, sizeof text);
+        weft_rndv *rndv = open_rndv(state);
+        rndv->moved = BYTES - 1;
+        deliver_logged(rndv->id, WEFT_RNDV_ON_DATA, text, sizeof text);
+        CU_ASSERT(rndv->arrived == 0 && strstr(text, weft_rndv_frame_names[WEFT_RNDV_ON_OTHER]));
+        rndv->awaits_csum = false;
+        deliver_logged(rndv->id, WEFT_RNDV_ON_CSUM, text, sizeof text);
         CU_ASSERT(strstr(text, weft_rndv_frame_names[WEFT_RNDV_ON_OTHER]) != NULL);
-        weft_req_free(req);
+        free_rndv(rndv);
     }
 }
 
@@ -239,11 +249,12 @@ static void test_other(void)
 static void test_unknown(void)
 {
     char text[1000];
-    weft_req *req = open_req(WEFT_RNDV_SEND_MOVING), gone = *req;
-    weft_req_free(req);
+    weft_rndv *rndv = open_rndv(WEFT_RNDV_SEND_MOVING);
+    uint32_t gone = rndv->id;
+    free_rndv(rndv);
     for (int frame = 0; frame < WEFT_RNDV_FRAMES; frame++) {
         sent = 0;
-        deliver_logged(&gone, frame, text, sizeof text);
+        deliver_logged(gone, frame, text, sizeof text);
         CU_ASSERT_STRING_EQUAL(text, "");
         CU_ASSERT_EQUAL(sent, frame == WEFT_RNDV_ON_CTS_PUT);
     }
@@ -253,14 +264,53 @@ static void test_unknown(void)
 static void test_cancel(void)
 {
     for (int state = WEFT_RNDV_SEND_ANNOUNCED; state <= WEFT_RNDV_SEND_ENDING; state++) {
-        weft_req *req = open_req(state);
+        weft_rndv *rndv = open_rndv(state);
         sent = 0;
-        weft_rndv_cancel(req);
-        weft_rndv_cancel(req);
+        weft_rndv_cancel(rndv->req);
+        weft_rndv_cancel(rndv->req);
         CU_ASSERT_EQUAL(sent, state == WEFT_RNDV_SEND_ANNOUNCED);
-        CU_ASSERT_EQUAL(req->state, state == WEFT_RNDV_SEND_ANNOUNCED ? WEFT_RNDV_SEND_CANCELLING : state);
-        weft_req_free(req);
+        CU_ASSERT_EQUAL(rndv->state, state == WEFT_RNDV_SEND_ANNOUNCED ? WEFT_RNDV_SEND_CANCELLING : state);
+        free_rndv(rndv);
     }
+}
+
+static weft_rndv *take(enum weft_req_kind kind, int *rc)
+{
+    weft_req *req = weft_req_new(&worker, kind);
+    weft_rndv *rndv = NULL;
+    *rc = weft_rndv_alloc(req, &peer, &rndv);
+    if (*rc)
+        weft_req_free(req);
+    return rndv;
+}
+
+/* No memory for more than one slab of states: sends leave the last ones to receives; a freed state serves the next. */
+static void test_pool(void)
+{
+    weft_rndv *taken[WEFT_RNDV_SLAB];
+    uint32_t n = 0, old;
+    int rc;
+    weft_rndv_pool_close(&worker);
+    CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
+    worker.rndv_pool->max = WEFT_RNDV_SLAB - 1;
+    while ((taken[n] = take(WEFT_REQ_SEND, &rc)))
+        n++;
+    CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1 - WEFT_RNDV_RECV_RESERVE);
+    while ((taken[n] = take(WEFT_REQ_RECV, &rc)))
+        n++;
+    CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1);
+    for (uint32_t i = 0; i < n; i++)
+        CU_ASSERT(weft_rndv_lookup(&worker, taken[i]->id) == taken[i]);
+    old = taken[0]->id;
+    free_rndv(taken[0]);
+    CU_ASSERT(weft_rndv_lookup(&worker, old) == NULL);
+    CU_ASSERT(take(WEFT_REQ_SEND, &rc) == NULL && rc == WEFT_AGAIN);
+    CU_ASSERT(take(WEFT_REQ_RECV, &rc) == taken[0] && taken[0]->id != old && weft_rndv_lookup(&worker, old) == NULL);
+    CU_ASSERT(weft_rndv_lookup(&worker, 0) == NULL && weft_rndv_lookup(&worker, UINT32_MAX) == NULL);
+    while (n)
+        free_rndv(taken[--n]);
+    weft_rndv_pool_close(&worker);
+    CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
 }
 
 int main(void)
@@ -270,11 +320,12 @@ int main(void)
     weft_list_init(&worker.free_reqs);
     weft_list_init(&worker.fragments);
     weft_list_init(&worker.backlog);
-    weft_list_init(&worker.pending_rts);
     weft_list_init(&peer.waiting);
     weft_list_init(&peer.sendqs);
     worker.pool = weft_pool_open();
     peer.rndv_stats = &stats;
+    if (weft_rndv_pool_open(&worker))
+        return 1;
     CU_initialize_registry();
     suite = CU_add_suite("rndv", NULL, NULL);
     CU_add_test(suite, "table", test_table);
@@ -282,9 +333,11 @@ int main(void)
     CU_add_test(suite, "other", test_other);
     CU_add_test(suite, "unknown", test_unknown);
     CU_add_test(suite, "cancel", test_cancel);
+    CU_add_test(suite, "pool", test_pool);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();
+    weft_rndv_pool_close(&worker);
     weft_pool_close(worker.pool);
     return failed ? 1 : 0;
 }

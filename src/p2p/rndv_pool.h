@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rndv_pool: the state of a rendezvous, which hangs on its request (req->rndv) from its begin to its end, and its id, by which frames name
+ * it (docs/wire.md, "Request ids"). One pool per worker; requires worker->lock. Called by the files rndv*.
+ * Without memory for another state a send waits in its queue and a matched receive in `pending`, until one is freed. The last states are
+ * for receives only: a receive ends without help of the program, so that what has matched always moves.
+ */
+#ifndef WEFT_P2P_RNDV_POOL_H
+#define WEFT_P2P_RNDV_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "core/peer.h"
+#include "core/req.h"
+
+#define WEFT_RNDV_ID_BITS 20        /* of an id: index of the state; the other 12 count its uses */
+#define WEFT_RNDV_SLAB 32           /* states that are allocated together */
+#define WEFT_RNDV_RECV_RESERVE 8    /* states that no send takes */
+
+typedef struct weft_rndv {
+    /* first line: both halves */
+    weft_req *req;           /* NULL: the state is free */
+    uint32_t id;             /* this side's id; free: that of the next use */
+    uint32_t remote_id;      /* the other side's */
+    uint8_t proto;           /* enum weft_rndv_proto selected */
+    uint8_t state;           /* enum weft_rndv_state */
+    bool is_cold;            /* receive: memory on one side was not registered; send: transferred in fragments */
+    bool has_csum;           /* receive: the sender sent a checksum */
+    uint32_t fragment_count; /* own fragments in flight */
+    weft_peer *peer;
+    weft_iface *iface;       /* iface at its begin; stays the same if the peer fails */
+    struct weft_reg *reg;    /* registration of the whole buffer, held; NULL: none */
+    uint64_t moved;          /* bytes to transfer in all */
+    uint64_t arrived;        /* send: bytes transferred by this side; receive: bytes received */
+    union {
+        struct { /* send */
+            weft_mw *mw;       /* memory window of the receiver; NULL: none */
+            uint32_t left;     /* finish events still to come (own put, the receiver's FIN) */
+            uint32_t received; /* result of weft_bidir_send_begin (p2p/bidir) */
+        };
+        struct { /* receive */
+            uint64_t next;        /* first byte for which no fragment was started */
+            uint64_t order;       /* post number of the request */
+            uint64_t begin_ns;    /* time of its begin, for protocol statistics (p2p/rndv_select); 0: nothing is moved */
+            uint64_t remote_addr; /* address of the message in the sender; 0: not contiguous */
+            weft_list_link exposed; /* fragments exposed to the sender's puts */
+            uint32_t segments;    /* fragments exposed so far */
+            uint32_t csum;        /* expected checksum, if has_csum */
+            bool awaits_csum;     /* shorter than the message; the checksum of its beginning was requested and has not come yet */
+            bool fin_done;        /* the sender needs no FIN: one was sent, or the sender's brought an error */
+            bool is_stepping;     /* inside start_frags */
+            bool is_both_ways;    /* rendezvous run in the other direction meanwhile */
+            weft_rkey remote_rkey; /* key of remote_addr */
+        };
+    };
+    uint32_t next_free;      /* free: index of the next free one; 0: none */
+} weft_rndv;
+
+typedef struct weft_rndv_pool {
+    struct weft_rndv_cell **slabs; /* [slab_capacity] by index / WEFT_RNDV_SLAB */
+    uint32_t slab_count, slab_capacity;
+    uint32_t free, free_count;     /* index of the first free state, 0: none; their number */
+    uint32_t max;                  /* largest index: as many states as ids allow; tests lower it */
+    weft_list_link pending;        /* RTS that matched while no state was free (rndv_recv) */
+    bool is_beginning;             /* inside weft_rndv_begin_pending, which is not re-entrant */
+} weft_rndv_pool;
+
+/* 0 or WEFT_E_NOMEM. */
+int weft_rndv_pool_open(weft_worker *worker);
+void weft_rndv_pool_close(weft_worker *worker);
+/* Takes a state for the request of a rendezvous that begins. Sets req, id, and what both halves use to 0. WEFT_AGAIN: none is free now;
+ * WEFT_E_NOMEM: there is not one. */
+int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **rndv);
+/* Returns it; frames with its id are dropped from now on. */
+void weft_rndv_free(weft_rndv *rndv);
+/* The state with this id; NULL: the rendezvous has ended. */
+weft_rndv *weft_rndv_lookup(weft_worker *worker, uint32_t id);
+
+#endif
