@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: pool of requests. See req.h. Invariant: a slab stays one for the life of the process, also after its
- * worker has closed, so the magic of a freed handle can be read and is detected as invalid.
+ * req: pool of requests. See req.h. Invariant: a slab stays one for the life of the process, also after its worker has closed, so the magic
+ * of a freed handle can be read and is detected as invalid.
  */
 #include "core/req.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * req: allocates, completes and frees requests. Requests are owned by their worker's pool; requires worker->lock. weft_req_end sets is_done exactly once, after all other fields.
+ * req: allocates, completes and frees requests. Requests are owned by their worker's pool; requires worker->lock.
+ * weft_req_end sets is_done exactly once, after all other fields.
  */
 #ifndef WEFT_CORE_REQ_H
 #define WEFT_CORE_REQ_H

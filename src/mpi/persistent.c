@@ -94,7 +94,8 @@ int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datat
 int weft_mpi_bsend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
                         MPI_Request *request)
 {
-    return make(comm, &(persist){{NULL}, WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL}, request);
+    return make(comm, &(persist){{NULL}, WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL},
+                request);
 }
 
 int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,

@@ -27,7 +27,7 @@ static inline void weft_eager_count(weft_worker *worker, uint64_t bytes)
     worker->counters[WEFT_COUNT_BYTES_COPIED] += bytes;
 }
 
-/* Starts the send of req: eager if it fits and credit allows, else by RTS. 0; WEFT_AGAIN: no request id free for the RTS; or an error.
+/* Starts the send of req: eager if it fits and credit allows, else by RTS. 0; WEFT_AGAIN: no state free for the RTS; or an error.
  * credit: credits left; 0: overdraft, only messages up to OVERDRAFT_MAX bytes go eagerly. req may be ended and freed on return. */
 int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv: what both halves of a rendezvous share: the entry of its frames, checked against rndv_state; keys; request ids. See rndv.h and
+ * rndv: what both halves of a rendezvous share: the entry of its frames, checked against rndv_state; keys. See rndv.h and
  * rndv_internal.h.
  */
 #include "p2p/rndv.h"

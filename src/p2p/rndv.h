@@ -16,7 +16,7 @@
 #include "p2p/chan.h"
 #include "p2p/rndv_wire.h"
 
-/* Sender: announces the message of req. 0; WEFT_AGAIN: no request id is free; or an error. */
+/* Sender: announces the message of req. 0; WEFT_AGAIN: no state is free (rndv_pool); or an error. */
 int weft_rndv_send_rts(weft_peer *peer, weft_req *req);
 /* Sender: requests to cancel an announced message. The request ends in any case, cancelled or received. */
 void weft_rndv_cancel(weft_req *req);

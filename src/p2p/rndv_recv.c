@@ -269,7 +269,8 @@ static enum weft_rndv_proto choose(weft_rndv *rndv, const weft_rts *rts)
         is_warm(rndv, WEFT_ACCESS_WRITE);
     }
     /* registered at once by the knob or if the message is short; else segment by segment */
-    if (proto != WEFT_RNDV_COPY && needs_reg && !rndv->reg && (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || rndv->moved <= WEFT_RNDV_SEGMENT))
+    if (proto != WEFT_RNDV_COPY && needs_reg && !rndv->reg &&
+        (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || rndv->moved <= WEFT_RNDV_SEGMENT))
         weft_reg_acquire(rndv->iface, weft_req_start(req), rndv->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &rndv->reg);
     return proto;
 }

@@ -47,8 +47,8 @@ static void hint(weft_rndv *rndv, weft_rts *rts)
     weft_peer *peer = rndv->peer;
     weft_rndv_caps rndv_caps = {.can_move = true};
     rts->flags |= peer->bidir.score ? WEFT_RTS_BOTH_WAYS : 0;
-    if (!weft_rndv_is_shared(rndv->iface) || !weft_bidir_expects_recv(&peer->bidir) || peer->proc_id.rank < req->worker->world->boot->rank ||
-        peer->no_rma || !rndv->iface->ops->can_rma(rndv->iface, peer->ep))
+    if (!weft_rndv_is_shared(rndv->iface) || !weft_bidir_expects_recv(&peer->bidir) ||
+        peer->proc_id.rank < req->worker->world->boot->rank || peer->no_rma || !rndv->iface->ops->can_rma(rndv->iface, peer->ep))
         return;
     rts->flags |= (uint8_t)((weft_rndv_select(peer->rndv_stats, peer, req->bytes, &rndv_caps, true) + 1) << WEFT_RTS_HINT_SHIFT);
 }

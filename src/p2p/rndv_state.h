@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* State of a request (weft_req.state), from its request id's allocation until the id is freed. */
+/* State of a rendezvous (weft_rndv.state), from weft_rndv_alloc to weft_rndv_free. */
 enum weft_rndv_state {
     WEFT_RNDV_ILLEGAL, /* no state: the table's answer to a frame that is not legal */
     /* sender */

@@ -201,7 +201,10 @@ static int end_of(const weft_peer *peer, bool is_eager, int rc)
     return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
 }
 
-static bool is_eager(const weft_peer *peer, const weft_req *req) { return req->send_mode != WEFT_SEND_SYNC && req->bytes <= peer->eager_max; }
+static bool is_eager(const weft_peer *peer, const weft_req *req)
+{
+    return req->send_mode != WEFT_SEND_SYNC && req->bytes <= peer->eager_max;
+}
 
 int weft_sendq_add(weft_peer *peer, weft_req *req)
 {
@@ -303,7 +306,7 @@ static void leave(weft_sendq *queue)
     answer(queue, WEFT_ANY_TAG);
 }
 
-/* Sends the oldest record. 0: sent, failed, or it was removed before; AGAIN: the iface is full or no request id is free. */
+/* Sends the oldest record. 0: sent, failed, or it was removed before; AGAIN: the iface is full or no state of a rendezvous is free. */
 static int send_front(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
