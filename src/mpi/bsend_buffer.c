@@ -228,7 +228,7 @@ int weft_bsend_buffer_send(weft_bsend_buffer *buffer, weft_chan *chan, int dst, 
     *is_kept = false;
     if (buffer->base && need > weft_bsend_buffer_size(buffer))
         return no_space(buffer, bytes);
-    rc = weft_send_try(buf, count, type, dst, tag, chan);
+    rc = weft_send_try(buf, count, type, dst, tag, chan, false);
     if (rc <= 0) {
         if (buffer->base) { /* its place is that of a message sent at once, so that later ones find the model's */
             weft_bsend_buffer_reap(buffer);

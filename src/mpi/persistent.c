@@ -104,9 +104,18 @@ int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, in
     return make(comm, &(persist){{NULL}, WEFT_REQ_RECV, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
 }
 
+/* A short message leaves without the request, which ends at once. */
 static int start_send(weft_req *req)
 {
     const persist *args = req->extra;
+    int rc = args->mode <= WEFT_SEND_READY ? weft_send_try(args->buf, args->count, args->type, args->rank, args->tag, req->chan, true)
+                                           : WEFT_AGAIN;
+    if (weft_likely(rc == 0)) {
+        req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG};
+        req->is_done = true;
+    }
+    if (rc <= 0)
+        return rc;
     return weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
 }
 

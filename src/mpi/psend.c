@@ -129,7 +129,7 @@ static int send_unit(psend *self, uint32_t unit)
     int tag = (int)(((uint32_t)shared->setup.tag + unit) & 0x3fffffffu), rc = 0;
     weft_req *req;
     if (shared->rank != WEFT_PROC_NULL)
-        rc = weft_send_try(buf, count, shared->type, shared->rank, tag, shared->data_chan);
+        rc = weft_send_try(buf, count, shared->type, shared->rank, tag, shared->data_chan, false);
     if (rc <= 0) {
         weft_partitioned_one_done(shared, rc);
         return rc;

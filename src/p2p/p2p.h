@@ -24,8 +24,9 @@ int weft_recv(weft_chan *chan, int src, int tag, void *buf, uint64_t count, cons
 int weft_send_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan);
 int weft_isend_standard(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, weft_req **req);
 int weft_recv_plain(void *buf, uint64_t count, const weft_type *type, int src, int tag, weft_chan *chan, weft_recv_info *found);
-/* Sends the message if it can leave at once in one frame. 0: the buffer may be reused; WEFT_AGAIN: not now; or an error. */
-int weft_send_try(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan);
+/* Sends the message if it can leave at once in one frame. 0: the buffer may be reused; WEFT_AGAIN: not now; or an error.
+ * is_async: not where the iface would read the buffer in place (zero copy), so that the caller starts a request instead. */
+int weft_send_try(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, bool is_async);
 /* Nonblocking. On success *req is a request, possibly the shared completed one. Free it with weft_req_free once it is done. */
 int weft_isend(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type,
                enum weft_send_mode mode, weft_req **req);

@@ -71,9 +71,16 @@ static inline __attribute__((always_inline)) int send_now(const void *buf, uint6
     return rc;
 }
 
-int weft_send_try(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
+int weft_send_try(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan, bool is_async)
 {
-    return send_now(buf, count, type, dst, tag, chan, false);
+    uint64_t bytes = count * (uint64_t)type->size;
+    weft_peer *peer = eager_peer(bytes, type, dst, chan, is_async);
+    if (weft_unlikely(!peer))
+        return WEFT_AGAIN;
+    if (!is_short(peer, bytes))
+        return send_now(buf, count, type, dst, tag, chan, is_async);
+    send_short(peer, bytes, buf, dst, tag, chan);
+    return 0;
 }
 
 int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t count, const weft_type *type, enum weft_send_mode mode,

@@ -67,6 +67,31 @@ static void count_irecv_wait(char *buffer)
           MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
+/* Of the request that `persistent` made. */
+static MPI_Request started;
+
+static void persistent(char *buffer, int is_send)
+{
+    if (is_send)
+        MPI_Send_init(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &started);
+    else
+        MPI_Recv_init(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &started);
+}
+
+static void count_start_send(char *buffer)
+{
+    persistent(buffer, 1);
+    COUNT("start_send", MPI_Start(&started); MPI_Wait(&started, MPI_STATUS_IGNORE));
+    MPI_Request_free(&started);
+}
+
+static void count_start_recv(char *buffer)
+{
+    persistent(buffer, 0);
+    COUNT("start_recv", MPI_Start(&started); MPI_Wait(&started, MPI_STATUS_IGNORE));
+    MPI_Request_free(&started);
+}
+
 static void nap(long ms)
 {
     struct timespec t = {ms / 1000, ms % 1000 * 1000000};
@@ -141,8 +166,10 @@ int main(int argc, char **argv)
     }
     wrong = sends(rank, count_send);
     wrong |= sends(rank, count_isend_wait);
+    wrong |= sends(rank, count_start_send);
     wrong |= receives(rank, count_recv);
     wrong |= receives(rank, count_irecv_wait);
+    wrong |= receives(rank, count_start_recv);
     MPI_Finalize();
     if (wrong) {
         fprintf(stderr, "budget: rank %d received wrong bytes\n", rank);
