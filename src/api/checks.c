@@ -178,31 +178,23 @@ int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype handle, int ranks
                      (long long)type->extent, blocks, on_comm(comm, on));
 }
 
-int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes)
+/* kind: what the value is, "a size". */
+static int not_negative(WEFT_ABOUT, MPI_Count value, const char *kind)
 {
     char on[192];
-    if (bytes >= 0)
+    if (value >= 0)
         return 0;
-    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: a size cannot be negative%s", function, argument, (long long)bytes,
+    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: %s cannot be negative%s", function, argument, (long long)value, kind,
                      on_comm(comm, on));
 }
 
-int weft_checks_blocklength(WEFT_ABOUT, MPI_Count length)
-{
-    char on[192];
-    if (length >= 0)
-        return 0;
-    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: a block length cannot be negative%s", function, argument,
-                     (long long)length, on_comm(comm, on));
-}
+int weft_checks_bytes(WEFT_ABOUT, MPI_Count bytes) { return not_negative(function, comm, argument, bytes, "a size"); }
+
+int weft_checks_blocklength(WEFT_ABOUT, MPI_Count length) { return not_negative(function, comm, argument, length, "a block length"); }
 
 int weft_checks_length(WEFT_ABOUT, MPI_Count length)
 {
-    char on[192];
-    if (length >= 0)
-        return 0;
-    return weft_fail(WEFT_E_ARG, "%s: argument %s is %lld: the length of an array cannot be negative%s", function, argument,
-                     (long long)length, on_comm(comm, on));
+    return not_negative(function, comm, argument, length, "the length of an array");
 }
 
 int weft_checks_array(WEFT_ABOUT, const void *array, MPI_Count count)

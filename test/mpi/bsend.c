@@ -1,6 +1,7 @@
 /* np: 2 3 : buffered sends: exact space, the model's space at random, overflow texts, process and communicator buffers, automatic, flush */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
+#include "expect.h"
 
 enum { LONG = 100000, MANY = 40 };
 
@@ -126,14 +127,6 @@ static void model(void)
     free(out);
 }
 
-static void expect(int code, int class_, const char *word)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    CHECK(code == class_ && strstr(text, word), "code %d must be %d, and '%s' is in: %s", code, class_, word, text);
-}
-
 static void errors(void)
 {
     enum { SPACE = 2 * (LONG + MPI_BSEND_OVERHEAD) };
@@ -142,25 +135,25 @@ static void errors(void)
     MPI_Request req;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    expect(MPI_Bsend(out, 1, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "513 bytes");
-    expect(MPI_Ibsend(out, 1, MPI_BYTE, other, 1, MPI_COMM_WORLD, &req), MPI_ERR_BUFFER, "no buffer is attached");
+    BAD(MPI_Bsend(out, 1, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "513 bytes");
+    BAD(MPI_Ibsend(out, 1, MPI_BYTE, other, 1, MPI_COMM_WORLD, &req), MPI_ERR_BUFFER, "no buffer is attached");
     OK(MPI_Bsend(out, 1, MPI_BYTE, MPI_PROC_NULL, 1, MPI_COMM_WORLD));
-    expect(MPI_Buffer_detach(&back, &bytes), MPI_ERR_BUFFER, "this process has no buffer");
-    expect(MPI_Buffer_flush(), MPI_ERR_BUFFER, "no buffer attached");
-    expect(MPI_Buffer_iflush(&req), MPI_ERR_BUFFER, "no buffer attached");
-    expect(MPI_Comm_detach_buffer(MPI_COMM_WORLD, &back, &bytes), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
-    expect(MPI_Comm_flush_buffer(MPI_COMM_WORLD), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
-    expect(MPI_Comm_iflush_buffer(MPI_COMM_WORLD, &req), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
-    expect(MPI_Buffer_attach(out, -1), MPI_ERR_ARG, "size is -1");
-    expect(MPI_Buffer_attach(NULL, 100), MPI_ERR_BUFFER, "buffer is NULL");
+    BAD(MPI_Buffer_detach(&back, &bytes), MPI_ERR_BUFFER, "this process has no buffer");
+    BAD(MPI_Buffer_flush(), MPI_ERR_BUFFER, "no buffer attached");
+    BAD(MPI_Buffer_iflush(&req), MPI_ERR_BUFFER, "no buffer attached");
+    BAD(MPI_Comm_detach_buffer(MPI_COMM_WORLD, &back, &bytes), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
+    BAD(MPI_Comm_flush_buffer(MPI_COMM_WORLD), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
+    BAD(MPI_Comm_iflush_buffer(MPI_COMM_WORLD, &req), MPI_ERR_BUFFER, "MPI_COMM_WORLD has no buffer");
+    BAD(MPI_Buffer_attach(out, -1), MPI_ERR_ARG, "size is -1");
+    BAD(MPI_Buffer_attach(NULL, 100), MPI_ERR_BUFFER, "buffer is NULL");
     memory = attach(SPACE);
-    expect(MPI_Buffer_attach(out, 10), MPI_ERR_BUFFER, "attached already");
-    expect(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0), MPI_ERR_BUFFER, "attached already");
-    expect(MPI_Bsend(out, 3 * LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "300512 bytes");
+    BAD(MPI_Buffer_attach(out, 10), MPI_ERR_BUFFER, "attached already");
+    BAD(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0), MPI_ERR_BUFFER, "attached already");
+    BAD(MPI_Bsend(out, 3 * LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "300512 bytes");
     check_fill(out, LONG, 1);
     OK(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD));
     OK(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD));
-    expect(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "2 messages are not sent yet");
+    BAD(MPI_Bsend(out, LONG, MPI_BYTE, other, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER, "2 messages are not sent yet");
     OK(MPI_Barrier(MPI_COMM_WORLD)); /* no message is received yet */
     recv_one(left, 1, LONG);
     recv_one(left, 1, LONG);
@@ -186,10 +179,10 @@ static void communicators(void)
     OK(MPI_Comm_attach_buffer(MPI_COMM_WORLD, own, BIG));
     memory = attach(SMALL);
     check_fill(out, 2 * LONG, 2);
-    expect(MPI_Bsend(out, 2 * LONG, MPI_BYTE, right, 2, other), MPI_ERR_BUFFER, "200512 bytes");
+    BAD(MPI_Bsend(out, 2 * LONG, MPI_BYTE, right, 2, other), MPI_ERR_BUFFER, "200512 bytes");
     OK(MPI_Bsend(out, 2 * LONG, MPI_BYTE, right, 2, MPI_COMM_WORLD));
     OK(MPI_Bsend(out, LONG, MPI_BYTE, right, 2, other));
-    expect(MPI_Bsend(out, LONG, MPI_BYTE, right, 2, MPI_COMM_WORLD), MPI_ERR_BUFFER, "1 messages");
+    BAD(MPI_Bsend(out, LONG, MPI_BYTE, right, 2, MPI_COMM_WORLD), MPI_ERR_BUFFER, "1 messages");
     OK(MPI_Barrier(MPI_COMM_WORLD)); /* no message is received yet */
     recv_one(left, 2, 2 * LONG);
     OK(MPI_Comm_flush_buffer(MPI_COMM_WORLD));

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "expect.h"
 
 enum { LONG = 50000, MANY = 400, THREADS = 4 };
 
@@ -130,14 +131,6 @@ static void no_process(void)
     CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && !elements(&status));
 }
 
-static void expect(int code, int class_, const char *word)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    CHECK(code == class_ && strstr(text, word), "code %d must be %d, and '%s' is in: %s", code, class_, word, text);
-}
-
 static int handled;
 static void on_error(MPI_Comm *comm, int *code, ...)
 {
@@ -159,21 +152,21 @@ static void errors(void)
     OK(MPI_Comm_create_errhandler(on_error, &handler));
     OK(MPI_Comm_set_errhandler(comm, handler));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    expect(MPI_Mrecv(one, 1, MPI_INT, &message, &status), MPI_ERR_REQUEST, "MPI_MESSAGE_NULL");
-    expect(MPI_Imrecv(one, 1, MPI_INT, &message, &req), MPI_ERR_REQUEST, "MPI_MESSAGE_NULL");
-    expect(MPI_Mrecv(one, 1, MPI_INT, NULL, &status), MPI_ERR_ARG, "message");
+    BAD(MPI_Mrecv(one, 1, MPI_INT, &message, &status), MPI_ERR_REQUEST, "MPI_MESSAGE_NULL");
+    BAD(MPI_Imrecv(one, 1, MPI_INT, &message, &req), MPI_ERR_REQUEST, "MPI_MESSAGE_NULL");
+    BAD(MPI_Mrecv(one, 1, MPI_INT, NULL, &status), MPI_ERR_ARG, "message");
     for (int k = 0; k < 2; k++) {
         OK(MPI_Send(two, 2, MPI_INT, rank, 5, comm));
         OK(MPI_Mprobe(rank, 5, comm, &message, &status));
         copy = message;
         if (k) {
             OK(MPI_Imrecv(one, 1, MPI_INT, &message, &req));
-            expect(MPI_Wait(&req, &status), MPI_ERR_TRUNCATE, "8 bytes");
+            BAD(MPI_Wait(&req, &status), MPI_ERR_TRUNCATE, "8 bytes");
         } else {
-            expect(MPI_Mrecv(one, 1, MPI_INT, &message, &status), MPI_ERR_TRUNCATE, "8 bytes");
+            BAD(MPI_Mrecv(one, 1, MPI_INT, &message, &status), MPI_ERR_TRUNCATE, "8 bytes");
         }
         CHECK(handled == k + 1 && one[0] == 1 && one[1] == 0 && message == MPI_MESSAGE_NULL && elements(&status) <= 1);
-        expect(MPI_Mrecv(one, 1, MPI_INT, &copy, &status), MPI_ERR_REQUEST, "not a message");
+        BAD(MPI_Mrecv(one, 1, MPI_INT, &copy, &status), MPI_ERR_REQUEST, "not a message");
     }
     OK(MPI_Send(two, 2, MPI_INT, rank, 5, comm)); /* the message outlives the communicator's handle */
     OK(MPI_Mprobe(rank, 5, comm, &message, &status));

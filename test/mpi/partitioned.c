@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "expect.h"
 
 enum { THREADS = 4 };
 
@@ -235,47 +236,39 @@ static void edges(void)
     OK(MPI_Request_free(&pair[0]));
 }
 
-static void expect(int code, int class_, const char *word)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    CHECK(code == class_ && strstr(text, word), "code %d must be %d, and '%s' is in: %s", code, class_, word, text);
-}
-
 static void errors(void)
 {
     int values[8] = {0}, flag, list[2] = {0, 9};
     MPI_Request send, recv;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    expect(MPI_Psend_init(values, 0, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_ARG, "partitions is 0");
-    expect(MPI_Precv_init(values, -1, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_ARG, "partitions is -1");
-    expect(MPI_Precv_init(values, 1, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_RANK, "wildcards");
-    expect(MPI_Precv_init(values, 1, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_TAG, "tag");
-    expect(MPI_Psend_init(values, 1, -1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_COUNT, "count is -1");
-    expect(MPI_Psend_init_c(values, 1 << 30, (MPI_Count)1 << 40, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_COUNT,
+    BAD(MPI_Psend_init(values, 0, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_ARG, "partitions is 0");
+    BAD(MPI_Precv_init(values, -1, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_ARG, "partitions is -1");
+    BAD(MPI_Precv_init(values, 1, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_RANK, "wildcards");
+    BAD(MPI_Precv_init(values, 1, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_TAG, "tag");
+    BAD(MPI_Psend_init(values, 1, -1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_COUNT, "count is -1");
+    BAD(MPI_Psend_init_c(values, 1 << 30, (MPI_Count)1 << 40, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_COUNT,
            "2^62");
-    expect(MPI_Psend_init(values, 1, 1, MPI_INT, size, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_RANK, "dest");
+    BAD(MPI_Psend_init(values, 1, 1, MPI_INT, size, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_RANK, "dest");
     OK(MPI_Psend_init(values, 4, 1, MPI_INT, rank, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
     OK(MPI_Precv_init(values + 4, 4, 1, MPI_INT, rank, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &recv));
-    expect(MPI_Pready(0, send), MPI_ERR_REQUEST, "not started");
-    expect(MPI_Pready(0, MPI_REQUEST_NULL), MPI_ERR_REQUEST, "MPI_REQUEST_NULL");
+    BAD(MPI_Pready(0, send), MPI_ERR_REQUEST, "not started");
+    BAD(MPI_Pready(0, MPI_REQUEST_NULL), MPI_ERR_REQUEST, "MPI_REQUEST_NULL");
     OK(MPI_Start(&send));
     OK(MPI_Start(&recv));
-    expect(MPI_Pready(4, send), MPI_ERR_ARG, "partition 4 is not in 0..3");
-    expect(MPI_Pready_list(2, list, send), MPI_ERR_ARG, "partition 9");
-    expect(MPI_Pready_list(-2, list, send), MPI_ERR_ARG, "length is -2");
-    expect(MPI_Pready_range(2, 1, send), MPI_ERR_ARG, "partition_low is 2");
-    expect(MPI_Pready_range(-1, 1, send), MPI_ERR_ARG, "partition -1");
-    expect(MPI_Pready(0, recv), MPI_ERR_REQUEST, "MPI_Psend_init");
-    expect(MPI_Parrived(send, 0, &flag), MPI_ERR_REQUEST, "MPI_Precv_init");
-    expect(MPI_Parrived(recv, 4, &flag), MPI_ERR_ARG, "partition 4");
-    expect(MPI_Cancel(&send), MPI_ERR_REQUEST, "partitioned send");
-    expect(MPI_Request_free(&recv), MPI_ERR_REQUEST, "active");
-    expect(MPI_Request_free(&send), MPI_ERR_REQUEST, "active");
+    BAD(MPI_Pready(4, send), MPI_ERR_ARG, "partition 4 is not in 0..3");
+    BAD(MPI_Pready_list(2, list, send), MPI_ERR_ARG, "partition 9");
+    BAD(MPI_Pready_list(-2, list, send), MPI_ERR_ARG, "length is -2");
+    BAD(MPI_Pready_range(2, 1, send), MPI_ERR_ARG, "partition_low is 2");
+    BAD(MPI_Pready_range(-1, 1, send), MPI_ERR_ARG, "partition -1");
+    BAD(MPI_Pready(0, recv), MPI_ERR_REQUEST, "MPI_Psend_init");
+    BAD(MPI_Parrived(send, 0, &flag), MPI_ERR_REQUEST, "MPI_Precv_init");
+    BAD(MPI_Parrived(recv, 4, &flag), MPI_ERR_ARG, "partition 4");
+    BAD(MPI_Cancel(&send), MPI_ERR_REQUEST, "partitioned send");
+    BAD(MPI_Request_free(&recv), MPI_ERR_REQUEST, "active");
+    BAD(MPI_Request_free(&send), MPI_ERR_REQUEST, "active");
     OK(MPI_Pready(1, send));
-    expect(MPI_Pready(1, send), MPI_ERR_ARG, "ready already");
+    BAD(MPI_Pready(1, send), MPI_ERR_ARG, "ready already");
     OK(MPI_Pready(0, send));
     OK(MPI_Pready_range(2, 3, send));
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
@@ -287,7 +280,7 @@ static void errors(void)
     OK(MPI_Start(&send));
     OK(MPI_Start(&recv));
     OK(MPI_Pready_range(0, 3, send));
-    expect(MPI_Wait(&recv, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE, "16 bytes, the receive buffer 12");
+    BAD(MPI_Wait(&recv, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE, "16 bytes, the receive buffer 12");
     OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
     OK(MPI_Request_free(&send));
     OK(MPI_Request_free(&recv));
