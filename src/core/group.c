@@ -154,7 +154,7 @@ static bool is_at(const weft_group *group, uint32_t rank, weft_process process)
 }
 
 /* Rank of the process among those indexed; UINT32_MAX: none, and *slot is free for it. */
-static uint32_t look_up(const weft_group *group, const weft_group_index *index, weft_process process, uint32_t *slot)
+static uint32_t index_lookup(const weft_group *group, const weft_group_index *index, weft_process process, uint32_t *slot)
 {
     uint32_t at = hash_of(process.job, process.rank) & index->mask;
     while (index->slots[at] && !is_at(group, index->slots[at] - 1, process))
@@ -176,7 +176,7 @@ static weft_group_index *index_make(const weft_group *group, uint32_t *twice)
     index->mask = (uint32_t)(slots - 1);
     for (uint32_t rank = 0; rank < group->size; rank++) {
         uint32_t slot;
-        if (look_up(group, index, weft_group_process(group, rank), &slot) == UINT32_MAX)
+        if (index_lookup(group, index, weft_group_process(group, rank), &slot) == UINT32_MAX)
             index->slots[slot] = rank + 1;
         else
             *twice = rank;
@@ -231,7 +231,7 @@ int weft_group_rank_of(const weft_group *group, weft_process process)
     if (group->run_count || !group->size)
         return rank;
     index = group->size > SEARCHED_MAX ? index_of(group) : NULL;
-    return index ? (int)look_up(group, index, process, &slot) : search(group, process);
+    return index ? (int)index_lookup(group, index, process, &slot) : search(group, process);
 }
 
 bool weft_group_find_twice(const weft_group *group, uint32_t *i, uint32_t *j, int *rc)
@@ -254,7 +254,7 @@ bool weft_group_find_twice(const weft_group *group, uint32_t *i, uint32_t *j, in
     if (!index)
         *rc = weft_fail(WEFT_E_NOMEM, "no memory for the index of a group of %u members", group->size);
     if (twice != UINT32_MAX) {
-        *i = look_up(group, index, weft_group_process(group, twice), &slot);
+        *i = index_lookup(group, index, weft_group_process(group, twice), &slot);
         *j = twice;
     }
     free(index);

@@ -187,7 +187,7 @@ static bool is_spinning(weft_wait *wait, const weft_wait_policy *policy)
     uint64_t limit = weft_wait_policy_spin_ns(policy);
     if (!limit)
         return false;
-    weft_wait_spin_look(&wait->spin, weft_clock_ns());
+    weft_wait_spin_record(&wait->spin, weft_clock_ns());
     if (limit != UINT64_MAX && wait->spin.had_ns >= limit + long_ns(wait))
         return false;
     wait->idle = policy->spins > CLOCK_EVERY ? policy->spins - CLOCK_EVERY : 0;

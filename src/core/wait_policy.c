@@ -12,7 +12,7 @@ const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = W
 const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true,
                                                               .yield_limit = WEFT_WAIT_YIELDS_MAX, .yield_trial_at = WEFT_WAIT_TRIAL_MIN};
 
-void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns)
+void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns)
 {
     uint64_t passed = now_ns - spin->last_ns;
     if (spin->last_ns)

@@ -42,7 +42,7 @@ typedef struct weft_wait_spin {
 } weft_wait_spin;
 
 /* Records a clock read. */
-void weft_wait_spin_look(weft_wait_spin *spin, uint64_t now_ns);
+void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns);
 /* Current spin limit of a wait, ns of CPU time; UINT64_MAX: none. */
 uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy);
 /* Records the duration of a wake-up. */

@@ -27,7 +27,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* -- the table -- */
 
-static void forget_range(void *arg, weft_range range)
+static void remove_tracked(void *arg, weft_range range)
 {
     weft_memmon *mon = arg;
 
@@ -35,7 +35,7 @@ static void forget_range(void *arg, weft_range range)
         weft_ranges_remove(&mon->tracked, range.start, range.end);
 }
 
-static void remember(weft_memmon *mon, uint64_t start, uint64_t end)
+static void add_tracked(weft_memmon *mon, uint64_t start, uint64_t end)
 {
     if (weft_ranges_add(&mon->tracked, start, end))
         return;
@@ -45,7 +45,7 @@ static void remember(weft_memmon *mon, uint64_t start, uint64_t end)
 
 static void read_inval_log(weft_memmon *mon)
 {
-    if (!weft_inval_log_read(mon->log, &mon->cursor, forget_range, mon))
+    if (!weft_inval_log_read(mon->log, &mon->cursor, remove_tracked, mon))
         mon->tracked.count = 0;
 }
 
@@ -83,7 +83,7 @@ static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_
         append_gaps(mon, mapping->start, mapping->end);
         read_inval_log(mon);
         if (weft_uffd_register(&mon->uffd, mapping->start, mapping->end) && is_still(mon, mapping)) {
-            remember(mon, mapping->start, mapping->end);
+            add_tracked(mon, mapping->start, mapping->end);
             return true;
         }
     }
@@ -95,7 +95,7 @@ static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_
     read_inval_log(mon);
     if (!mon->hooks->is_range_seen(start, end))
         return false;
-    remember(mon, start, end);
+    add_tracked(mon, start, end);
     return true;
 }
 
@@ -221,7 +221,7 @@ static void start_monitor(void)
     if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
         start_uffd(mon);
     mon->cursor = atomic_load(&mon->log->next);
-    pthread_atfork(NULL, NULL, weft_memmon_forget);
+    pthread_atfork(NULL, NULL, weft_memmon_close_in_child);
 }
 
 weft_memmon *weft_memmon_get(void)
@@ -230,7 +230,7 @@ weft_memmon *weft_memmon_get(void)
     return &the_monitor;
 }
 
-void weft_memmon_forget(void)
+void weft_memmon_close_in_child(void)
 {
     weft_memmon *mon = &the_monitor;
 

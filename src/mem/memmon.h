@@ -38,7 +38,7 @@ bool weft_memmon_sync(const weft_memmon *mon);
 /* True if userfaultfd is in use and the process may have several threads. No system call. */
 bool weft_memmon_needs_sync(const weft_memmon *mon);
 /* pthread_atfork child handler: stops tracking; the child has no registrations. */
-void weft_memmon_forget(void);
+void weft_memmon_close_in_child(void);
 
 /* Calls `line` for each source: active, or why not. For weft-info and the log. Starts the monitor (self-tests) if needed. */
 void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg);

@@ -423,7 +423,7 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     count_in(cache, entry);
     keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
     weft_list_append(&cache->idle, &entry->idle);
-    if (weft_reghelper_give(cache, entry)) {
+    if (weft_reghelper_submit(cache, entry)) {
         cache->counts.async++;
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_async: helper thread that registers memory in advance. One per cache, started by the first weft_reghelper_give(), asleep
+ * regcache_async: helper thread that registers memory in advance. One per cache, started by the first weft_reghelper_submit(), asleep
  * while its queue is empty. It never reads the tree: it dequeues an entry, maps it and stores the state.
  * Invariant: the worker must not free an entry that the helper is MAPPING; map and unmap are called without cache->lock.
  */
@@ -67,7 +67,7 @@ static bool start(weft_regcache *cache)
     return !rc;
 }
 
-bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry)
+bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry)
 {
     if (!cache->has_helper && !(cache->has_helper = start(cache)))
         return false;

@@ -65,7 +65,7 @@ int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns);
 void weft_regentry_free(weft_regcache *cache, weft_regentry *entry);
 
 /* regcache_async.c, called by the worker. Queues the entry for the helper. False: no thread, and the entry is unchanged. */
-bool weft_reghelper_give(weft_regcache *cache, weft_regentry *entry);
+bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry);
 /* Needs a WAITING or MAPPING entry now. True: dequeued, now MAPPING, and the worker must map it. False: waited for the helper. */
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
 /* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */

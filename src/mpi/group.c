@@ -10,7 +10,7 @@
 #include "mpi/calls.h"
 
 /* Sets the user's handle to a new group, unless there was an error. It is of the session of the group that it was made from. */
-static int give(int rc, const weft_group *from, weft_group **group, MPI_Group *newgroup)
+static int return_group(int rc, const weft_group *from, weft_group **group, MPI_Group *newgroup)
 {
     if (!rc && (*group)->size)
         (*group)->session = from->session;
@@ -73,19 +73,19 @@ int weft_mpi_group_compare(weft_group *group1, weft_group *group2, int *result)
 int weft_mpi_group_union(weft_group *group1, weft_group *group2, MPI_Group *newgroup)
 {
     weft_group *group;
-    return give(weft_group_union(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
+    return return_group(weft_group_union(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
 }
 
 int weft_mpi_group_intersection(weft_group *group1, weft_group *group2, MPI_Group *newgroup)
 {
     weft_group *group;
-    return give(weft_group_intersection(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
+    return return_group(weft_group_intersection(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
 }
 
 int weft_mpi_group_difference(weft_group *group1, weft_group *group2, MPI_Group *newgroup)
 {
     weft_group *group;
-    return give(weft_group_difference(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
+    return return_group(weft_group_difference(group1, group2, &group), group1->size ? group1 : group2, &group, newgroup);
 }
 
 int weft_mpi_group_incl(weft_group *from, int n, const int ranks[], MPI_Group *newgroup)
@@ -94,7 +94,7 @@ int weft_mpi_group_incl(weft_group *from, int n, const int ranks[], MPI_Group *n
     int rc = check_array(n, ranks, "ranks");
     if (!rc)
         rc = weft_group_incl(from, (uint32_t)n, ranks, &group);
-    return give(rc, from, &group, newgroup);
+    return return_group(rc, from, &group, newgroup);
 }
 
 int weft_mpi_group_excl(weft_group *from, int n, const int ranks[], MPI_Group *newgroup)
@@ -103,7 +103,7 @@ int weft_mpi_group_excl(weft_group *from, int n, const int ranks[], MPI_Group *n
     int rc = check_array(n, ranks, "ranks");
     if (!rc)
         rc = weft_group_excl(from, (uint32_t)n, ranks, &group);
-    return give(rc, from, &group, newgroup);
+    return return_group(rc, from, &group, newgroup);
 }
 
 int weft_mpi_group_range_incl(weft_group *from, int n, int ranges[][3], MPI_Group *newgroup)
@@ -112,7 +112,7 @@ int weft_mpi_group_range_incl(weft_group *from, int n, int ranges[][3], MPI_Grou
     int rc = check_array(n, ranges, "ranges");
     if (!rc)
         rc = weft_group_range_incl(from, (uint32_t)n, ranges, &group);
-    return give(rc, from, &group, newgroup);
+    return return_group(rc, from, &group, newgroup);
 }
 
 int weft_mpi_group_range_excl(weft_group *from, int n, int ranges[][3], MPI_Group *newgroup)
@@ -121,7 +121,7 @@ int weft_mpi_group_range_excl(weft_group *from, int n, int ranges[][3], MPI_Grou
     int rc = check_array(n, ranges, "ranges");
     if (!rc)
         rc = weft_group_range_excl(from, (uint32_t)n, ranges, &group);
-    return give(rc, from, &group, newgroup);
+    return return_group(rc, from, &group, newgroup);
 }
 
 /* MPI_GROUP_EMPTY may be freed, since other calls return it as a new group (MPI 5.0 7.3.2). */

@@ -81,7 +81,7 @@ static int exchange_tables(making *self, const uint32_t *part, uint32_t words, u
 }
 
 /* The tables, sizes first. rc: an earlier error of this member. */
-static int tell_tables(making *self, int color, int key, int rc)
+static int exchange_entries(making *self, int color, int key, int rc)
 {
     const weft_boot *boot = self->over->worker->world->boot;
     entry part = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
@@ -241,7 +241,7 @@ static int make_parts(making *self, bool is_member)
 static int make(making *self, int color, int key, int rc, weft_comm **out)
 {
     bool is_member = false;
-    rc = tell_tables(self, color, key, rc);
+    rc = exchange_entries(self, color, key, rc);
     if (!rc) {
         select_members(self, 0, color);
         select_members(self, 1, color);

@@ -388,8 +388,8 @@ static int flush(weft_peer *peer)
     return n;
 }
 
-/* Remembers an ASK for a tag that no record has. */
-static void remember(weft_sendq *queue, int32_t tag)
+/* Records an ASK for a tag that no record has. */
+static void record_ask(weft_sendq *queue, int32_t tag)
 {
     if (!weft_bag_has(&queue->asked, tag) && !weft_bag_add(&queue->asked, tag))
         send_stall_frame(queue, WEFT_FRAME_STALLED, tag); /* out of memory: makes the receiver ask again */
@@ -409,7 +409,7 @@ static void offer_stale(weft_peer *peer)
             if (has_tag(queue, tag))
                 send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
             else
-                remember(queue, tag);
+                record_ask(queue, tag);
         }
         weft_bag_clear(&queue->stale);
     }
@@ -494,7 +494,7 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
     else if (has_tag(queue, hdr->tag))
         overdraw(queue, hdr->tag);
     else
-        remember(queue, hdr->tag);
+        record_ask(queue, hdr->tag);
 }
 
 /* -- ends -- */

@@ -63,7 +63,7 @@ int weft_inproc_shmem_share(weft_inproc_shmem *blocks, uint64_t bytes, weft_shar
     return 0;
 }
 
-static void give_back(block *block)
+static void release_block(block *block)
 {
     weft_list_remove(&block->link);
     munmap(block->addr, block->bytes);
@@ -77,7 +77,7 @@ int weft_inproc_shmem_unshare(weft_inproc_shmem *blocks, weft_shared *shared)
     if (rc)
         return rc;
     if (!--block->refs)
-        give_back(block);
+        release_block(block);
     *shared = (weft_shared){0};
     return 0;
 }
@@ -85,5 +85,5 @@ int weft_inproc_shmem_unshare(weft_inproc_shmem *blocks, weft_shared *shared)
 void weft_inproc_shmem_clear(weft_inproc_shmem *blocks)
 {
     while (!weft_list_is_empty(&blocks->all))
-        give_back(weft_container(blocks->all.next, block, link));
+        release_block(weft_container(blocks->all.next, block, link));
 }

@@ -181,14 +181,14 @@ static void spinning_is_cpu_time(void)
     weft_wait_spin spin = {0};
     uint64_t now = 1000000;
     for (int i = 0; i <= 100; i++)
-        weft_wait_spin_look(&spin, now += 1000);
+        weft_wait_spin_record(&spin, now += 1000);
     CU_ASSERT_EQUAL(spin.had_ns, 100000);
-    weft_wait_spin_look(&spin, now += 20000000);
+    weft_wait_spin_record(&spin, now += 20000000);
     CU_ASSERT_EQUAL(spin.had_ns, 100000 + WEFT_WAIT_PREEMPTED_HAD_NS);
-    weft_wait_spin_look(&spin, now += 1000);
+    weft_wait_spin_record(&spin, now += 1000);
     CU_ASSERT_EQUAL(spin.had_ns, 101000 + WEFT_WAIT_PREEMPTED_HAD_NS);
     for (int i = 0; i < 20; i++)
-        weft_wait_spin_look(&spin, now += WEFT_WAIT_PREEMPTED_NS);
+        weft_wait_spin_record(&spin, now += WEFT_WAIT_PREEMPTED_NS);
     CU_ASSERT(spin.had_ns >= WEFT_WAIT_SPIN_NS);
 }
 

@@ -112,7 +112,7 @@ void ofi_coalesce_close(ofi_iface *iface)
 
 /* -- owner; requires flusher.lock -- */
 
-static void forget(ofi_ep *ep)
+static void dequeue(ofi_ep *ep)
 {
     weft_list_remove(&ep->coalesce.link);
     ep->coalesce.slot = NULL;
@@ -124,7 +124,7 @@ static void settle(ofi_iface *iface, ofi_ep *ep)
     if (!ep->coalesce.was_sent)
         return;
     iface->flusher.was_needed = true;
-    forget(ep);
+    dequeue(ep);
 }
 
 /* Adapts direct_max to the time between a burst and this poll. */
@@ -148,7 +148,7 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
         return true;
     if (ep->peer_closed) { /* the peer has closed: it needs no frames */
         ofi_slot_done(iface, ep->coalesce.slot);
-        forget(ep);
+        dequeue(ep);
         return true;
     }
     if (ep->state != OFI_OPEN)
@@ -156,7 +156,7 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
     ep->coalesce.to = ep->candidates[ep->candidate].to; /* the candidate may have changed */
     rc = send_it(iface, &ep->coalesce);
     if (rc == 0) {
-        forget(ep);
+        dequeue(ep);
         return true;
     }
     ep->is_blocked = true;
@@ -286,7 +286,7 @@ void ofi_coalesce_drop(ofi_iface *iface, ofi_ep *ep)
     settle(iface, ep);
     if (ep->coalesce.slot) {
         ofi_slot_done(iface, ep->coalesce.slot);
-        forget(ep);
+        dequeue(ep);
     }
     pthread_mutex_unlock(&iface->flusher.lock);
 }

@@ -42,7 +42,7 @@ static ofi_ep *ep_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 
 /* -- eps -- */
 
-static int give_index(ofi_iface *iface, ofi_ep *ep)
+static int assign_index(ofi_iface *iface, ofi_ep *ep)
 {
     uint32_t i = 1;
     while (i < iface->index_capacity && iface->by_index[i])
@@ -89,7 +89,7 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *addr,
     weft_list_init(&ep->again);
     rc = ofi_candidates_make(iface, ep);
     if (rc == 0)
-        rc = give_index(iface, ep);
+        rc = assign_index(iface, ep);
     if (rc) {
         free(ep->candidates);
         free(ep);
@@ -208,7 +208,7 @@ void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why)
 }
 
 /* Loses the peer with a text of every address and its error. */
-static void lose_unreached(ofi_iface *iface, ofi_ep *ep)
+static void fail_unreached(ofi_iface *iface, ofi_ep *ep)
 {
     char text[400], where[64];
     size_t at;
@@ -295,7 +295,7 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (candidate->state == OFI_CANDIDATE_FAILED) {
         if (next_candidate(iface, ep))
             return 1;
-        lose_unreached(iface, ep);
+        fail_unreached(iface, ep);
         return 1;
     }
     if (candidate->state == OFI_CANDIDATE_LISTENS && now - ep->tried_ns > ROTATE_NS && ep->state == OFI_CONNECTING)

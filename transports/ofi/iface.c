@@ -398,7 +398,7 @@ static void suit(ofi_iface *iface)
         iface->frag_bytes = (uint32_t)max;
 }
 
-static void promise(ofi_iface *iface)
+static void set_caps(ofi_iface *iface)
 {
     uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
     bool pins = mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
@@ -456,7 +456,7 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
         return rc;
     }
     suit(iface);
-    promise(iface);
+    set_caps(iface);
     *out = &iface->iface;
     return 0;
 }

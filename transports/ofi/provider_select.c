@@ -98,7 +98,7 @@ static void set_up(void)
     setenv("FI_OFI_RXM_BUFFER_SIZE", TEXT_OF(RXM_EAGER), 0);
 }
 
-static int ask(struct fi_info *hints, struct fi_info **list)
+static int query(struct fi_info *hints, struct fi_info **list)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int rc;
@@ -152,7 +152,7 @@ static struct fi_info *refine(const struct fi_info *one, uint64_t more)
     } else if (one->domain_attr->name) {
         hints->domain_attr->name = strdup(one->domain_attr->name);
     }
-    ask(hints, &list);
+    query(hints, &list);
     return list;
 }
 
@@ -198,7 +198,7 @@ int ofi_provider_select(ofi_iface *iface)
 {
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;
-    int rc = ask(hints_of(wanted(), 0), &list);
+    int rc = query(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, iface->passed);
     const char *why = one ? barred(one, iface->has_remote) : NULL;
     for (size_t i = 0; one && !why && i < weft_count(extras) && !iface->info; i++)
@@ -212,7 +212,7 @@ const char *ofi_unavailable(void)
 {
     static _Thread_local char text[256];
     struct fi_info *list = NULL;
-    int rc = ask(hints_of(wanted(), 0), &list);
+    int rc = query(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, 0);
     const char *why = one ? barred(one, false) : NULL;
     bool any = one && !why;
@@ -233,7 +233,7 @@ void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
     char text[320];
     uint32_t version = fi_version();
     const struct fi_info *chosen;
-    ask(hints_of(wanted(), 0), &list);
+    query(hints_of(wanted(), 0), &list);
     chosen = first_after(list, 0);
     snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
     line(arg, text);

@@ -51,7 +51,7 @@ static __attribute__((noinline)) int find_chunk(shm_iface *shm, shm_ep *ep, cons
 }
 
 /* Space was released: wakes its owner if it sleeps for it. The sleeper's membarrier gives the order if both are registered. */
-static inline void wake_who_wants(const shm_iface *shm, shm_ep *ep, _Atomic uint32_t *wanted)
+static inline void wake_waiter(const shm_iface *shm, shm_ep *ep, _Atomic uint32_t *wanted)
 {
     if (weft_unlikely((shm->ring_flags & WEFT_RING_FENCE) || !atomic_load_explicit(&ep->page->membarrier_ok, memory_order_relaxed)))
         atomic_thread_fence(memory_order_seq_cst);
@@ -95,15 +95,15 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
         shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, body);
     if (is_chunk) {
         weft_bulk_free(ep->bulk, place & WEFT_PLACE_INDEX);
-        wake_who_wants(shm, ep, &ep->bulk->wanted);
+        wake_waiter(shm, ep, &ep->bulk->wanted);
     }
     return 0;
 }
 
-static __attribute__((noinline)) void tell(const shm_iface *shm, shm_ep *ep)
+static __attribute__((noinline)) void ack_cells(const shm_iface *shm, shm_ep *ep)
 {
     weft_ring_ack(&ep->in);
-    wake_who_wants(shm, ep, &ep->in.ring->wanted);
+    wake_waiter(shm, ep, &ep->in.ring->wanted);
 }
 
 /* Defers a sender until retry_at_ns. Its frames stay in its ring, and its active bit is kept in deferred. */
@@ -152,7 +152,7 @@ static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
         }
         weft_ring_consume(&ep->in, cell);
         if (weft_unlikely(weft_ring_should_ack(&ep->in)))
-            tell(shm, ep);
+            ack_cells(shm, ep);
         if (++n >= budget)
             break;
     }

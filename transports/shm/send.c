@@ -69,7 +69,7 @@ static __attribute__((noinline)) void raise_wakeup(shm_iface *shm, shm_ep *ep)
     weft_page_wake(page);
 }
 
-/* Requests a wakeup when space is free. Only the sender clears `wanted`, in feed(). */
+/* Requests a wakeup when space is free. Only the sender clears `wanted`, in clear_blocked(). */
 static int refuse(shm_ep *ep)
 {
     ep->is_blocked = true;
@@ -77,7 +77,7 @@ static int refuse(shm_ep *ep)
     return WEFT_AGAIN;
 }
 
-static void feed(shm_ep *ep)
+static void clear_blocked(shm_ep *ep)
 {
     ep->is_blocked = false;
     atomic_store_explicit(&ep->out.ring->wanted, 0, memory_order_relaxed);
@@ -189,7 +189,7 @@ int weft_shm_send(weft_iface *iface, weft_ep *generic, const weft_frame *frame)
     weft_ring_publish(&ep->out, cell);
     weft_prefetch_write(cell + WEFT_RING_AHEAD_OUT);
     if (weft_unlikely(ep->is_blocked))
-        feed(ep);
+        clear_blocked(ep);
     announce(shm, ep);
     return 0;
 }

@@ -105,7 +105,7 @@ static uint32_t place_in_list(const char *list, size_t length, const char *devic
 }
 
 /* Collects names without a port: mistyped, or the driver is not loaded. */
-static void note_missing(verbs_finding *finding, const char *list, size_t length)
+static void record_missing(verbs_finding *finding, const char *list, size_t length)
 {
     size_t used = 0;
     for (const char *end = list + length; list < end;) {
@@ -223,7 +223,7 @@ int verbs_device_select(uint32_t rank, verbs_finding *finding)
                          "RDMA devices cannot be listed: %s: are ib_uverbs and the device's driver loaded?", strerror(errno));
     for (int i = 0; i < finding->device_count && i < VERBS_FOUND_MAX; i++)
         query_device(finding, i, list, length);
-    note_missing(finding, list, length);
+    record_missing(finding, list, length);
     qsort(finding->found, (size_t)finding->count, sizeof finding->found[0], compare);
     for (int i = VERBS_RAILS; i < finding->count; i++)
         if (!finding->found[i].why_not[0])

@@ -139,7 +139,7 @@ int verbs_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *add
 
 /* -- ep_close -- */
 
-static void remember(const verbs_ep *ep)
+static void record_closed(const verbs_ep *ep)
 {
     struct verbs_conn *conn = ep->iface->conn;
     verbs_gone *grown;
@@ -185,7 +185,7 @@ int verbs_ep_close(weft_iface *base, weft_ep *of)
         if (ep->state == VERBS_NEW ? hs->remote_incarnation != 0 : hs->is_closed)
             verbs_conn_send_gone(ep);
         if (ep->state == VERBS_NEW || hs->is_closed)
-            remember(ep);
+            record_closed(ep);
         verbs_flow_give_up(ep);
         verbs_ep_free(ep);
         return 0;

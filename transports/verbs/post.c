@@ -124,7 +124,7 @@ void verbs_post_go(verbs_iface *iface)
 
 void verbs_post_hold(verbs_iface *iface) { iface->gathers--; }
 
-void verbs_post_forget(verbs_rc_qp *qp)
+void verbs_post_discard(verbs_rc_qp *qp)
 {
     verbs_batch *batch = &qp->rail->batch;
     if (batch->qp == qp) {

@@ -155,7 +155,7 @@ void verbs_rc_qp_close(verbs_rc_qp *qp)
     if (qp_hs->is_marked && !qp_hs->is_flushed) /* dead device: the marker will never complete */
         qp->rail->marks--;
     qp_hs->is_marked = qp_hs->is_flushed = true;
-    verbs_post_forget(qp);
+    verbs_post_discard(qp);
     verbs_rdmacm_disconnect(qp);
     verbs_rail_remove(qp->rail, qp);
     verbs_mw_fail(qp);

@@ -449,7 +449,7 @@ void verbs_rma_drop(verbs_ep *ep)
 {
     weft_list_link *link;
     while ((link = weft_list_first(&ep->ops)) != NULL)
-        verbs_op_forget(weft_container(link, verbs_op, link));
+        verbs_op_discard(weft_container(link, verbs_op, link));
     stop_waiting(ep);
 }
 

@@ -52,7 +52,7 @@ static void free_frags(struct verbs_rma_ops *rma, weft_list_link *list)
     weft_list_splice(&rma->free_frags, list);
 }
 
-void verbs_op_forget(verbs_op *op)
+void verbs_op_discard(verbs_op *op)
 {
     struct verbs_rma_ops *rma = op->ep->iface->rma;
     free_frags(rma, &op->in_flight);
@@ -98,7 +98,7 @@ void verbs_op_finish_one(verbs_op *op)
     int rc = op->rc;
     if (rc)
         set_error(op);
-    verbs_op_forget(op);
+    verbs_op_discard(op);
     if (done)
         iface->callbacks->done(iface->owner, done, rc);
 }

@@ -58,7 +58,7 @@ void verbs_op_finish(verbs_op *op);
 /* Finishes it alone. Calls callbacks.done. */
 void verbs_op_finish_one(verbs_op *op);
 /* Frees it without a callback. */
-void verbs_op_forget(verbs_op *op);
+void verbs_op_discard(verbs_op *op);
 verbs_frag *verbs_frag_alloc(struct verbs_rma_ops *rma);
 /* Result word of an atomic. NULL: none is free, or memory cannot be registered. */
 uint64_t *verbs_cell_alloc(verbs_iface *iface);

@@ -418,7 +418,7 @@ static inline void verbs_post_flush(verbs_iface *iface)
         verbs_post_flush_all(iface);
 }
 /* The QP is destroyed: drops its requests from the batch. */
-void verbs_post_forget(verbs_rc_qp *qp);
+void verbs_post_discard(verbs_rc_qp *qp);
 
 /* -- iface.c -- */
 /* Polls every rail's CQ once and dispatches the completions. Returns their number. */
