@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * attribute: attributes of communicators, datatypes and windows (MPI 5.0 7.7). Each object owns a list, opaque to it. Keys are ints:
- * the numbers of weft_keyval objects. Any thread; the program's callbacks run with no lock held.
+ * the numbers of weft_keyval objects. Called by attribute_calls.c, and where objects are duplicated and freed. Any thread; the program's
+ * callbacks run with no lock held.
  */
 #ifndef WEFT_MPI_ATTRIBUTE_H
 #define WEFT_MPI_ATTRIBUTE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * attribute_of: the attributes of each kind of object.
+ * attribute_of: where each kind of object keeps its attributes, for callers of attribute.h.
  */
 #ifndef WEFT_MPI_ATTRIBUTE_OF_H
 #define WEFT_MPI_ATTRIBUTE_OF_H

@@ -2,6 +2,7 @@
  *
  * intercomm: intercommunicators (MPI 5.0 7.6). Beside the channel to the remote group each has an intracommunicator of its local group
  * (weft_comm.local) and a collective channel of both groups (weft_comm.team), so it needs no other communicator to make others.
+ * Called by comm_create.c, comm_dup.c and comm_from_group.c; requires the worker's lock.
  */
 #ifndef WEFT_MPI_INTERCOMM_H
 #define WEFT_MPI_INTERCOMM_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * keyval: attribute keys and their callbacks (MPI 5.0 7.7). Referenced by the program until MPI_X_free_keyval, and by each attribute.
+ * Called by attribute.c and attribute_calls.c; any thread.
  */
 #ifndef WEFT_MPI_KEYVAL_H
 #define WEFT_MPI_KEYVAL_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory_kinds: memory allocation kinds (MPI 5.0 11.4.3), the values of the info key mpi_memory_alloc_kinds. Any thread.
+ * memory_kinds: memory allocation kinds (MPI 5.0 11.4.3), the values of the info key mpi_memory_alloc_kinds. Called by session.c and
+ * comm_info.c; any thread.
  */
 #ifndef WEFT_MPI_MEMORY_KINDS_H
 #define WEFT_MPI_MEMORY_KINDS_H
