@@ -14,16 +14,17 @@
 #include "mpi/request_ops.h"
 #include "mpi/session_type.h"
 
-/* The buffer of comm, else of the session that it was derived from, or in the World Model of the process (MPI 5.0 3.6). NULL: none. */
+/* The buffer of comm, else of the session that it was derived from, else of the process (MPI 5.0 3.6). NULL: none. */
 static weft_bsend_buffer *buffer_of(const weft_comm *comm)
 {
-    const weft_session *session;
+    const weft_session *session = NULL;
     if (comm->bsend_buffer)
         return comm->bsend_buffer;
-    if (!comm->group->session)
-        return ((const weft_mpi_world *)comm->worker->world->mpi)->bsend_buffer;
-    session = weft_object_by_number(&weft_session_pool, comm->group->session);
-    return session ? session->bsend_buffer : NULL;
+    if (comm->group->session)
+        session = weft_object_by_number(&weft_session_pool, comm->group->session);
+    if (session && session->bsend_buffer)
+        return session->bsend_buffer;
+    return ((const weft_mpi_world *)comm->worker->world->mpi)->bsend_buffer;
 }
 
 static void drop_comm(void *comm) { weft_comm_drop(comm); }

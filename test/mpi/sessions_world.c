@@ -16,6 +16,29 @@ static void use(MPI_Session session, const char *tag)
     OK(MPI_Comm_free(&comm));
 }
 
+/* A communicator of a session without a buffer of its own uses the process's (MPI 5.0, 3.6, MPI_Buffer_attach). */
+static void use_buffer(MPI_Session session)
+{
+    static char memory[1024];
+    MPI_Group group;
+    MPI_Comm comm;
+    void *address;
+    int size, rank, value, in = -1;
+    OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
+    OK(MPI_Comm_create_from_group(group, "buffer", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+    OK(MPI_Group_free(&group));
+    OK(MPI_Comm_size(comm, &size));
+    OK(MPI_Comm_rank(comm, &rank));
+    value = rank;
+    OK(MPI_Buffer_attach(memory, sizeof memory));
+    OK(MPI_Bsend(&value, 1, MPI_INT, (rank + 1) % size, 1, comm));
+    OK(MPI_Recv(&in, 1, MPI_INT, (rank + size - 1) % size, 1, comm, MPI_STATUS_IGNORE));
+    CHECK(in == (rank + size - 1) % size);
+    OK(MPI_Buffer_detach(&address, &size));
+    CHECK(address == memory && size == (int)sizeof memory);
+    OK(MPI_Comm_free(&comm));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Session before, during;
@@ -28,6 +51,7 @@ int main(int argc, char **argv)
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &during));
     use(during, "during");
+    use_buffer(during);
     OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK(sum == size);
     OK(MPI_Finalize());
