@@ -20,6 +20,16 @@ over()
     WEFT_TRANSPORTS=$transports WEFT_DEVICES=$devices mpirun -n "$ranks" "$program" "$@"
 }
 
+# random_programs RANKS STEPS SEED...: programs of test/random
+random_programs()
+{
+    local ranks=$1 steps=$2 seed
+    shift 2
+    for seed; do
+        over "$ranks" random --steps "$steps" --seed "$seed" || return
+    done
+}
+
 # built FOLDER/PROGRAM ARGUMENT...: a program of the build directory's test/FOLDER that opens ports itself
 built()
 {

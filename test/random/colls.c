@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * colls: collectives, blocking, nonblocking and persistent, with types of one signature but another layout on each rank; one by one, or
+ * several in flight on different communicators. Reductions use integers and users' operators, also one that does not commute.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+
+enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
+enum { BLOCKING, NONBLOCKING, PERSISTENT };
+static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
+
+/* -- operators: int64 pairs (a, b) stand for x -> a x + b modulo a prime; composition does not commute -- */
+
+enum { PRIME = 1000003, USER = 8, AFFINE = USER, PLUS = USER + 1, OPS };
+
+typedef struct affine {
+    int64_t a, b;
+} affine;
+
+static affine compose(affine f, affine g) { return (affine){f.a * g.a % PRIME, (f.a * g.b + f.b) % PRIME}; }
+static affine plus(affine f, affine g) { return (affine){(f.a + g.a) % PRIME, (f.b + g.b) % PRIME}; }
+
+static void apply(affine (*of)(affine, affine), const char *in, char *inout, int n, MPI_Datatype type)
+{
+    MPI_Aint lb, extent;
+    MPI_Type_get_extent(type, &lb, &extent);
+    for (int i = 0; i < n; i++)
+        *(affine *)(inout + i * extent) = of(*(const affine *)(in + i * extent), *(affine *)(inout + i * extent));
+}
+
+static void user_compose(void *in, void *inout, int *n, MPI_Datatype *type) { apply(compose, in, inout, *n, *type); }
+static void user_plus(void *in, void *inout, int *n, MPI_Datatype *type) { apply(plus, in, inout, *n, *type); }
+
+void rp_user_ops_open(rp *rp)
+{
+    RP_OK(rp, MPI_Op_create(user_compose, 0, &rp->ops_user[0]));
+    RP_OK(rp, MPI_Op_create(user_plus, 1, &rp->ops_user[1]));
+}
+
+static MPI_Op op_of(const rp *rp, int op)
+{
+    const MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_PROD, MPI_LXOR};
+    return op >= USER ? rp->ops_user[op - USER] : ops[op];
+}
+
+/* Element `at` of rank r in a reduction; small, so that no result overflows. */
+static affine operand(uint64_t key, int r, uint64_t at, int op)
+{
+    uint64_t value = rp_value(rp_hash(key, (uint64_t)r), at);
+    if (op >= USER)
+        return (affine){(int64_t)(value % PRIME), (int64_t)(value >> 32) % PRIME};
+    return (affine){op == 6 ? 1 + (int64_t)(value % 2) : (int64_t)(value % 1000), 0};
+}
+
+static affine combine(affine x, affine y, int op)
+{
+    switch (op) {
+    case 0: x.a += y.a; break;
+    case 1: x.a = x.a > y.a ? x.a : y.a; break;
+    case 2: x.a = x.a < y.a ? x.a : y.a; break;
+    case 3: x.a &= y.a; break;
+    case 4: x.a |= y.a; break;
+    case 5: x.a ^= y.a; break;
+    case 6: x.a *= y.a; break;
+    case 7: x.a = !x.a != !y.a; break;
+    case AFFINE: return compose(x, y);
+    default: return plus(x, y);
+    }
+    return x;
+}
+
+/* -- a call -- */
+
+typedef struct coll {
+    int kind, form, root, op, n, rank; /* n: ranks */
+    bool in_place;
+    uint32_t step, turn, turns;
+    uint64_t key;
+    MPI_Comm comm;
+    /* data movement: items of a block on either side; a reduction: elements */
+    rp_type type;
+    uint64_t count, basics;
+    rp_buf out, in, want;
+    /* reductions: as bytes */
+    MPI_Datatype element;
+    int width, bytes;
+    uint8_t *send, *receive;
+} coll;
+
+static bool is_reduction(int kind) { return kind == REDUCE || kind == ALLREDUCE; }
+
+static void plan_one(rp *rp, rp_step *step, rp_dice *dice, int comm, rp_message *m)
+{
+    static const uint32_t counts[] = {1, 3, 30, 30, 300, 300, 3000, 20000};
+    memset(m, 0, sizeof *m);
+    m->side = comm;
+    m->mode = (int)rp_draw(dice, KINDS);
+    m->sform = (int)rp_draw(dice, 3);
+    m->from = (int)rp_draw(dice, (uint32_t)rp->comms[comm].n[0]);
+    m->bytes = rp_draw(dice, counts[rp_draw(dice, 8)]);
+    m->sig = rp_sig_draw(dice);
+    m->stype = rp_draw(dice, 1u << 30);
+    m->sdepth = (int)rp_draw(dice, 3);
+    m->tag = (int)rp_draw(dice, OPS);
+    m->is_same = rp_draw(dice, 4) == 0; /* in place */
+    m->to = 1 + (int)rp_draw(dice, 3);  /* starts of a persistent one */
+    m->rform = (int)rp_draw(dice, 6);
+    rp_say(step, " %s%s%s on %d, root %d, size %u, op %d", m->sform == NONBLOCKING ? "i" : "", names[m->mode],
+           m->sform == PERSISTENT ? "_init" : "", comm, m->from, m->bytes, m->tag);
+}
+
+void plan_coll(rp *rp, rp_step *step)
+{
+    step->n = 1 + (int)rp_draw(&step->dice, 3);
+    step->comm = rp_comm_pick(rp, &step->dice, false, false);
+    for (int i = 0; i < step->n; i++)
+        plan_one(rp, step, &step->dice, step->comm, &step->messages[i]);
+}
+
+/* Nonblocking ones on several communicators at once. */
+void plan_colls(rp *rp, rp_step *step)
+{
+    step->n = 2 + (int)rp_draw(&step->dice, 6);
+    for (int i = 0; i < step->n; i++) {
+        plan_one(rp, step, &step->dice, rp_comm_pick(rp, &step->dice, false, false), &step->messages[i]);
+        if (step->messages[i].sform == BLOCKING)
+            step->messages[i].sform = NONBLOCKING;
+    }
+}
+
+static uint64_t block_key(const coll *c, int from, int to)
+{
+    return rp_hash(c->key, (uint64_t)from * 64 + (uint64_t)(c->kind == SCATTER || c->kind == ALLTOALL ? to : 0));
+}
+
+static void put(rp *rp, coll *c, rp_buf *buf, int block, int from, int to)
+{
+    (void)rp;
+    rp_buf_put(buf, &c->type, (uint64_t)block * c->count, block_key(c, from, to), c->basics);
+}
+
+/* Fills what is sent, and what must be received, of a data movement. */
+static void fill_blocks(rp *rp, coll *c)
+{
+    rp_buf *out = c->in_place && c->kind != BCAST ? &c->in : &c->out;
+    memset(c->in.mem, RP_GAP, c->in.bytes);
+    memset(c->want.mem, RP_GAP, c->want.bytes);
+    bool is_root = c->rank == c->root;
+    int own = c->in_place ? c->rank : 0;
+    switch (c->kind) {
+    case BCAST:
+        put(rp, c, &c->want, 0, c->root, 0);
+        if (is_root)
+            put(rp, c, &c->in, 0, c->root, 0);
+        break;
+    case GATHER:
+    case ALLGATHER:
+        put(rp, c, c->kind == GATHER && !is_root ? &c->out : out, c->kind == GATHER && !is_root ? 0 : own, c->rank, 0);
+        for (int r = 0; r < c->n && (c->kind == ALLGATHER || is_root); r++)
+            put(rp, c, &c->want, r, r, c->rank);
+        break;
+    case SCATTER:
+        for (int r = 0; r < c->n && is_root; r++)
+            put(rp, c, &c->out, r, c->rank, r);
+        if (!(is_root && c->in_place))
+            put(rp, c, &c->want, 0, c->root, c->rank);
+        break;
+    default:
+        for (int r = 0; r < c->n; r++) {
+            put(rp, c, out, r, c->rank, r);
+            put(rp, c, &c->want, r, r, c->rank);
+        }
+    }
+    if (c->kind == BCAST && is_root && rp_plants(rp, "coll"))
+        c->in.mem[c->in.origin + c->type.map[0].at] ^= 1;
+}
+
+static void fill_operands(coll *c)
+{
+    uint8_t *to = c->in_place && (c->kind == ALLREDUCE || c->rank == c->root) ? c->receive : c->send;
+    memset(c->receive, RP_GAP, (size_t)c->bytes);
+    for (uint64_t i = 0; i < c->count; i++) {
+        affine value = operand(c->key, c->rank, i, c->op);
+        if (c->width == 4)
+            memcpy(to + i * 4, &(int32_t){(int32_t)value.a}, 4);
+        else
+            memcpy(to + i * (size_t)c->width, &value, c->width == 8 ? 8 : sizeof value);
+    }
+}
+
+static void verify_operands(rp *rp, const coll *c)
+{
+    for (uint64_t i = 0; i < c->count; i++) {
+        affine want = operand(c->key, 0, i, c->op), got = {0, 0};
+        for (int r = 1; r < c->n; r++)
+            want = combine(want, operand(c->key, r, i, c->op), c->op);
+        if (c->width == 4) {
+            int32_t value;
+            memcpy(&value, c->receive + i * 4, 4);
+            got.a = value;
+        } else
+            memcpy(&got, c->receive + i * (size_t)c->width, c->width == 8 ? 8 : sizeof got);
+        if (c->op == 7)
+            want.a = c->n == 1 ? want.a : !!want.a;
+        if (got.a != want.a || (c->op >= USER && got.b != want.b))
+            rp_fail(rp, "%s, op %d, element %llu of %llu: expected %lld, got %lld", names[c->kind], c->op, (unsigned long long)i,
+                    (unsigned long long)c->count, (long long)want.a, (long long)got.a);
+    }
+    for (size_t i = c->count * (size_t)c->width; i < (size_t)c->bytes; i++)
+        if (c->receive[i] != RP_GAP)
+            rp_fail(rp, "%s wrote behind its buffer, at %zu", names[c->kind], i);
+}
+
+static void fill(rp *rp, coll *c)
+{
+    c->key = rp_hash(rp_key(rp, c->step, 0, c->turn), c->key);
+    if (is_reduction(c->kind))
+        fill_operands(c);
+    else if (c->kind != BARRIER)
+        fill_blocks(rp, c);
+}
+
+static void verify(rp *rp, coll *c)
+{
+    if (c->kind == BARRIER)
+        return;
+    if (is_reduction(c->kind)) {
+        if (c->kind == ALLREDUCE || c->rank == c->root)
+            verify_operands(rp, c);
+        return;
+    }
+    if (c->kind != GATHER || c->rank == c->root)
+        rp_buf_same(rp, &c->in, &c->want, names[c->kind]);
+}
+
+static void coll_close(rp *rp, coll *c)
+{
+    rp_type_close(rp, &c->type);
+    rp_buf_close(&c->out);
+    rp_buf_close(&c->in);
+    rp_buf_close(&c->want);
+    free(c->send);
+    free(c->receive);
+    if (c->width > 8)
+        RP_OK(rp, MPI_Type_free(&c->element));
+    free(c);
+}
+
+#if RP_MPI(4, 0)
+#define INIT(name, ...) MPI_##name##_init(__VA_ARGS__, c->comm, MPI_INFO_NULL, req)
+#else
+#define INIT(name, ...) MPI_ERR_OTHER
+#endif
+#define CALL(upper, lower, ...)                                                   \
+    RP_OK(rp, c->form == BLOCKING    ? MPI_##upper(__VA_ARGS__, c->comm)          \
+              : c->form == NONBLOCKING ? MPI_I##lower(__VA_ARGS__, c->comm, req) \
+                                       : INIT(upper, __VA_ARGS__))
+
+static void call_blocks(rp *rp, coll *c, MPI_Request *req)
+{
+    void *out = rp_buf_at(&c->out, &c->type, 0), *in = rp_buf_at(&c->in, &c->type, 0);
+    MPI_Datatype t = c->type.mpi;
+    int n = (int)c->count;
+    bool is_root = c->rank == c->root;
+    switch (c->kind) {
+    case BCAST: CALL(Bcast, bcast, in, n, t, c->root); break;
+    case GATHER: CALL(Gather, gather, c->in_place && is_root ? MPI_IN_PLACE : out, n, t, in, n, t, c->root); break;
+    case SCATTER: CALL(Scatter, scatter, out, n, t, c->in_place && is_root ? MPI_IN_PLACE : in, n, t, c->root); break;
+    case ALLGATHER: CALL(Allgather, allgather, c->in_place ? MPI_IN_PLACE : out, n, t, in, n, t); break;
+    default: CALL(Alltoall, alltoall, c->in_place ? MPI_IN_PLACE : out, n, t, in, n, t);
+    }
+}
+
+static void call_other(rp *rp, coll *c, MPI_Request *req)
+{
+    MPI_Op op = op_of(rp, c->op);
+    int n = (int)c->count;
+    if (c->kind == BARRIER)
+        RP_OK(rp, c->form == BLOCKING ? MPI_Barrier(c->comm) : MPI_Ibarrier(c->comm, req));
+    else if (c->kind == REDUCE)
+        CALL(Reduce, reduce, c->in_place && c->rank == c->root ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op, c->root);
+    else
+        CALL(Allreduce, allreduce, c->in_place ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op);
+}
+
+static void turn_done(rp *rp, rp_op *op, const MPI_Status *status)
+{
+    coll *c = op->arg;
+    (void)status;
+    verify(rp, c);
+    if (op->is_persistent)
+        RP_OK(rp, MPI_Request_free(&op->req));
+    coll_close(rp, c);
+}
+
+/* Type with whole items for the plan's basics; each rank has its own layout, unless blocks are in place. */
+static void open_blocks(rp *rp, coll *c, const rp_message *m)
+{
+    uint64_t seed = m->stype + (m->is_same ? 0 : (uint64_t)c->rank);
+    uint64_t units = m->bytes % 40 * 12 + (m->bytes >= 300 ? m->bytes / 12 * 12 : 0);
+    units = c->n > 4 && units > 3000 ? 3000 : units;
+    rp_type_open(rp, &c->type, seed, m->sdepth, &m->sig);
+    if (units % rp_type_units(&c->type)) {
+        rp_type_close(rp, &c->type);
+        rp_type_open(rp, &c->type, seed, 0, &m->sig);
+    }
+    c->count = units / rp_type_units(&c->type);
+    if (c->count * (uint64_t)(c->type.ub - c->type.lb) > 2u << 20) { /* too sparse; all ranks move the same units */
+        rp_type_close(rp, &c->type);
+        rp_type_open(rp, &c->type, seed, 0, &m->sig);
+        c->count = units;
+    }
+    c->basics = c->count * c->type.entries;
+    uint64_t blocks = c->kind == BCAST ? 1 : (uint64_t)c->n;
+    rp_buf_open(&c->out, &c->type, c->count * blocks + 1);
+    rp_buf_open(&c->in, &c->type, c->count * blocks + 1);
+    rp_buf_open(&c->want, &c->type, c->count * blocks + 1);
+}
+
+static void open_operands(rp *rp, coll *c, const rp_message *m)
+{
+    c->count = m->bytes;
+    c->width = c->op >= USER ? (m->rform % 2 ? 16 : 48) : m->rform % 2 ? 4 : 8;
+    c->element = c->width == 4 ? MPI_INT : MPI_INT64_T;
+    if (c->op >= USER) { /* a pair, with a gap behind it or not */
+        MPI_Datatype pair;
+        c->count %= 3000;
+        RP_OK(rp, MPI_Type_contiguous(2, MPI_INT64_T, &pair));
+        RP_OK(rp, MPI_Type_create_resized(pair, 0, c->width, &c->element));
+        RP_OK(rp, MPI_Type_commit(&c->element));
+        RP_OK(rp, MPI_Type_free(&pair));
+    }
+    c->bytes = (int)c->count * c->width + 64;
+    c->send = rp_alloc((size_t)c->bytes);
+    c->receive = rp_alloc((size_t)c->bytes);
+}
+
+static void run_one(rp *rp, rp_step *step, int i)
+{
+    const rp_message *m = &step->messages[i];
+    const rp_comm *comm = &rp->comms[m->side];
+    MPI_Request req = MPI_REQUEST_NULL;
+    if (!comm->is_mine)
+        return;
+    coll *c = rp_alloc(sizeof *c);
+    *c = (coll){.kind = m->mode, .form = m->sform, .root = m->from, .op = m->tag, .n = comm->n[0], .rank = comm->rank, .comm = comm->mpi,
+                .in_place = m->is_same, .step = step->index, .key = (uint64_t)i, .turns = (uint32_t)m->to};
+    if (c->form == PERSISTENT && (!RP_HAS_PERSISTENT || c->kind == BARRIER))
+        c->form = NONBLOCKING;
+    if (is_reduction(c->kind))
+        open_operands(rp, c, m);
+    else if (c->kind != BARRIER)
+        open_blocks(rp, c, m);
+    if (c->form != PERSISTENT)
+        fill(rp, c);
+    if (is_reduction(c->kind) || c->kind == BARRIER)
+        call_other(rp, c, &req);
+    else
+        call_blocks(rp, c, &req);
+    for (; c->form == PERSISTENT && c->turn < c->turns; c->turn++) {
+        fill(rp, c);
+        RP_OK(rp, MPI_Start(&req));
+        if (c->turn + 1 < c->turns) { /* the last one stays in flight */
+            RP_OK(rp, MPI_Wait(&req, MPI_STATUS_IGNORE));
+            verify(rp, c);
+        }
+    }
+    if (c->form == BLOCKING) {
+        verify(rp, c);
+        coll_close(rp, c);
+        return;
+    }
+    rp_op *op = rp_op_add(rp, names[c->kind], turn_done, c);
+    op->req = req;
+    op->is_persistent = c->form == PERSISTENT;
+}
+
+void run_coll(rp *rp, rp_step *step)
+{
+    for (int i = 0; i < step->n; i++)
+        run_one(rp, step, i);
+}
+
+void run_colls(rp *rp, rp_step *step) { run_coll(rp, step); }
