@@ -2437,4 +2437,6 @@ int PMPI_Type_size_x(MPI_Datatype datatype, MPI_Count *size);
 }
 #endif
 
+#include "weft_f2c.h" /* what lies outside of the ABI */
+
 #endif

@@ -82,5 +82,5 @@ def header(tables):
         for prefix in ("", "P"):
             for name, wide in row.forms():
                 out.append(wrapped("%s %s%s(%s);" % (row.result(), prefix, name, row.declare(wide))))
-    out.append("\n#ifdef __cplusplus\n}\n#endif\n\n#endif")
+    out.append("\n#ifdef __cplusplus\n}\n#endif\n\n#include \"weft_f2c.h\" /* what lies outside of the ABI */\n\n#endif")
     return "\n".join(out) + "\n"

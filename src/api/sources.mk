@@ -15,7 +15,7 @@ $(gen_api_made): gen_api.stamp
 	@test -f $@ || { rm -f gen_api.stamp; $(MAKE) $(AM_MAKEFLAGS) gen_api.stamp; }
 
 # Committed; test/api/generated compares it with the tables' output.
-include_HEADERS = include/mpi.h
+include_HEADERS = include/mpi.h include/weft_f2c.h
 
 lib_LTLIBRARIES = libmpi_abi.la
 libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
