@@ -22,6 +22,9 @@ packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # Allocators that test/stress preloads.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
 
+# Source packages of contrib/programs: what test/programs builds needs. The other programs' needs are in contrib/lib/programs.
+packages_programs="dpkg-dev perl libblas-dev"
+
 say() { printf '%s\n' "$*"; }
 die() { printf '%s\n' "$*" >&2; exit 1; }
 
