@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub, among once, for its
- * rank. An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress (nonblocking
- * calls) and may be restarted (persistent calls).
+ * rank. An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress
+ * (nonblocking calls) and may be restarted (persistent calls).
  * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
  * Every function requires worker->lock.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * apps_inter: an MPI program with intercommunicators of drawn groups: collectives of all kinds, several in flight, beside those of the local
- * groups and messages. See apps.h. The draws are equal on all ranks, so each knows every call and every element.
+ * apps_inter: an MPI program with intercommunicators of drawn groups: collectives of all kinds, several in flight, beside those of the
+ * local groups and messages. See apps.h. The draws are equal on all ranks, so each knows every call and every element.
  */
 #include <mpi.h>
 #include <stdlib.h>
