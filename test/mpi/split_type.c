@@ -119,7 +119,8 @@ static void by_nothing(void)
     OK(MPI_Info_set(both, "mpi_pset_name", "mpi://WORLD"));
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (rank == 0)
-        BAD(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, both, &part), MPI_ERR_ARG, "mpi_pset_name", "one of them");
+        BAD(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, both, &part), MPI_ERR_ARG, "mpi_pset_name",
+            "one of them");
     else
         CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_RESOURCE_GUIDED, 0, both, &part) != MPI_SUCCESS);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
