@@ -84,7 +84,7 @@ static flow flow_of(const weft_sched *sched, weft_members from, weft_members to,
 
 static uint32_t pairs_of(const flow *flow) { return min(flow->from.count, flow->to.count); }
 
-/* Local phase of `from`, whole: all that the group has together, at its first members; others get what nobody reads. */
+/* Local phase of `from`, whole: all that the group has together, at its first members; what others get is not read. */
 static vector combine(weft_sched *sched, const flow *flow, const weft_coll *args)
 {
     uint32_t index = sched->rank - flow->from.first, count = flow->from.count;
@@ -131,11 +131,11 @@ static vector own_block(weft_sched *sched, const flow *flow, const weft_coll *ar
     return own;
 }
 
-/* Elements of `own` and `theirs`, blocks of even partitions, that overlap. Returns their number; *begin: the first one. */
-static uint64_t overlap(uint64_t count, uint32_t owns, uint32_t own, uint32_t others, uint32_t theirs, uint64_t *begin)
+/* Elements of `own` and `other`, blocks of even partitions, that overlap. Returns their number; *begin: the first one. */
+static uint64_t overlap(uint64_t count, uint32_t owns, uint32_t own, uint32_t others, uint32_t other, uint64_t *begin)
 {
     uint64_t first = weft_sched_block_start(count, owns, own), end = weft_sched_block_start(count, owns, own + 1);
-    uint64_t from = weft_sched_block_start(count, others, theirs), to = weft_sched_block_start(count, others, theirs + 1);
+    uint64_t from = weft_sched_block_start(count, others, other), to = weft_sched_block_start(count, others, other + 1);
 
     *begin = first > from ? first : from;
     end = end < to ? end : to;
@@ -231,14 +231,14 @@ static void reduce(weft_sched *sched, const weft_coll *args)
 /* Each group's data to the other one. out, in: the flows; `all`: where that of the other group goes. */
 static void exchange(weft_sched *sched, const flow *out, const flow *in, const weft_coll *args, const vector *all)
 {
-    vector ours = {NULL, 0, weft_sched_bytes()};
+    vector local = {NULL, 0, weft_sched_bytes()};
 
     if (out->count)
-        ours = flow_begin(sched, out, args);
+        local = flow_begin(sched, out, args);
     if (in->count)
         flow_recv(sched, in, all);
     if (out->count)
-        flow_send(sched, out, &ours);
+        flow_send(sched, out, &local);
     weft_sched_fence(sched);
     if (in->count)
         spread(sched, in, all);

@@ -69,7 +69,7 @@ typedef struct weft_req_ext {
 /* Two lines, and a pool's begins an even one. A message that matches a posted receive touches no more of it. The state of a rendezvous
  * (rndv), and what other kinds of operations need (extra), hang on it.
  *   first line   identity, flags, matching, buffer: all that a search of the posted receives reads
- *   second line  length, result, and who waits for it
+ *   second line  length, result, and what waits for it
  * Isend and Wait of a message that leaves at once: no request; Wait reads worker->done_req.
  * Irecv, its message's delivery, Wait: both lines. A step of a collective: the same, or a request on the stack. */
 struct weft_req {

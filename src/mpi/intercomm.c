@@ -143,8 +143,8 @@ static int check_overlap(const making *self)
 /* Order of two groups, the same in both: is the remote one first? By their first processes. */
 static bool is_lower(const weft_group *remote, const weft_group *local)
 {
-    weft_process theirs = weft_group_process(remote, 0), ours = weft_group_process(local, 0);
-    return theirs.job != ours.job ? theirs.job < ours.job : theirs.rank < ours.rank;
+    weft_process remote_first = weft_group_process(remote, 0), local_first = weft_group_process(local, 0);
+    return remote_first.job != local_first.job ? remote_first.job < local_first.job : remote_first.rank < local_first.rank;
 }
 
 /* Opens the team of the members of both groups. */

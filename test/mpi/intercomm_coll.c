@@ -332,28 +332,28 @@ static void types(const pair *p)
                                   MPI_C_LONG_DOUBLE_COMPLEX, MPI_AINT, MPI_COUNT, MPI_OFFSET, MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT,
                                   MPI_2INT, MPI_SHORT_INT, MPI_LONG_DOUBLE_INT};
     for (size_t t = 0; t < sizeof moved / sizeof *moved; t++) {
-        char mine[5 * 32], *theirs = malloc(5 * 32 * (size_t)remote_size(p)), *sum = malloc(5 * 32);
+        char own_blocks[5 * 32], *remote_blocks = malloc(5 * 32 * (size_t)remote_size(p)), *sum = malloc(5 * 32);
         MPI_Aint lb, extent;
         int bytes;
         OK(MPI_Type_get_extent(moved[t], &lb, &extent));
         OK(MPI_Type_size(moved[t], &bytes));
-        memset(mine, 0, sizeof mine);
-        memset(theirs, 0, 5 * 32 * (size_t)remote_size(p));
+        memset(own_blocks, 0, sizeof own_blocks);
+        memset(remote_blocks, 0, 5 * 32 * (size_t)remote_size(p));
         for (int i = 0; i < 5; i++)
-            memset(mine + i * extent, 1 + p->rank + 16 * p->side, bytes < extent ? 2 : (size_t)bytes);
-        OK(MPI_Allgather(mine, 5, moved[t], theirs, 5, moved[t], p->inter));
+            memset(own_blocks + i * extent, 1 + p->rank + 16 * p->side, bytes < extent ? 2 : (size_t)bytes);
+        OK(MPI_Allgather(own_blocks, 5, moved[t], remote_blocks, 5, moved[t], p->inter));
         for (int r = 0; r < remote_size(p); r++)
             for (int i = 0; i < 5; i++)
-                CHECK(theirs[(r * 5 + i) * extent] == 1 + r + 16 * !p->side, "type %d: element %d of rank %d", (int)t, i, r);
+                CHECK(remote_blocks[(r * 5 + i) * extent] == 1 + r + 16 * !p->side, "type %d: element %d of rank %d", (int)t, i, r);
         if (moved[t] != MPI_WCHAR && moved[t] != MPI_CHAR && bytes == extent && bytes <= 8 && moved[t] != MPI_FLOAT &&
             moved[t] != MPI_DOUBLE && moved[t] != MPI_C_BOOL && moved[t] != MPI_C_FLOAT_COMPLEX && moved[t] != MPI_2INT &&
             moved[t] != MPI_FLOAT_INT) {
-            OK(MPI_Allreduce(mine, sum, 5, moved[t], MPI_BXOR, p->inter));
+            OK(MPI_Allreduce(own_blocks, sum, 5, moved[t], MPI_BXOR, p->inter));
             for (int r = 1; r < remote_size(p); r++)
-                OK(MPI_Reduce_local(theirs + r * 5 * extent, theirs, 5, moved[t], MPI_BXOR));
-            CHECK(!memcmp(sum, theirs, 5 * (size_t)extent), "type %d reduced", (int)t);
+                OK(MPI_Reduce_local(remote_blocks + r * 5 * extent, remote_blocks, 5, moved[t], MPI_BXOR));
+            CHECK(!memcmp(sum, remote_blocks, 5 * (size_t)extent), "type %d reduced", (int)t);
         }
-        free(theirs);
+        free(remote_blocks);
         free(sum);
     }
 }

@@ -120,7 +120,7 @@ static const wrong wrongs[] = {
 static void go_wrong(int i, MPI_Comm whole)
 {
     const wrong *w = &wrongs[i];
-    const what *mine = rank ? &w->rest[side] : &w->first[side];
+    const what *own_call = rank ? &w->rest[side] : &w->first[side];
     char text[MPI_MAX_ERROR_STRING];
     int code, length, later = 0;
     MPI_Comm c;
@@ -130,8 +130,8 @@ static void go_wrong(int i, MPI_Comm whole)
     OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
     for (int before = 0; before < i % 5; before++)
         OK(MPI_Barrier(c));
-    code = perform(mine->call, mine->n, mine->back, mine->root, c);
-    for (; !code && later < 100000; later++) /* a call that waits for nobody returns before the other group has seen it */
+    code = perform(own_call->call, own_call->n, own_call->back, own_call->root, c);
+    for (; !code && later < 100000; later++) /* a call that waits for no other member returns before the other group has seen it */
         code = MPI_Barrier(c);
     CHECK(class_of(code) == MPI_ERR_NOT_SAME || (class_of(code) == MPI_ERR_TRUNCATE && !later), "case %d: class %d", i, class_of(code));
     OK(MPI_Error_string(code, text, &length));
