@@ -344,7 +344,7 @@ static void run_one(rp *rp, rp_step *step, int i)
     const rp_message *m = &step->messages[i];
     const rp_comm *comm = &rp->comms[m->side];
     MPI_Request req = MPI_REQUEST_NULL;
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     coll *c = rp_alloc(sizeof *c);
     *c = (coll){.kind = m->mode, .form = m->sform, .root = m->from, .op = m->tag, .n = comm->n[0], .rank = comm->rank, .comm = comm->mpi,

@@ -12,7 +12,7 @@
 int rp_comm_rank_in(const rp *rp, const rp_comm *comm, int side)
 {
     (void)rp;
-    return comm->is_mine && comm->side == side ? comm->rank : -1;
+    return comm->is_member && comm->side == side ? comm->rank : -1;
 }
 
 int rp_comm_pick(const rp *rp, rp_dice *dice, bool may_inter, bool is_known)
@@ -37,11 +37,11 @@ int rp_comm_slot(const rp *rp, int after)
 /* Where this rank is in the model's groups. */
 void rp_comm_find_self(rp *rp, rp_comm *comm)
 {
-    comm->is_mine = false;
+    comm->is_member = false;
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < comm->n[side]; i++)
             if (comm->members[side][i] == rp->rank) {
-                comm->is_mine = true;
+                comm->is_member = true;
                 comm->side = side;
                 comm->rank = i;
             }
@@ -68,7 +68,7 @@ rp_comm *rp_comm_enter(rp *rp, rp_step *step, int slot, const rp_comm *model)
 void rp_comm_verify(rp *rp, rp_comm *comm)
 {
     int rank, size, inter, flag, *value;
-    if (!comm->is_mine) {
+    if (!comm->is_member) {
         RP_SAME(rp, comm->mpi == MPI_COMM_NULL, 1, "new communicator: null outside of its group");
         return;
     }
@@ -163,10 +163,10 @@ void run_dup(rp *rp, rp_step *step)
     rp_comm *comm = &rp->comms[step->slot];
     MPI_Comm old = rp->comms[step->other].mpi;
     MPI_Info info = MPI_INFO_NULL;
-    comm->is_mine = rp->comms[step->other].is_mine;
+    comm->is_member = rp->comms[step->other].is_member;
     comm->rank = rp->comms[step->other].rank;
     comm->side = rp->comms[step->other].side;
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     if (step->form % 2 == 1) {
         RP_OK(rp, MPI_Info_create(&info));
@@ -199,7 +199,7 @@ void plan_finish_dup(rp *rp, rp_step *step)
 
 static void finish_dup(rp *rp, rp_comm *comm)
 {
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     RP_OK(rp, MPI_Wait(&comm->started, MPI_STATUS_IGNORE));
     rp_comm_verify(rp, comm);
@@ -251,7 +251,7 @@ void run_split(rp *rp, rp_step *step)
 {
     const rp_comm *old = &rp->comms[step->other];
     MPI_Comm new = MPI_COMM_NULL;
-    if (!step->n || !old->is_mine)
+    if (!step->n || !old->is_member)
         return;
     int want = step->colors[old->rank], color = want, key = step->keys[old->rank];
     if (rp_plants(rp, "split"))
@@ -296,23 +296,23 @@ static MPI_Group group_of(rp *rp, const rp_comm *old, const rp_comm *model)
 void run_create(rp *rp, rp_step *step)
 {
     const rp_comm *old = &rp->comms[step->other];
-    if (!step->n || !old->is_mine)
+    if (!step->n || !old->is_member)
         return;
     MPI_Comm new = MPI_COMM_NULL;
     MPI_Group group = MPI_GROUP_EMPTY;
-    rp_comm *mine = NULL;
+    rp_comm *joined = NULL;
     for (int c = 0; c < 2; c++)
-        if (step->slots[c] >= 0 && rp->comms[step->slots[c]].is_mine)
-            mine = &rp->comms[step->slots[c]];
-    if (mine)
-        group = group_of(rp, old, mine);
+        if (step->slots[c] >= 0 && rp->comms[step->slots[c]].is_member)
+            joined = &rp->comms[step->slots[c]];
+    if (joined)
+        group = group_of(rp, old, joined);
     if (step->form == 0)
         RP_OK(rp, MPI_Comm_create(old->mpi, group, &new));
-    else if (mine)
+    else if (joined)
         RP_OK(rp, MPI_Comm_create_group(old->mpi, group, (int)(step->index % 1000), &new));
-    if (mine) {
-        mine->mpi = new;
-        rp_comm_verify(rp, mine);
+    if (joined) {
+        joined->mpi = new;
+        rp_comm_verify(rp, joined);
         RP_OK(rp, MPI_Group_free(&group));
     } else
         RP_SAME(rp, new == MPI_COMM_NULL, 1, "MPI_Comm_create with an empty group: null");
@@ -351,7 +351,7 @@ void run_inter(rp *rp, rp_step *step)
     const rp_comm *old = &rp->comms[step->other];
     rp_comm *comm = &rp->comms[step->slot];
     MPI_Comm part;
-    if (!old->is_mine)
+    if (!old->is_member)
         return;
     bool is_first = old->rank < step->count;
     RP_OK(rp, MPI_Comm_split(old->mpi, is_first, 0, &part));
@@ -385,7 +385,7 @@ void plan_merge(rp *rp, rp_step *step)
 
 void run_merge(rp *rp, rp_step *step)
 {
-    if (step->slot < 0 || !rp->comms[step->other].is_mine)
+    if (step->slot < 0 || !rp->comms[step->other].is_member)
         return;
     const rp_comm *old = &rp->comms[step->other];
     RP_OK(rp, MPI_Intercomm_merge(old->mpi, old->side != step->form, &rp->comms[step->slot].mpi));
@@ -415,7 +415,7 @@ void plan_session(rp *rp, rp_step *step)
 void run_session(rp *rp, rp_step *step)
 {
 #if RP_MPI(4, 0)
-    if (step->slot < 0 || !rp->comms[step->slot].is_mine)
+    if (step->slot < 0 || !rp->comms[step->slot].is_member)
         return;
     rp_comm *comm = &rp->comms[step->slot];
     MPI_Session *session = rp_alloc(sizeof *session);
@@ -462,7 +462,7 @@ void plan_free(rp *rp, rp_step *step)
 
 void rp_comm_release(rp *rp, rp_comm *comm)
 {
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
 #if RP_MPI(4, 1)
     if (comm->buffer) {
@@ -481,7 +481,7 @@ void rp_comm_release(rp *rp, rp_comm *comm)
         free(comm->session);
     }
 #endif
-    comm->is_mine = false;
+    comm->is_member = false;
 }
 
 void run_free(rp *rp, rp_step *step)

@@ -89,7 +89,7 @@ static void list_plan(int size)
     rp->seed = rp_hash(options.seed, 0);
     rp->size = size;
     rp->now = UINT32_MAX;
-    rp->comms[0] = (rp_comm){.state = RP_LIVE, .is_order_known = true, .n = {size, 0}, .marks = -1, .is_mine = true};
+    rp->comms[0] = (rp_comm){.state = RP_LIVE, .is_order_known = true, .n = {size, 0}, .marks = -1, .is_member = true};
     for (int i = 0; i < size; i++)
         rp->comms[0].members[0][i] = i;
     rp_list(rp, 0, UINT32_MAX);

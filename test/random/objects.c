@@ -69,7 +69,7 @@ static void verify_group(rp *rp, MPI_Group all, MPI_Group group, const set *want
 void run_groups(rp *rp, rp_step *step)
 {
     const rp_comm *comm = &rp->comms[step->other];
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     rp_dice dice = step->dice; /* own sets per rank would do as well */
     int n = comm->n[comm->side], me = comm->rank, result;
@@ -154,11 +154,11 @@ void run_queries(rp *rp, rp_step *step)
     const rp_comm *a = &rp->comms[step->comm], *b = &rp->comms[step->other];
     int result, flag, *value, length;
     char name[MPI_MAX_OBJECT_NAME];
-    if (a->is_mine && b->is_mine) {
+    if (a->is_member && b->is_member) {
         RP_OK(rp, MPI_Comm_compare(a->mpi, b->mpi, &result));
         RP_SAME(rp, result, step->comm == step->other ? MPI_IDENT : compare_comms(a, b), "MPI_Comm_compare");
     }
-    if (!a->is_mine)
+    if (!a->is_member)
         return;
     RP_OK(rp, MPI_Comm_get_attr(a->mpi, rp->keyval, &value, &flag));
     RP_SAME(rp, flag ? (long long)(intptr_t)value : -1, step->made[0].marks, "MPI_Comm_get_attr");

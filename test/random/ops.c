@@ -196,7 +196,7 @@ void plan_cancel(rp *rp, rp_step *step)
 void run_cancel(rp *rp, rp_step *step)
 {
     const rp_comm *comm = &rp->comms[step->comm];
-    if (!comm->is_mine || comm->side || comm->rank != step->shift)
+    if (!comm->is_member || comm->side || comm->rank != step->shift)
         return;
     int from = (int)rp_draw(&rp->own, (uint32_t)(comm->is_inter ? comm->n[1] : comm->n[0]) + 1) - 1, *buf = rp_alloc(64 * sizeof *buf);
     rp_op *op = rp_op_add(rp, "cancelled receive", cancelled, buf);

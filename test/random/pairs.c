@@ -49,7 +49,7 @@ typedef struct half {
     MPI_Request req; /* while no operation is in flight */
 } half;
 
-/* Which of the two halves are mine. */
+/* The halves that this rank has. */
 static bool is_half(const rp *rp, const rp_pair *pair, int which)
 {
     const rp_comm *comm = &rp->comms[pair->comm];

@@ -135,7 +135,7 @@ static void begin(rp *rp, MPI_Comm comm)
     RP_OK(rp, MPI_Comm_size(comm, &rp->size));
     if (rp->size > RP_RANKS)
         rp_fail(rp, "at most %d ranks", RP_RANKS);
-    *base = (rp_comm){.state = RP_LIVE, .is_order_known = true, .n = {rp->size, 0}, .marks = -1, .is_mine = true, .rank = rp->rank,
+    *base = (rp_comm){.state = RP_LIVE, .is_order_known = true, .n = {rp->size, 0}, .marks = -1, .is_member = true, .rank = rp->rank,
                       .mpi = rp->base, .started = MPI_REQUEST_NULL};
     for (int i = 0; i < rp->size; i++)
         base->members[0][i] = i;

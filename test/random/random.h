@@ -96,7 +96,7 @@ uint64_t rp_value(uint64_t key, uint64_t at);
 
 /* -- communicators -- */
 
-enum rp_comm_state { RP_EMPTY, RP_LIVE, RP_STARTED }; /* RP_STARTED: an MPI_Comm_idup that nobody has waited for */
+enum rp_comm_state { RP_EMPTY, RP_LIVE, RP_STARTED }; /* RP_STARTED: an MPI_Comm_idup whose request was not waited for */
 
 typedef struct rp_comm {
     enum rp_comm_state state;
@@ -108,8 +108,8 @@ typedef struct rp_comm {
     int dim[3], periodic[3];
     int marks;      /* value of the copied attribute; -1: not set */
     bool is_buffered; /* a buffer for MPI_Bsend is attached */
-    /* of this rank, valid if is_mine */
-    bool is_mine;
+    /* of this rank, valid if is_member */
+    bool is_member;
     int side, rank; /* group and rank in it */
     MPI_Comm mpi;
     MPI_Request started;

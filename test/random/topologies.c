@@ -113,7 +113,7 @@ static void verify_graph(rp *rp, rp_step *step, const rp_comm *comm)
 
 void run_topology(rp *rp, rp_step *step)
 {
-    if (step->slot < 0 || !rp->comms[step->other].is_mine)
+    if (step->slot < 0 || !rp->comms[step->other].is_member)
         return;
     const rp_comm *old = &rp->comms[step->other];
     rp_comm *comm = &rp->comms[step->slot];
@@ -128,7 +128,7 @@ void run_topology(rp *rp, rp_step *step)
         }
     }
     rp_comm_verify(rp, comm);
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     if (step->form == 0)
         verify_grid(rp, comm);

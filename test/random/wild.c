@@ -71,7 +71,7 @@ static void post_any(rp *rp, const rp_comm *comm, const rp_message *most, arriva
             RP_OK(rp, MPI_Improbe(MPI_ANY_SOURCE, a->tag, comm->mpi, &flag, &message, &a->status));
         RP_OK(rp, MPI_Mrecv(buf, n, type, &message, &a->status));
         break;
-    case 3: { /* nobody else receives here: what the probe shows is what its source and tag receive */
+    case 3: { /* no other receive is posted here: what the probe shows is what its source and tag receive */
         MPI_Status probed;
         RP_OK(rp, MPI_Probe(MPI_ANY_SOURCE, a->tag, comm->mpi, &probed));
         RP_OK(rp, MPI_Irecv(buf, n, type, probed.MPI_SOURCE, probed.MPI_TAG, comm->mpi, &a->req));
@@ -135,7 +135,7 @@ static void receive_all(rp *rp, rp_step *step, const rp_comm *comm)
 void run_wild(rp *rp, rp_step *step)
 {
     rp_comm *comm = &rp->comms[step->comm];
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     MPI_Comm kept = comm->mpi;
     bool is_buffered = comm->is_buffered;
@@ -238,7 +238,7 @@ static void exchange_call(rp *rp, rp_step *step, const rp_comm *comm, exchange *
 void run_shift(rp *rp, rp_step *step)
 {
     const rp_comm *comm = &rp->comms[step->comm];
-    if (!comm->is_mine)
+    if (!comm->is_member)
         return;
     int n = comm->n[0], to = comm->rank + step->shift, from = comm->rank - step->shift;
     exchange *x = rp_alloc(sizeof *x);
