@@ -11,7 +11,7 @@
 build()
 {
     local optimize=-O2
-    [ -z "$QUICK" ] || optimize=-O1
+    [ -z "$QUICK" ] || optimize=-O0
     ./configure --enable-mpi --disable-fortran --disable-doc --disable-shared MPICC="$MPICC" CFLAGS="$optimize"
     make -j"$JOBS"
 }

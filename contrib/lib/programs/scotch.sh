@@ -30,6 +30,7 @@ run_tests()
     export TMPDIR=$PWD LD_LIBRARY_PATH=$PWD/lib
     export -f parallel_make
     for target in check_strat_par check_scotch_dgraph_{check,band,coarsen,grow,induce,redist} check_prog_dgscat-dggath; do
+        [ "$1 $target" != "1 check_prog_dgscat-dggath" ] || continue # it names rank 1 as the root
         check "${target#check_}" bash -c 'parallel_make "$@"' make "$target" EXECP3="$job" EXECP4="$job"
     done
     cd src/check || return 1
