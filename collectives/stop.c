@@ -198,15 +198,20 @@ static void stop_children(weft_team *team)
     }
 }
 
-void weft_team_adopt(weft_team *team, weft_team *child)
+void weft_team_connected(weft_team *team)
 {
-    child->created_by = (team->sequence - 1) & WEFT_TAG_BITS;
+    stop_msg msg = {.code = team->stopped, .tag = team->stop_tag, .origin = team->stop_origin, .truncated = NONE};
+    if (!team->stopped)
+        return;
+    snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, team->stop_text);
+    forward(team, &msg);
+}
+
+void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number)
+{
+    child->created_by = number;
+    weft_list_remove(&child->sibling);
     weft_list_append(&team->children, &child->sibling);
-    if (child->stopped) { /* by a member that created it earlier */
-        stop_msg msg = {.code = child->stopped, .tag = child->stop_tag, .origin = child->stop_origin, .truncated = NONE};
-        snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, child->stop_text);
-        forward(child, &msg);
-    }
     if (team->stopped)
         stop_children(team);
 }

@@ -48,8 +48,12 @@ bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag);
 /* Registers the handlers of team->chan. */
 void weft_stop_open(weft_team *team);
 void weft_stop_close(weft_team *team);
-/* The last collective on `team` created `child`. If that collective turns out to have failed elsewhere, child stops. */
-void weft_team_adopt(weft_team *team, weft_team *child);
+/* The channel of a new team is connected: forwards a stop by a member that was faster. */
+void weft_team_connected(weft_team *team);
+/* Number of the last blocking or nonblocking schedule on the team. */
+static inline uint32_t weft_team_latest(const weft_team *team) { return (team->sequence - 1) & WEFT_TAG_BITS; }
+/* The collective on `team` with this number created `child`. If it turns out to have failed elsewhere, child stops. */
+void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number);
 /* Cancels the schedule's posted receives; those that matched a message continue. */
 void weft_sched_cancel(weft_sched *sched);
 /* The schedule with this tag failed here by rc (its text: weft_fail). Stops it and every later one, on all members. Does not block. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi/calls.h"
+#include "mpi/errhandler.h"
 #include "mpi/errors.h"
 
 /* Writes " of MPI_COMM_WORLD" or " of communicator 'rows'", or "" without comm. Returns text. */
@@ -53,6 +54,13 @@ static int not_built(const char *function)
     return weft_fail(WEFT_E_UNSUPPORTED,
         "%s: not built yet in Weft %s, although its header and MPI_Get_version report %d.%d (weft-info --missing lists such functions)",
         function, PACKAGE_VERSION, MPI_VERSION, MPI_SUBVERSION);
+}
+
+bool weft_checks_goes_on(weft_traits *at)
+{
+    weft_errhandler *handler = weft_errhandler_get(at);
+    weft_errhandler_drop(handler);
+    return handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_ABORT;
 }
 
 int weft_checks_missing(MPI_Comm handle, const char *function)

@@ -131,6 +131,9 @@ int weft_checks_missing(MPI_Comm comm, const char *function) __attribute__((cold
 /* The same for files, with their default handler MPI_ERRORS_RETURN (MPI 5.0 14.7). */
 int weft_checks_missing_file(const char *function) __attribute__((cold));
 
+/* An argument of a joint call is wrong: does the call go on, to tell the other members? Not if the error handler of `at` ends the job. */
+bool weft_checks_goes_on(weft_traits *at) __attribute__((cold));
+
 /* Full checks. Each returns 0 if the argument is valid after all, else an inner code with a text (weft_fail). comm: the call's
  * communicator, or NULL; argument: the parameter's name. */
 #define WEFT_ABOUT const char *function, const weft_comm *comm, const char *argument

@@ -60,8 +60,18 @@ def form_passed(row, value="is_large"):
     return [value] if row.needs_form() else []
 
 
+def is_joint(row):
+    return "joint" in row.flags
+
+
+def joint_declare(row):
+    """The very last parameter of joint calls: an error in the arguments that the entry has found, or 0."""
+    return ["int failed"] if is_joint(row) else []
+
+
 def inner_declare(row):
-    return ", ".join([inner_declare_one(row, p, lambda _, param: param.name) for p in row.params] + form_declare(row)) or "void"
+    params = [inner_declare_one(row, p, lambda _, param: param.name) for p in row.params]
+    return ", ".join(params + form_declare(row) + joint_declare(row)) or "void"
 
 
 def calls_header(tables):
@@ -107,7 +117,7 @@ def arguments(row, wide):
             out.append("comm_at" if param is row.comm() else param.name + "_at")
         else:
             out.append(param.name)
-    return ", ".join(out + form_passed(row, "true" if wide else "false"))
+    return ", ".join(out + form_passed(row, "true" if wide else "false") + (["0"] if is_joint(row) else []))
 
 
 def locked_worker(row):
@@ -219,9 +229,9 @@ def go(row):
     declared = [inner_declare_one(row, p, found) for p in row.params]
     if row.comm() and row.comm().mark == "<>":
         declared.append("weft_comm *comm_at")
-    declared += form_declare(row)
+    declared += form_declare(row) + joint_declare(row)
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
-    passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row))
+    passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row) + [p.split()[-1] for p in joint_declare(row)])
     body = ["weft_worker *worker;"] if locked_worker(row) else []
     body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed))) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
@@ -233,6 +243,19 @@ def passed_on(row, param):
     return param.name + (", is_large" if param.is_callback_poly else "")
 
 
+def joins(row):
+    """Statements of odd() for a joint call: it goes on with the error if the other members can be reached, unless that ends the job."""
+    reach = ["comm_at"] if row.comm() else [found(row, p) for p in row.params if p.kind_is("group") and is_object(p)]
+    reach += [p.name for p in row.params if p.kind_is("string")]
+    body = ["if (rc && !(%s && weft_checks_goes_on(%s)))\n    return weft_errors_raise(%s, function, rc);" % (
+        " && ".join(reach), blame(row), blame(row))]
+    for param in row.params:
+        if param.mark == ">":
+            body.append("%s %s_unused;\nif (!%s)\n    %s = &%s_unused;" % (
+                "MPI_Request" if param.kind_is("request") else "MPI_Comm", param.name, param.name, param.name, param.name))
+    return body
+
+
 def odd(row):
     """The cold check as a separate function: raises the error, or makes the call if all arguments are valid."""
     declared = ["const char *function"] + [cold_declare(p) for p in row.params] + form_declare(row)
@@ -242,9 +265,9 @@ def odd(row):
                            form_passed(row))
     body = conversions(row, False)
     body.append("int rc = %s_bad(%s);" % (row.name.lower(), passed_raw))
-    body.append("if (rc)\n    return weft_errors_raise(%s, function, rc);" % blame(row))
+    body += joins(row) if is_joint(row) else ["if (rc)\n    return weft_errors_raise(%s, function, rc);" % blame(row)]
     body += checks_of(row)[1]
-    body.append("return %s_go(function%s);" % (row.name.lower(), forward(row, passed)))
+    body.append("return %s_go(function%s%s);" % (row.name.lower(), forward(row, passed), ", rc" if is_joint(row) else ""))
     return "%s\n{\n%s\n}\n" % (head, indented(body))
 
 

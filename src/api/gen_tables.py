@@ -117,7 +117,7 @@ class Row:
         twins = [f for f in self.flags if re.match(r"c[\d.]*$", f)]
         self.twin_since = (twins[0][1:] or "4.0") if twins else None
         self.deprecated = next((f[3:] for f in self.flags if re.match(r"old[\d.]+$", f)), None)
-        unknown = [f for f in self.flags - set(twins) if not re.match(r"(any|coll|rootrecv|rootsend|open|unlocked|form|old[\d.]+)$", f)]
+        unknown = [f for f in self.flags - set(twins) if not re.match(r"(any|coll|rootrecv|rootsend|open|unlocked|form|joint|old[\d.]+)$", f)]
         if unknown:
             raise TableError("unknown flag '%s'" % unknown[0])
         if self.built not in ("yes", "no", "noop"):

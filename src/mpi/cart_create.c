@@ -39,17 +39,23 @@ static weft_topo *new_grid(int ndims, const int *dims, const int *periods)
     return topo;
 }
 
-int weft_mpi_cart_create(weft_comm *comm_old, int ndims, const int *dims, const int *periods, int reorder, MPI_Comm *comm_cart)
+int weft_mpi_cart_create(weft_comm *comm_old, int ndims, const int *dims, const int *periods, int reorder, MPI_Comm *comm_cart, int failed)
 {
     uint32_t count = 0, *order = NULL;
     weft_topo *topo = NULL;
     int rc = weft_topo_check_comm(comm_old);
-    if (!rc)
-        rc = check_grid(comm_old, ndims, dims, &count);
+    *comm_cart = MPI_COMM_NULL;
+    if (rc)
+        return rc; /* on all members */
+    rc = failed ? failed : check_grid(comm_old, ndims, dims, &count);
     if (!rc && !(topo = new_grid(ndims, dims, periods)))
         rc = WEFT_E_NOMEM;
+    if (reorder && (rc = weft_topo_agree(comm_old, rc))) {
+        weft_topo_drop(topo);
+        return rc;
+    }
     if (reorder)
-        rc = weft_topo_order(comm_old, topo, rc, &order);
+        rc = weft_topo_order(comm_old, topo, &order);
     rc = weft_topo_create(comm_old, rc ? 0 : count, order, topo, rc, comm_cart);
     free(order);
     return rc;
@@ -97,12 +103,12 @@ static uint32_t find_subgrid(const weft_topo *topo, int rank, const int *remain_
     return local_rank;
 }
 
-int weft_mpi_cart_sub(weft_comm *comm, const int *remain_dims, MPI_Comm *newcomm)
+int weft_mpi_cart_sub(weft_comm *comm, const int *remain_dims, MPI_Comm *newcomm, int failed)
 {
-    const weft_topo *topo = weft_topo_of(comm, MPI_CART);
+    const weft_topo *topo = failed ? NULL : weft_topo_of(comm, MPI_CART);
     weft_topo *sub = NULL;
     uint32_t count = 1, rank = 0, *ranks = NULL;
-    int kept = 0, rc = topo ? 0 : WEFT_E_TOPOLOGY;
+    int kept = 0, rc = failed ? failed : topo ? 0 : WEFT_E_TOPOLOGY;
     if (!rc && !remain_dims && topo->cart.ndims)
         rc = weft_fail(WEFT_E_ARG, "remain_dims is NULL, for a grid of %d dimensions", topo->cart.ndims);
     for (int d = 0; !rc && d < topo->cart.ndims; d++)

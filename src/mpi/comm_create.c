@@ -24,7 +24,7 @@ int weft_comm_create(weft_comm *parent, uint32_t size, uint32_t rank, const uint
     weft_comm_members members = {.exchange = &exchange, .size = size, .rank = rank, .participants = ranks};
     if (!rc && ranks)
         rc = weft_group_incl(parent->group, size, (const int *)ranks, &members.group);
-    else if (!ranks)
+    else if (!rc)
         weft_group_hold(members.group = parent->group);
     if (!rc && ranks && size)
         members.group->session = parent->group->session;
@@ -54,11 +54,11 @@ static int own_rank(const weft_comm *comm, const weft_group *group)
 }
 
 /* MPI 5.0 7.4.2. On an intercommunicator `group` is of the local group, and the members of both groups make a new intercommunicator. */
-int weft_mpi_comm_create(weft_comm *comm, weft_group *group, MPI_Comm *newcomm)
+int weft_mpi_comm_create(weft_comm *comm, weft_group *group, MPI_Comm *newcomm, int failed)
 {
     uint32_t *ranks = NULL;
     weft_comm *made = NULL;
-    int rank = own_rank(comm, group), rc = ranks_of(comm, group, &ranks);
+    int rank = failed ? -1 : own_rank(comm, group), rc = failed ? failed : ranks_of(comm, group, &ranks);
     if (comm->is_inter)
         rc = weft_intercomm_split(comm, rank < 0 ? MPI_UNDEFINED : 0, rank, rc, &made);
     else
@@ -78,21 +78,24 @@ static int check_subgroup(const weft_comm *comm, const weft_group *group)
 }
 
 /* Collective over the group only (MPI 5.0 7.4.2): the members exchange messages. */
-int weft_mpi_comm_create_group(weft_comm *comm, weft_group *group, int tag, MPI_Comm *newcomm)
+int weft_mpi_comm_create_group(weft_comm *comm, weft_group *group, int tag, MPI_Comm *newcomm, int failed)
 {
     weft_comm *made = NULL;
     weft_exchange exchange;
     weft_comm_members members;
-    int rank = own_rank(comm, group), rc;
+    int rank, rc;
     *newcomm = MPI_COMM_NULL;
+    if (failed && (!group || tag < 0)) /* the group or the tag of the messages is not known */
+        return failed;
     if (comm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Comm_create_group: argument comm is an intercommunicator");
+    rank = own_rank(comm, group);
     rc = check_subgroup(comm, group);
     if (rc || rank < 0)
-        return rc;
+        return rc ? rc : failed;
     exchange = weft_exchange_by_messages(comm, comm->team.chan, group, (uint32_t)rank, tag);
     members = (weft_comm_members){.exchange = &exchange, .size = group->size, .rank = (uint32_t)rank, .group = group};
-    rc = weft_comm_make(&members, 0, &made);
+    rc = weft_comm_make(&members, failed, &made);
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }
@@ -129,15 +132,10 @@ static int split(weft_comm *parent, int color, int key, int rc, weft_comm **part
     uint32_t *all = malloc(2 * n * sizeof *all), *ranks = malloc(n * sizeof *ranks);
     split_entry *entries = malloc(n * sizeof *entries);
     weft_exchange over = weft_exchange_over_comm(parent);
-    uint32_t fine;
-    int agreed;
     if (!rc && !(all && ranks && entries))
         rc = weft_fail(WEFT_E_NOMEM, "no memory for colors and keys of %zu ranks", n);
-    fine = rc == 0;
-    agreed = weft_exchange_min(&over, &fine, 1);
     *part = NULL;
-    if (!rc && (agreed || !fine))
-        rc = agreed ? agreed : weft_comm_another_failed();
+    rc = weft_exchange_agree(&over, rc, NULL, 0);
     if (!rc)
         rc = weft_exchange_gather(&over, own, 2, all);
     if (rc)
@@ -163,11 +161,11 @@ int weft_comm_split(weft_comm *comm, int color, int key, int rc, weft_comm **par
     return comm->is_inter ? weft_intercomm_split(comm, color, key, rc, part) : split(comm, color, key, rc, part);
 }
 
-int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm)
+int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm, int failed)
 {
     weft_comm *part;
-    int rc = 0;
-    if (color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
+    int rc = failed;
+    if (!rc && color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
     rc = weft_comm_split(comm, color, key, rc, &part);
     *newcomm = part ? part : MPI_COMM_NULL;
@@ -192,6 +190,17 @@ void weft_comm_clear_attributes(weft_comm *comm)
     weft_worker_callout_end(comm->worker);
 }
 
+/* Waits until the messages in the communicator's own buffer (MPI_Comm_attach_buffer) are sent, as nobody can detach it any more: after the
+ * call the program may use the memory again. Allowed, since the call is collective and a member that frees the communicator has started
+ * all its receives (MPI 5.0 3.6, 7.4.3). The buffer stays for persistent requests that are started later. */
+static int flush_buffer(weft_comm *gone)
+{
+    int rc = gone->bsend_buffer ? weft_mpi_comm_flush_buffer(gone) : 0;
+    if (gone->bsend_buffer)
+        weft_bsend_buffer_reap(gone->bsend_buffer); /* messages that were sent hold references too */
+    return rc;
+}
+
 int weft_mpi_comm_free(MPI_Comm *comm)
 {
     weft_comm *gone = weft_comm_of(*comm);
@@ -207,10 +216,9 @@ int weft_mpi_comm_free(MPI_Comm *comm)
     weft_comm_drop(gone);
     if (rc)
         return rc;
-    if (gone->bsend_buffer)
-        weft_bsend_buffer_reap(gone->bsend_buffer); /* messages that were sent hold references too */
+    *comm = MPI_COMM_NULL;
+    rc = flush_buffer(gone);
     weft_request_reap(gone->worker->world->mpi, false); /* completed detached requests hold references */
     weft_comm_drop(gone);
-    *comm = MPI_COMM_NULL;
-    return 0;
+    return rc;
 }

@@ -14,12 +14,7 @@
 #include "collectives/stop.h"
 #include "mpi/errhandler.h"
 
-enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, FINE, AGREED };
-
-int weft_comm_another_failed(void)
-{
-    return weft_fail(WEFT_E_OTHER, "another member failed to create its part of the communicator; its own error names the cause");
-}
+enum { ID_FIRST, ID_LAST = ID_FIRST + 1, NOT_FIRST, NOT_LAST, WORDS };
 
 /* Connects both channels. ids[half * size + i]: member i's id of channel `half`. */
 static int connect_channels(const weft_comm *comm, const uint32_t *ids)
@@ -44,41 +39,32 @@ static int exchange_ids(const weft_comm_members *members, const weft_comm *comm,
 /* Exchanges ids that differ and connects. Connecting then allocates memory: all participants agree on the result once more. */
 static int connect_exchanged(const weft_comm_members *members, const weft_comm *comm, uint32_t *all, uint32_t *ids)
 {
-    uint32_t fine;
-    int rc = exchange_ids(members, comm, all, ids), agreed;
+    int rc = exchange_ids(members, comm, all, ids);
     if (!rc && members->size)
         rc = connect_channels(comm, ids);
-    fine = rc == 0;
-    agreed = weft_exchange_min(members->exchange, &fine, 1);
-    return rc ? rc : agreed ? agreed : fine ? 0 : weft_comm_another_failed();
+    return weft_exchange_agree(members->exchange, rc, NULL, 0);
 }
 
 static int connect_all(const weft_comm_members *members, const weft_comm *comm, int rc)
 {
     uint32_t size = members->size, participants = members->exchange->size;
     uint32_t *all = malloc(2 * (size_t)participants * sizeof *all), *ids = malloc(2 * (size_t)(size + 1) * sizeof *ids);
-    uint32_t word[AGREED];
+    uint32_t word[WORDS];
     bool is_member = size > 0 && !rc;
-    int agreed;
     if (!rc && !(all && ids))
         rc = weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", participants);
     word[ID_FIRST] = is_member ? comm->chan->id : UINT32_MAX;
     word[ID_LAST] = is_member ? comm->team.chan->id : UINT32_MAX;
     word[NOT_FIRST] = is_member ? ~comm->chan->id : UINT32_MAX;
     word[NOT_LAST] = is_member ? ~comm->team.chan->id : UINT32_MAX;
-    word[FINE] = rc == 0;
-    agreed = weft_exchange_min(members->exchange, word, AGREED);
-    if (rc || agreed)
-        rc = rc ? rc : agreed;
-    else if (!word[FINE])
-        rc = weft_comm_another_failed();
-    else if (word[ID_FIRST] == ~word[NOT_FIRST] && word[ID_LAST] == ~word[NOT_LAST]) {
+    rc = weft_exchange_agree(members->exchange, rc, word, WORDS);
+    if (!rc && word[ID_FIRST] == ~word[NOT_FIRST] && word[ID_LAST] == ~word[NOT_LAST]) {
         for (uint32_t i = 0; i < size; i++) {
             ids[i] = word[ID_FIRST];
             ids[size + i] = word[ID_LAST];
         }
         rc = size ? connect_channels(comm, ids) : 0; /* equal ids need no memory: cannot fail */
-    } else if (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX) { /* some rank is a member */
+    } else if (!rc && (word[ID_FIRST] != UINT32_MAX || word[NOT_FIRST] != UINT32_MAX)) { /* some rank is a member */
         rc = connect_exchanged(members, comm, all, ids);
     }
     free(all);
@@ -118,8 +104,11 @@ int weft_comm_make(const weft_comm_members *members, int rc, weft_comm **out)
     if (comm && rc) {
         weft_comm_close(comm);
         comm = NULL;
-    } else if (comm && members->exchange->is_collective) {
-        weft_team_adopt(&over->team, &comm->team);
+    } else if (comm) {
+        weft_team *team = over->is_inter ? &over->local->team : &over->team; /* whose collectives made it */
+        weft_team_connected(&comm->team);
+        if (members->exchange->is_collective || over->is_inter)
+            weft_team_adopt(team, &comm->team, weft_team_latest(team));
     }
     *out = comm;
     return rc;

@@ -20,7 +20,4 @@ int weft_comm_make(const weft_comm_members *members, int rc, weft_comm **comm);
 /* Local: a communicator of these members with open channels that are not connected, worker and error handler of `from`. Also on an error
  * *comm is what was made, for weft_comm_close; NULL: nothing. */
 int weft_comm_open(weft_comm *from, weft_group *group, uint32_t rank, weft_comm **comm);
-/* The error code, with its text, of a participant that fails only because another one did. */
-int weft_comm_another_failed(void);
-
 #endif

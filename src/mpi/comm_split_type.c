@@ -168,10 +168,10 @@ static int split_by(weft_comm *comm, int split_type, int key, weft_info *info, w
     }
 }
 
-int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info *info, MPI_Comm *newcomm)
+int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info *info, MPI_Comm *newcomm, int failed)
 {
     weft_comm *made;
-    int rc = split_by(comm, split_type, key, info, &made);
+    int rc = failed ? weft_comm_split(comm, MPI_UNDEFINED, key, failed, &made) : split_by(comm, split_type, key, info, &made);
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }

@@ -11,8 +11,9 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
+#include "core/wait.h"
 #include "mpi/calls.h"
-#include "mpi/comm_make.h"
+#include "mpi/exchange.h"
 #include "mpi/topo.h"
 #include "mpi/topo_create.h"
 #include "p2p/p2p.h"
@@ -54,17 +55,11 @@ typedef struct agreement {
 static int agree(weft_comm *parent, agreement *inout, int rc)
 {
     weft_exchange over = weft_exchange_over_comm(parent);
-    uint32_t words[4] = {rc == 0, !inout->has_weights, !inout->has_none, ~inout->count_max};
-    char cause[512];
-    int agreed;
+    uint32_t words[3] = {!inout->has_weights, !inout->has_none, ~inout->count_max};
+    rc = weft_exchange_agree(&over, rc, words, 3);
     if (rc)
-        snprintf(cause, sizeof cause, "%s", weft_fail_text(rc)); /* the exchange may replace this thread's text */
-    agreed = weft_exchange_min(&over, words, 4);
-    if (rc || agreed)
-        return rc ? weft_fail(rc, "%s", cause) : agreed;
-    if (!words[0])
-        return weft_comm_another_failed();
-    *inout = (agreement){!words[1], !words[2], ~words[3]};
+        return rc;
+    *inout = (agreement){!words[0], !words[1], ~words[2]};
     if (inout->has_weights && inout->has_none)
         return weft_fail(WEFT_E_ARG, "MPI_UNWEIGHTED was passed by some members of the communicator, but not by all that have edges");
     return 0;
@@ -138,22 +133,55 @@ static weft_topo *topo_of(edge_list *list, int me)
 
 enum { TAG = 0 };
 
+/* Both try again where there is no memory: another member waits for the message. */
+static int send_ints(weft_comm *comm, int to, const int *ints, uint64_t count, weft_req **req)
+{
+    for (int tries = 0;; tries++) {
+        int rc = weft_isend(comm->chan, to, TAG, ints, count, weft_type_of(MPI_INT), WEFT_SEND_STANDARD, req);
+        if (rc != WEFT_E_NOMEM)
+            return rc;
+        weft_exchange_before_retry(comm->worker, tries);
+    }
+}
+
+static int recv_ints(weft_comm *comm, int from, int *ints, uint64_t count)
+{
+    for (int tries = 0;; tries++) {
+        int rc = weft_recv(comm->chan, from, TAG, ints, count, weft_type_of(MPI_INT), NULL);
+        if (rc != WEFT_E_NOMEM)
+            return rc;
+        weft_exchange_before_retry(comm->worker, tries);
+    }
+}
+
+/* Waits for a message; also for the end of the collectives, as its sender may have failed in one and left. */
+static int await(weft_comm *comm, int source, weft_recv_info *found)
+{
+    bool is_there = false;
+    weft_wait wait;
+    int rc;
+    weft_wait_begin(&wait, comm->worker, WEFT_WAIT_REASON_PROBE, source, TAG, 0);
+    while (!(rc = weft_probe(comm->chan, source, TAG, false, &is_there, found)) && !is_there && !comm->team.stopped)
+        weft_wait_progress(&wait);
+    weft_wait_end(&wait);
+    return rc || is_there ? rc : weft_team_stop_error(&comm->team);
+}
+
 /* A message of unknown length to this member: receives its ints into a new array. */
 static int receive(weft_comm *comm, int source, int **ints, size_t *count)
 {
     weft_recv_info found;
-    bool is_there;
-    int rc = weft_probe(comm->chan, source, TAG, true, &is_there, &found);
+    int rc = await(comm, source, &found);
     *ints = NULL;
     if (rc)
         return rc;
     *count = found.bytes / sizeof **ints;
     *ints = malloc(found.bytes + 1);
     if (!*ints) {
-        weft_recv(comm->chan, (int)found.source, TAG, NULL, 0, weft_type_of(MPI_INT), NULL); /* else its sender would wait forever */
+        recv_ints(comm, (int)found.source, NULL, 0); /* else its sender would wait forever */
         return weft_fail(WEFT_E_NOMEM, "no memory for %zu numbers of a graph", *count);
     }
-    return weft_recv(comm->chan, (int)found.source, TAG, *ints, *count, weft_type_of(MPI_INT), NULL);
+    return recv_ints(comm, (int)found.source, *ints, *count);
 }
 
 /* Where each member's edges begin in a list that is sorted by member, and how many members will send edges to this one. */
@@ -226,12 +254,11 @@ static int exchange_edges(weft_comm *comm, const mail *m, edge_list *list)
     int rc = 0, failed = 0;
     for (int r = 0; r < comm->size && !rc; r++)
         if (m->counts[r]) {
-            rc = weft_isend(comm->chan, r, TAG, m->edges + at, 3 * (uint64_t)m->counts[r], weft_type_of(MPI_INT), WEFT_SEND_STANDARD,
-                            &m->reqs[sent]);
+            rc = send_ints(comm, r, &m->edges[at].source, 3 * (uint64_t)m->counts[r], &m->reqs[sent]);
             sent += !rc;
             at += m->counts[r];
         }
-    for (uint32_t i = 0; i < m->senders[comm->rank] && !rc; i++) {
+    for (uint32_t i = 0; i < m->senders[comm->rank] && !rc && !comm->team.stopped; i++) {
         int *ints, bad;
         size_t count = 0;
         bad = receive(comm, WEFT_ANY, &ints, &count);
@@ -274,7 +301,7 @@ static int swap_lists(weft_comm *comm, int old_rank, const uint32_t *order, cons
     weft_req *req;
     int *got, rc, from = 0;
     size_t ints = 0;
-    rc = weft_isend(comm->chan, old_rank, TAG, lists, count, weft_type_of(MPI_INT), WEFT_SEND_STANDARD, &req);
+    rc = send_ints(comm, old_rank, lists, count, &req);
     if (rc)
         return rc;
     while (order[from] != (uint32_t)comm->rank)
@@ -383,9 +410,9 @@ static int create_adjacent(weft_comm *parent, weft_topo *topo, const uint32_t *o
 /* The entry has checked that sources and destinations are not NULL where there are edges. */
 int weft_mpi_dist_graph_create_adjacent(weft_comm *comm_old, int indegree, const int *sources, const int *sourceweights, int outdegree,
                                         const int *destinations, const int *destweights, MPI_Info info, int reorder,
-                                        MPI_Comm *comm_dist_graph)
+                                        MPI_Comm *comm_dist_graph, int failed)
 {
-    int rc = check_adjacent(comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights);
+    int rc = failed ? failed : check_adjacent(comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights);
     bool has_weights = (indegree > 0 && sourceweights != MPI_UNWEIGHTED) || (outdegree > 0 && destweights != MPI_UNWEIGHTED);
     agreement all = {has_weights, !has_weights && (indegree > 0 || outdegree > 0), (uint32_t)outdegree};
     uint32_t *order = NULL;
@@ -455,13 +482,13 @@ static int list_edges(int n, const int *sources, const int *degrees, const int *
 }
 
 int weft_mpi_dist_graph_create(weft_comm *comm_old, int n, const int *sources, const int *degrees, const int *destinations,
-                               const int *weights, MPI_Info info, int reorder, MPI_Comm *comm_dist_graph)
+                               const int *weights, MPI_Info info, int reorder, MPI_Comm *comm_dist_graph, int failed)
 {
     edge_list list = {NULL, 0, 0};
     uint32_t *order = NULL;
     weft_topo *topo = NULL;
     agreement all = {false, false, 0};
-    int count, rc = check_general(comm_old, n, sources, degrees, destinations, weights, &count);
+    int count = 0, rc = failed ? failed : check_general(comm_old, n, sources, degrees, destinations, weights, &count);
     (void)info;
     *comm_dist_graph = MPI_COMM_NULL;
     if (comm_old->is_inter)

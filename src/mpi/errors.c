@@ -78,6 +78,8 @@ int weft_errors_set_object(weft_traits *at, int code)
     return code;
 }
 
+weft_traits *weft_errors_object(void) { return failed_object; }
+
 /* Stands for an object that could not be made. */
 static _Thread_local weft_traits unmade;
 
@@ -217,7 +219,8 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
     weft_mpi_world *mpi = weft_mpi_now();
     int mpi_code = weft_errors_class(code);
     bool is_gone = given && given != &unmade && !given->object.magic; /* a callback of the program freed it during the call */
-    weft_traits *at = given && !is_gone ? given : failed_object ? failed_object : mpi ? &mpi->comm_self->traits : NULL;
+    weft_traits *set = failed_object && failed_object->object.magic ? failed_object : NULL; /* its operations may outlive its handle */
+    weft_traits *at = given && !is_gone ? given : set ? set : mpi ? &mpi->comm_self->traits : NULL;
     char why[512];
     failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
@@ -245,6 +248,9 @@ int weft_mpi_comm_call_errhandler(weft_comm *comm, int errorcode)
 /* Text of this thread's last failure if it has this class; programs with MPI_ERRORS_RETURN print it. */
 static const char *latest_cause(int mpi_code)
 {
+    const char *own = weft_fail_text(mpi_code); /* a program's function returned it */
+    if (own != weft_status_text(mpi_code))
+        return own;
     for (int code = -1; code > WEFT_E_LAST; code--) {
         const char *text = weft_fail_text(code);
         if (classes[-code] == mpi_code && text != weft_status_text(code))

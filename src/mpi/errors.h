@@ -14,9 +14,10 @@ int weft_errors_class(int code);
  * thread, else MPI_COMM_SELF (MPI 5.0 9.3); before init and after finalize the initial handler runs. Fatal handlers print function, object
  * and weft_fail_text(code). A handler that is already running on this thread for the object is not entered again: the class is returned. */
 int weft_errors_raise(weft_traits *at, const char *function, int code) __attribute__((cold));
-/* Sets the object for the next raise with NULL in this thread; for calls that complete requests. Returns `code`. The object must live
- * until then. */
+/* Sets the object for the next raise with NULL in this thread; for calls that complete requests. Returns `code`. One that was freed by
+ * then stands for MPI_COMM_SELF. */
 int weft_errors_set_object(weft_traits *at, int code) __attribute__((cold));
+weft_traits *weft_errors_object(void) __attribute__((cold)); /* that object; NULL: none */
 /* Traits for weft_errors_raise on an object that could not be made, by the error handler that was passed to the call (MPI 5.0 9.3), which
  * gets a null handle. An invalid handler counts as MPI_ERRORS_ARE_FATAL. Of the calling thread, until its next call of this. */
 weft_traits *weft_errors_unmade(enum weft_traits_kind kind, struct MPI_ABI_Errhandler *errhandler) __attribute__((cold));

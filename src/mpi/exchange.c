@@ -1,20 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * exchange: see exchange.h. By messages: a binomial tree with participant 0 as its root, up and down again.
- * A damaged message ends the job (weft_team_trust), since participants would decide differently and hang.
+ * A damaged message ends the job (weft_team_trust), since participants would decide differently and hang; so does a message that cannot be
+ * sent or received for lack of memory, after some tries.
  */
 #include "mpi/exchange.h"
 
 #include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
+#include "core/worker.h"
 #include "p2p/p2p.h"
 
 typedef struct weft_exchange_ops {
     int (*min)(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
     int (*gather)(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 } weft_exchange_ops;
+
+enum { FAILED, AGREED }; /* words of an agreement: number of the first participant that failed, NONE if none did; then the caller's */
+#define NONE UINT32_MAX
+#define UNKNOWN (UINT32_MAX - 1) /* some participant has failed */
+#define AGREEMENT (AGREED + WEFT_EXCHANGE_AGREED)
+
+void weft_exchange_before_retry(weft_worker *worker, int tries)
+{
+    weft_boot *boot = worker->world->boot;
+    char text[700];
+    if (tries < 10000) {
+        weft_worker_poll(worker);
+        sched_yield();
+        return;
+    }
+    snprintf(text, sizeof text,
+             "no memory for a message by which processes agree on a new communicator: %s\n"
+             "The job ends, since the others would wait for it.", weft_fail_text(WEFT_E_NOMEM));
+    boot->ops->abort(boot, 1, text);
+}
 
 /* -- over the collectives of an intracommunicator -- */
 
@@ -65,20 +89,30 @@ weft_exchange weft_exchange_over_comm(weft_comm *comm)
 /* Rank of a participant in the channel. O(1). */
 static int chan_rank(const weft_exchange *exchange, uint32_t participant)
 {
-    return weft_group_rank_of(exchange->chan->group, weft_group_process(exchange->group, participant));
+    return weft_group_rank_of(exchange->chan->group, weft_group_process(exchange->group, (participant + exchange->first) % exchange->size));
 }
 
 static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words, uint32_t count)
 {
-    return weft_send(exchange->chan, chan_rank(exchange, to), exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
-                     WEFT_SEND_STANDARD);
+    for (int tries = 0;; tries++) {
+        int rc = weft_send(exchange->chan, chan_rank(exchange, to), exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
+                           WEFT_SEND_STANDARD);
+        if (rc != WEFT_E_NOMEM)
+            return rc;
+        weft_exchange_before_retry(exchange->chan->worker, tries);
+    }
 }
 
 static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
 {
     weft_recv_info found;
-    int rc = weft_recv(exchange->chan, chan_rank(exchange, from), exchange->tag, words, count, weft_type_of(MPI_UINT32_T),
-                       &found);
+    int rc;
+    for (int tries = 0;; tries++) {
+        rc = weft_recv(exchange->chan, chan_rank(exchange, from), exchange->tag, words, count, weft_type_of(MPI_UINT32_T), &found);
+        if (rc != WEFT_E_NOMEM)
+            break;
+        weft_exchange_before_retry(exchange->chan->worker, tries);
+    }
     if (!rc && found.bytes != (uint64_t)count * sizeof *words)
         rc = weft_fail(WEFT_E_NOT_SAME, "rank %u of the group passed another one to a call that makes a communicator: "
                        "all members must pass the same", from);
@@ -136,6 +170,8 @@ static int messages_gather(const weft_exchange *exchange, const uint32_t *part, 
     return rc ? rc : down(exchange, all, size * words);
 }
 
+int weft_exchange_spread(const weft_exchange *exchange, uint32_t *words, uint32_t count) { return down(exchange, words, count); }
+
 weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const weft_group *group, uint32_t rank, int tag)
 {
     static const weft_exchange_ops ops = {messages_min, messages_gather};
@@ -148,12 +184,24 @@ weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const 
 static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
     const weft_type *type = weft_type_of(MPI_UINT32_T);
+    weft_worker *worker = bridge->chan->worker;
     weft_recv_info found;
     weft_req *req;
-    int rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, remote_part, remote_words, type, &req), wait_rc;
+    int rc, wait_rc;
+    for (int tries = 0;; tries++) {
+        rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, remote_part, remote_words, type, &req);
+        if (rc != WEFT_E_NOMEM)
+            break;
+        weft_exchange_before_retry(worker, tries);
+    }
     if (rc)
         return rc;
-    rc = weft_send(bridge->chan, (int)bridge->remote_leader, bridge->tag, part, words, type, WEFT_SEND_STANDARD);
+    for (int tries = 0;; tries++) {
+        rc = weft_send(bridge->chan, (int)bridge->remote_leader, bridge->tag, part, words, type, WEFT_SEND_STANDARD);
+        if (rc != WEFT_E_NOMEM)
+            break;
+        weft_exchange_before_retry(worker, tries);
+    }
     if (rc)
         weft_cancel(req);
     wait_rc = weft_req_wait(req);
@@ -172,17 +220,83 @@ static int spread(const weft_bridge *bridge, uint32_t *words, uint32_t count)
     return weft_team_trust(&bridge->local->team, weft_coll_run(&bridge->local->team, WEFT_COLL_BCAST, &coll));
 }
 
+/* The leader's collective after a swap failed: the other group goes on, would wait for this one, and cannot be told. */
+static __attribute__((cold)) void end_job(const weft_bridge *bridge, int rc)
+{
+    weft_boot *boot = bridge->local->worker->world->boot;
+    char text[700];
+    snprintf(text, sizeof text,
+             "one of the two groups that make an intercommunicator failed in a collective: %s\n"
+             "The job ends, since the other group would wait for it.", weft_fail_text(rc));
+    boot->ops->abort(boot, 1, text);
+}
+
 int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
-    uint32_t fine = 1;
-    int rc = 0, agreed;
-    if ((uint32_t)bridge->local->rank == bridge->leader)
-        rc = leader_swap(bridge, part, words, remote_part, remote_words);
-    fine = rc == 0;
+    bool is_leader = (uint32_t)bridge->local->rank == bridge->leader;
+    int rc = is_leader ? leader_swap(bridge, part, words, remote_part, remote_words) : 0, agreed;
+    uint32_t fine = rc == 0;
     agreed = comm_min(bridge->local, &fine, 1);
-    if (!rc && (agreed || !fine))
-        rc = agreed ? agreed : weft_fail(WEFT_E_OTHER, "the leader of this group could not exchange with the leader of the other group");
-    return rc ? rc : spread(bridge, remote_part, remote_words);
+    if (!agreed && !fine)
+        return rc ? rc : weft_fail(WEFT_E_OTHER, "the leader of this group could not exchange with the leader of the other group");
+    if (!agreed)
+        agreed = spread(bridge, remote_part, remote_words);
+    if (agreed && is_leader && !rc)
+        end_job(bridge, agreed);
+    return rc ? rc : agreed;
+}
+
+static int another_failed(uint32_t rank, const char *whose)
+{
+    if (rank == UNKNOWN)
+        return weft_fail(WEFT_E_OTHER, "a member of %s failed to make its part of the communicator: its own error names the cause", whose);
+    return weft_fail(WEFT_E_OTHER, "another member, rank %u of %s, failed to make its part of the communicator: its own error names the cause",
+                     rank, whose);
+}
+
+/* The words of this participant's agreement. */
+static void fill_agreement(uint32_t all[AGREEMENT], bool has_failed, uint32_t who, const uint32_t *words, uint32_t count)
+{
+    all[FAILED] = has_failed ? who : NONE;
+    for (uint32_t i = 0; i < WEFT_EXCHANGE_AGREED; i++)
+        all[AGREED + i] = i < count ? words[i] : UINT32_MAX;
+}
+
+void weft_bridge_refuse(const weft_bridge *bridge, uint32_t rank)
+{
+    uint32_t part[AGREEMENT], remote_part[AGREEMENT];
+    fill_agreement(part, true, rank == NONE ? UNKNOWN : rank, NULL, 0);
+    if (bridge->chan)
+        leader_swap(bridge, part, AGREEMENT, remote_part, AGREEMENT);
+}
+
+int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32_t *remote_words, uint32_t count)
+{
+    uint32_t local[AGREEMENT], remote[AGREEMENT];
+    char cause[512];
+    int agreed;
+    snprintf(cause, sizeof cause, "%s", rc ? weft_fail_text(rc) : ""); /* messages may replace this thread's text */
+    fill_agreement(local, rc != 0, (uint32_t)bridge->local->rank, words, count);
+    agreed = comm_min(bridge->local, local, AGREEMENT);
+    if (agreed || local[FAILED] != NONE) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", agreed ? weft_fail_text(agreed) : "");
+        if ((uint32_t)bridge->local->rank == bridge->leader)
+            weft_bridge_refuse(bridge, local[FAILED]);
+        return rc       ? weft_fail(rc, "%s", cause)
+               : agreed ? weft_fail(agreed, "%s", why)
+                        : another_failed(local[FAILED], "the local group");
+    }
+    agreed = weft_bridge_swap(bridge, local, AGREEMENT, remote, AGREEMENT);
+    if (agreed)
+        return agreed;
+    if (remote[FAILED] != NONE)
+        return another_failed(remote[FAILED], "the remote group");
+    for (uint32_t i = 0; i < count; i++) {
+        words[i] = local[AGREED + i];
+        remote_words[i] = remote[AGREED + i];
+    }
+    return 0;
 }
 
 weft_bridge weft_bridge_of(weft_comm *comm)
@@ -210,7 +324,8 @@ static int bridge_gather(const weft_exchange *exchange, const uint32_t *part, ui
     uint32_t *own = all + (exchange->remote_first ? (size_t)remote * words : 0);
     uint32_t *remote_part = all + (exchange->remote_first ? 0 : (size_t)local * words);
     int rc = comm_gather(bridge.local, part, words, own);
-    return rc ? rc : weft_bridge_swap(&bridge, own, local * words, remote_part, remote * words);
+    int swapped = weft_bridge_swap(&bridge, own, local * words, remote_part, remote * words); /* also after an error: the other leader waits */
+    return rc ? rc : swapped;
 }
 
 weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
@@ -219,6 +334,41 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
     uint32_t remote = comm->chan->size;
     return (weft_exchange){.ops = &ops, .comm = comm, .size = (uint32_t)comm->size + remote,
                            .rank = (uint32_t)comm->rank + (remote_first ? remote : 0), .remote_first = remote_first};
+}
+
+int weft_exchange_failed(const weft_exchange *exchange, uint32_t who)
+{
+    const char *name = exchange->comm->traits.name;
+    return another_failed(who, exchange->chan ? "the group" : name[0] ? name : "the communicator");
+}
+
+static int agree_over_intercomm(const weft_exchange *exchange, int rc, uint32_t *words, uint32_t count)
+{
+    weft_bridge bridge = weft_bridge_of(exchange->comm);
+    uint32_t remote_part[WEFT_EXCHANGE_AGREED];
+    rc = weft_bridge_agree(&bridge, rc, words, remote_part, count);
+    for (uint32_t i = 0; i < count && !rc; i++)
+        words[i] = remote_part[i] < words[i] ? remote_part[i] : words[i];
+    return rc;
+}
+
+int weft_exchange_agree(const weft_exchange *exchange, int rc, uint32_t *words, uint32_t count)
+{
+    uint32_t all[AGREEMENT];
+    char cause[512];
+    int agreed;
+    if (exchange->ops->min == bridge_min)
+        return agree_over_intercomm(exchange, rc, words, count);
+    snprintf(cause, sizeof cause, "%s", rc ? weft_fail_text(rc) : ""); /* messages may replace this thread's text */
+    fill_agreement(all, rc != 0, exchange->rank, words, count);
+    agreed = exchange->ops->min(exchange, all, AGREEMENT);
+    if (rc || agreed)
+        return rc ? weft_fail(rc, "%s", cause) : agreed;
+    if (all[FAILED] != NONE)
+        return weft_exchange_failed(exchange, all[FAILED]);
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = all[AGREED + i];
+    return 0;
 }
 
 int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count) { return exchange->ops->min(exchange, inout, count); }

@@ -42,17 +42,23 @@ static weft_topo *new_graph(int nnodes, const int *index, const int *edges)
     return topo;
 }
 
-int weft_mpi_graph_create(weft_comm *comm_old, int nnodes, const int *indx, const int *edges, int reorder, MPI_Comm *comm_graph)
+int weft_mpi_graph_create(weft_comm *comm_old, int nnodes, const int *indx, const int *edges, int reorder, MPI_Comm *comm_graph, int failed)
 {
     weft_topo *topo = NULL;
     uint32_t *order = NULL;
     int rc = weft_topo_check_comm(comm_old);
-    if (!rc)
-        rc = check_graph(comm_old, nnodes, indx, edges);
+    *comm_graph = MPI_COMM_NULL;
+    if (rc)
+        return rc; /* on all members */
+    rc = failed ? failed : check_graph(comm_old, nnodes, indx, edges);
     if (!rc && !(topo = new_graph(nnodes, indx, edges)))
         rc = WEFT_E_NOMEM;
+    if (reorder && (rc = weft_topo_agree(comm_old, rc))) {
+        weft_topo_drop(topo);
+        return rc;
+    }
     if (reorder)
-        rc = weft_topo_order(comm_old, topo, rc, &order);
+        rc = weft_topo_order(comm_old, topo, &order);
     rc = weft_topo_create(comm_old, rc ? 0 : (uint32_t)nnodes, order, topo, rc, comm_graph);
     free(order);
     return rc;

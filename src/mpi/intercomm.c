@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "collectives/stop.h"
 #include "mpi/calls.h"
 #include "mpi/comm_make.h"
 #include "mpi/errhandler.h"
@@ -38,15 +39,7 @@ typedef struct making {
 } making;
 
 /* Is everything fine in both groups? 0, or an error. */
-static int agree(const making *self, int rc)
-{
-    weft_exchange over = weft_exchange_over_comm(self->bridge.local);
-    uint32_t fine = rc == 0, remote_fine = 0;
-    int agreed = weft_exchange_min(&over, &fine, 1);
-    if (!agreed)
-        agreed = weft_bridge_swap(&self->bridge, &fine, 1, &remote_fine, 1);
-    return rc ? rc : agreed ? agreed : fine && remote_fine ? 0 : weft_comm_another_failed();
-}
+static int agree(const making *self, int rc) { return weft_bridge_agree(&self->bridge, rc, NULL, NULL, 0); }
 
 static int allocate(making *self)
 {
@@ -77,23 +70,17 @@ static int exchange_tables(making *self, const uint32_t *part, uint32_t words, u
 {
     weft_exchange over = weft_exchange_over_comm(self->bridge.local);
     int rc = weft_exchange_gather(&over, part, words, local);
-    return rc ? rc : weft_bridge_swap(&self->bridge, local, self->sizes[0] * words, remote, self->sizes[1] * words);
+    /* in any case: the other leader waits */
+    int swapped = weft_bridge_swap(&self->bridge, local, self->sizes[0] * words, remote, self->sizes[1] * words);
+    return rc ? rc : swapped;
 }
 
-/* The tables, sizes first. rc: an earlier error of this member. */
-static int exchange_entries(making *self, int color, int key, int rc)
+/* The sizes, and memory for the tables. rc: an earlier error of this member. */
+static int prepare(making *self, int rc)
 {
-    const weft_boot *boot = self->over->worker->world->boot;
-    entry part = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
-    int told;
     self->sizes[0] = (uint32_t)self->bridge.local->size;
-    told = weft_bridge_swap(&self->bridge, &self->sizes[0], 1, &self->sizes[1], 1);
-    if (told)
-        return rc ? rc : told;
-    if (!rc)
-        rc = allocate(self);
-    rc = agree(self, rc);
-    return rc ? rc : exchange_tables(self, &part.color, ENTRY_WORDS, &self->tables[0]->color, &self->tables[1]->color);
+    rc = weft_bridge_agree(&self->bridge, rc, &self->sizes[0], &self->sizes[1], 1);
+    return rc ? rc : agree(self, allocate(self));
 }
 
 static int by_key(const void *a, const void *b, void *table)
@@ -213,11 +200,12 @@ static int connect(const making *self)
     return rc;
 }
 
-/* Tables are exchanged: makes the new local group's intracommunicator, opens the channels, exchanges their ids, connects them. */
-static int make_parts(making *self, bool is_member)
+/* Tables are exchanged: makes the new local group's intracommunicator, opens the channels, exchanges their ids, connects them. rc: an earlier
+ * error of this member. */
+static int make_parts(making *self, bool is_member, int rc)
 {
     uint32_t own[ID_WORDS] = {0, 0};
-    int rc = weft_comm_create(self->bridge.local, is_member ? self->counts[0] : 0, self->rank, self->members[0], 0, &self->local);
+    rc = weft_comm_create(self->bridge.local, is_member ? self->counts[0] : 0, self->rank, self->members[0], rc, &self->local);
     if (!rc && is_member)
         rc = make_remote_group(self);
     if (!rc && is_member)
@@ -237,20 +225,29 @@ static int make_parts(making *self, bool is_member)
     return agree(self, rc);
 }
 
+/* The members of the new groups, by the tables. Is this process one? */
+static bool find_members(making *self, int color)
+{
+    select_members(self, 0, color);
+    select_members(self, 1, color);
+    for (uint32_t i = 0; i < self->counts[0]; i++)
+        if (self->members[0][i] == (uint32_t)self->bridge.local->rank)
+            self->rank = i;
+    return self->counts[0] && self->counts[1];
+}
+
 /* Collective over both groups of the bridge. rc: an earlier error of this member. */
 static int make(making *self, int color, int key, int rc, weft_comm **out)
 {
-    bool is_member = false;
-    rc = exchange_entries(self, color, key, rc);
+    const weft_boot *boot = self->over->worker->world->boot;
+    entry part = {(uint32_t)color, (uint32_t)key, {(uint32_t)boot->job, (uint32_t)(boot->job >> 32)}, boot->rank};
+    rc = prepare(self, rc);
     if (!rc) {
-        select_members(self, 0, color);
-        select_members(self, 1, color);
-        for (uint32_t i = 0; i < self->counts[0]; i++)
-            if (self->members[0][i] == (uint32_t)self->bridge.local->rank)
-                self->rank = i;
-        is_member = self->counts[0] && self->counts[1];
-        rc = make_parts(self, is_member);
+        rc = exchange_tables(self, &part.color, ENTRY_WORDS, &self->tables[0]->color, &self->tables[1]->color);
+        rc = make_parts(self, !rc && find_members(self, color), rc);
     }
+    if (self->made && !rc) /* later collectives than those that made the local part */
+        weft_team_adopt(&self->bridge.local->team, &self->made->local->team, weft_team_latest(&self->bridge.local->team));
     if (rc && self->local)
         weft_comm_close(self->local);
     if (rc && self->made)
@@ -269,13 +266,7 @@ int weft_intercomm_split(weft_comm *comm, int color, int key, int rc, weft_comm 
 int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out)
 {
     making self = {.bridge = bridge, .over = bridge.local};
-    weft_exchange over = weft_exchange_over_comm(bridge.local);
-    uint32_t fine = rc == 0;
-    int agreed = weft_exchange_min(&over, &fine, 1);
-    *out = NULL;
-    if (rc || agreed || !fine)
-        return rc ? rc : agreed ? agreed : weft_comm_another_failed();
-    return make(&self, 0, bridge.local->rank, 0, out);
+    return make(&self, 0, bridge.local->rank, rc, out);
 }
 
 /* The arguments that are significant at the leader only; they name the bridge. */
@@ -290,22 +281,22 @@ static int check_leader(weft_comm *peer_comm, MPI_Comm handle, int remote_leader
 }
 
 int weft_mpi_intercomm_create(weft_comm *local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
-                              MPI_Comm *newintercomm)
+                              MPI_Comm *newintercomm, int failed)
 {
     bool is_leader = local_comm->rank == local_leader;
     weft_comm *peer = is_leader ? weft_comm_of(peer_comm) : NULL, *made = NULL;
     weft_bridge bridge = {.local = local_comm, .leader = (uint32_t)local_leader, .remote_leader = (uint32_t)remote_leader,
                           .tag = weft_exchange_tag(tag, true)};
-    int rc = 0;
+    int rc = failed;
     *newintercomm = MPI_COMM_NULL;
     if (local_comm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Intercomm_create: argument local_comm is an intercommunicator");
-    if (local_leader < 0 || local_leader >= local_comm->size)
-        return weft_fail(WEFT_E_RANK, "MPI_Intercomm_create: argument local_leader is %d: not a rank of local_comm (0..%d)", local_leader,
-                         local_comm->size - 1);
-    if (is_leader)
+    if (!rc && (local_leader < 0 || local_leader >= local_comm->size))
+        rc = weft_fail(WEFT_E_RANK, "MPI_Intercomm_create: argument local_leader is %d: not a rank of local_comm (0..%d)", local_leader,
+                       local_comm->size - 1);
+    if (is_leader && !rc)
         rc = check_leader(peer, peer_comm, remote_leader);
-    if (is_leader && !rc) {
+    if (peer && tag >= 0 && remote_leader >= 0 && (uint32_t)remote_leader < peer->chan->size) {
         bridge.chan = peer->team.chan;
         bridge.remote_leader += peer->team.remote.first;
     }
@@ -322,10 +313,10 @@ static int merged_group(weft_comm *comm, bool is_remote_first, weft_group **grou
     return weft_group_union(first, second, group);
 }
 
-int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm)
+int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm, int failed)
 {
-    making self = {.over = intercomm};
     uint32_t local_high = high != 0, remote_high = 0;
+    weft_bridge bridge;
     weft_exchange exchange;
     weft_comm_members members;
     weft_group *group = NULL;
@@ -335,8 +326,8 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     *newintracomm = MPI_COMM_NULL;
     if (!intercomm->is_inter)
         return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
-    self.bridge = weft_bridge_of(intercomm);
-    rc = weft_bridge_swap(&self.bridge, &local_high, 1, &remote_high, 1); /* only the leaders' values are used */
+    bridge = weft_bridge_of(intercomm);
+    rc = weft_bridge_agree(&bridge, failed, &local_high, &remote_high, 1); /* high is the same on all members of a group */
     if (rc)
         return rc;
     is_remote_first = local_high != remote_high ? local_high : is_lower(intercomm->chan->group, intercomm->group);

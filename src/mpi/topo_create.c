@@ -5,10 +5,10 @@
 #include "mpi/topo_create.h"
 
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "mpi/exchange.h"
 
 int weft_topo_check_comm(const weft_comm *parent)
 {
@@ -17,22 +17,22 @@ int weft_topo_check_comm(const weft_comm *parent)
                                          parent->traits.name[0] ? parent->traits.name : "comm");
 }
 
+int weft_topo_agree(weft_comm *parent, int rc)
+{
+    weft_exchange over = weft_exchange_over_comm(parent);
+    return weft_exchange_agree(&over, rc, NULL, 0);
+}
+
 int weft_topo_create_from(weft_comm *parent, uint32_t count, uint32_t rank, const uint32_t *ranks, weft_topo *topo, int rc,
                           MPI_Comm *newcomm)
 {
     weft_comm *comm = NULL;
-    char cause[512];
-    int failed = rc;
-    if (failed)
-        snprintf(cause, sizeof cause, "%s", weft_fail_text(failed)); /* the collective below may replace this thread's text */
     *newcomm = MPI_COMM_NULL;
     if (parent->is_inter) { /* an error on all members, which have no collective in common */
         weft_topo_drop(topo);
         return rc;
     }
     rc = weft_comm_create(parent, rc ? 0 : count, rank, ranks, rc, &comm);
-    if (failed)
-        rc = weft_fail(failed, "%s", cause);
     if (rc || !comm) {
         weft_topo_drop(topo);
         return rc;

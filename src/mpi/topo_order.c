@@ -14,7 +14,6 @@
 #include "collectives/stop.h"
 #include "core/group.h"
 #include "launch/boot.h"
-#include "mpi/comm_make.h"
 #include "mpi/exchange.h"
 #include "mpi/topo_create.h"
 #include "mpi/topo_reorder.h"
@@ -115,33 +114,20 @@ static int compute_topo(const weft_comm *parent, const weft_topo *topo, const ui
     return rc;
 }
 
-/* The members agree that all have memory and right arguments before they exchange their sockets. */
-int weft_topo_order(weft_comm *parent, const weft_topo *topo, int rc, uint32_t **out)
+/* The members agree that all have memory before they exchange their sockets. */
+int weft_topo_order(weft_comm *parent, const weft_topo *topo, uint32_t **out)
 {
-    weft_exchange over;
-    uint32_t fine, socket, *sockets = malloc((size_t)parent->size * sizeof *sockets);
+    weft_exchange over = weft_exchange_over_comm(parent);
+    uint32_t socket = own_socket(), *sockets = malloc((size_t)parent->size * sizeof *sockets);
     uint32_t *order = malloc((size_t)parent->size * sizeof *order);
-    int agreed;
+    int rc = weft_exchange_agree(&over, sockets && order ? 0 : no_memory(parent), NULL, 0);
     *out = NULL;
-    if (parent->is_inter) { /* an error on all members */
-        free(sockets);
-        free(order);
-        return rc;
-    }
-    over = weft_exchange_over_comm(parent);
-    if (!rc && !(sockets && order))
-        rc = no_memory(parent);
-    fine = rc == 0;
-    agreed = weft_exchange_min(&over, &fine, 1);
-    socket = own_socket();
-    if (!rc && !agreed && fine)
-        agreed = weft_exchange_gather(&over, &socket, 1, sockets);
-    if (!rc && agreed)
-        rc = agreed;
-    if (!rc && fine)
+    if (!rc)
+        rc = weft_exchange_gather(&over, &socket, 1, sockets);
+    if (!rc)
         rc = compute_topo(parent, topo, sockets, order);
     free(sockets);
-    if (!rc && fine)
+    if (!rc)
         *out = order;
     else
         free(order);
@@ -211,8 +197,8 @@ int weft_topo_order_edges(weft_comm *parent, const int *edges, uint32_t count, u
 {
     weft_exchange over = weft_exchange_over_comm(parent);
     uint64_t size = (uint64_t)parent->size;
-    uint32_t fine, words = 2 + 3 * count_max, *order;
-    int *part, *all = NULL, rc = 0, agreed;
+    uint32_t words = 2 + 3 * count_max, *order;
+    int *part, *all = NULL, rc = 0;
     *out = NULL;
     if (size * count_max > WEFT_TOPO_EDGES_MAX)
         return 0;
@@ -222,10 +208,7 @@ int weft_topo_order_edges(weft_comm *parent, const int *edges, uint32_t count, u
         all = malloc(size * words * sizeof *all);
     if (!part || !order || (parent->rank == 0 && !all))
         rc = no_memory(parent);
-    fine = rc == 0;
-    agreed = weft_exchange_min(&over, &fine, 1);
-    if (!rc && (agreed || !fine))
-        rc = agreed ? agreed : weft_comm_another_failed();
+    rc = weft_exchange_agree(&over, rc, NULL, 0);
     if (!rc) {
         memset(part, 0, words * sizeof *part);
         part[0] = (int)own_socket();

@@ -70,15 +70,28 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
     return 0;
 }
 
+static bool is_uniform(const uint32_t *ids, uint32_t size)
+{
+    bool yes = true;
+    for (uint32_t i = 1; i < size; i++)
+        yes &= ids[i] == ids[0];
+    return yes;
+}
+
+void weft_chan_connect_by(weft_chan *chan, uint32_t *ids)
+{
+    weft_chan_connect_same(chan, chan->size ? ids[0] : 0);
+    if (is_uniform(ids, chan->size))
+        free(ids);
+    else
+        chan->ids_out = ids;
+}
+
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids)
 {
-    bool is_uniform = true;
     uint32_t *copy;
-    for (uint32_t i = 1; i < chan->size; i++)
-        is_uniform &= ids[i] == ids[0];
-    chan->id_out = chan->size ? ids[0] : 0;
-    chan->is_connected = true;
-    if (is_uniform)
+    weft_chan_connect_same(chan, chan->size ? ids[0] : 0);
+    if (is_uniform(ids, chan->size))
         return 0;
     copy = malloc(chan->size * sizeof *copy);
     if (!copy)

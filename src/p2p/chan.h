@@ -80,6 +80,8 @@ static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)
 int weft_chan_open(weft_worker *worker, weft_group *group, uint32_t rank, int fixed_id, weft_chan **chan);
 /* Sets the members' ids of the channel. ids[size] is copied if they differ. */
 int weft_chan_connect(weft_chan *chan, const uint32_t *ids);
+/* The same without memory of its own: ids (malloc) is the channel's from now on. */
+void weft_chan_connect_by(weft_chan *chan, uint32_t *ids);
 /* The same if all members have this id. */
 static inline void weft_chan_connect_same(weft_chan *chan, uint32_t id)
 {

@@ -15,9 +15,10 @@
 #include "test/sim/rig.h"
 
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
-            IBCAST, IALLREDUCE, PERSISTENT, CALLS };
+            IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, MERGE, GROUP, PERSISTENT, CALLS };
 static const char *const names[] = {"dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce",
-                                    "large allreduce", "gather", "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "persistent"};
+                                    "large allreduce", "gather", "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup", "idup, bad copy function", "cart_create",
+                                    "dist_graph_create", "intercomm_create, merge", "create_group", "persistent"};
 enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000 };
 
 typedef struct run {
@@ -58,7 +59,73 @@ void *aligned_alloc(size_t align, size_t bytes) { return fails() ? NULL : __libc
 
 static int wait_for(int code, MPI_Request *request) { return code ? code : MPI_Wait(request, MPI_STATUS_IGNORE); }
 
-static int perform(const run *run, MPI_Comm c, int64_t *out, int64_t *in, int rank)
+/* A copy function that fails on the victim. extra: the run. */
+static int copy(MPI_Comm comm, int key, void *extra, void *value, void *out, int *flag)
+{
+    *(void **)out = value;
+    *flag = weft_sim_rank() != ((const run *)extra)->victim;
+    return (void)comm, (void)key, *flag ? MPI_SUCCESS : MPI_ERR_ARG;
+}
+
+static int idup(const run *run, MPI_Comm c, MPI_Comm *made)
+{
+    MPI_Request req = MPI_REQUEST_NULL;
+    int key = MPI_KEYVAL_INVALID, rc, kept = left;
+    bool is_victim = weft_sim_rank() == run->victim;
+    if (run->call == IDUP)
+        return wait_for(MPI_Comm_idup(c, made, &req), &req);
+    if (is_victim)
+        left = -1;
+    rc = MPI_Comm_create_keyval(copy, MPI_COMM_NULL_DELETE_FN, &key, (void *)run);
+    rc = rc ? rc : MPI_Comm_set_attr(c, key, NULL);
+    if (is_victim)
+        left = kept;
+    rc = rc ? rc : wait_for(MPI_Comm_idup(c, made, &req), &req);
+    MPI_Comm_delete_attr(c, key);
+    MPI_Comm_free_keyval(&key);
+    return rc;
+}
+
+static int cart(MPI_Comm c, MPI_Comm *made)
+{
+    int dims[2] = {2, 2}, periods[2] = {0};
+    return MPI_Cart_create(c, 2, dims, periods, 1, made);
+}
+
+static int graph(MPI_Comm c, int rank, MPI_Comm *made)
+{
+    int one = 1, to = (rank + 1) % 4;
+    return MPI_Dist_graph_create(c, 1, &rank, &one, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
+}
+
+/* All but the last rank make a communicator. */
+static int group(MPI_Comm c, int rank, MPI_Comm *made)
+{
+    MPI_Group all, some;
+    int last, rc = MPI_Comm_size(c, &last);
+    last--;
+    rc = rc ? rc : MPI_Comm_group(c, &all);
+    rc = rc ? rc : MPI_Group_excl(all, 1, &last, &some);
+    if (rc)
+        return rc;
+    if (rank != last)
+        rc = MPI_Comm_create_group(c, some, 3, made);
+    MPI_Group_free(&all);
+    MPI_Group_free(&some);
+    return rc;
+}
+
+/* The intercommunicator is freed by the caller: what stops it stops those made of it, until it is freed. */
+static int merge(MPI_Comm c, MPI_Comm half, int rank, MPI_Comm *inter, MPI_Comm *made)
+{
+    int rc = MPI_Intercomm_create(half, 0, c, rank % 2 ? 0 : 1, 4, inter);
+    if (*inter == MPI_COMM_NULL)
+        return rc;
+    rc = MPI_Comm_set_errhandler(*inter, MPI_ERRORS_RETURN);
+    return rc ? rc : MPI_Intercomm_merge(*inter, rank % 2, made);
+}
+
+static int perform(const run *run, MPI_Comm c, MPI_Comm half, MPI_Comm *inter, int64_t *out, int64_t *in, int rank)
 {
     MPI_Request req = MPI_REQUEST_NULL;
     MPI_Comm made = MPI_COMM_NULL;
@@ -71,6 +138,11 @@ static int perform(const run *run, MPI_Comm c, int64_t *out, int64_t *in, int ra
     case SPLIT_TYPE: code = MPI_Comm_split_type(c, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made); break;
     case BAD_COLOR: code = MPI_Comm_split(c, rank == run->victim ? -77 : 0, 0, &made); break;
     case BAD_TYPE: code = MPI_Comm_split_type(c, rank == run->victim ? 77 : MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made); break;
+    case IDUP: case BAD_COPY: code = idup(run, c, &made); break;
+    case CART: code = cart(c, &made); break;
+    case GRAPH: code = graph(c, rank, &made); break;
+    case MERGE: code = merge(c, half, rank, inter, &made); break;
+    case GROUP: code = group(c, rank, &made); break;
     case BARRIER: return MPI_Barrier(c);
     case BCAST: return MPI_Bcast(in, COUNT_LARGE, type, 1, c);
     case REDUCE: return MPI_Reduce(out, in, COUNT, type, MPI_SUM, 1, c);
@@ -91,7 +163,7 @@ static int perform(const run *run, MPI_Comm c, int64_t *out, int64_t *in, int ra
     }
     if (made != MPI_COMM_NULL) {
         rc = MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-        rc = rc ? rc : MPI_Barrier(made); /* a communicator that one rank has got is usable: all have it */
+        rc = rc || run->call == MERGE ? rc : MPI_Barrier(made); /* a communicator that one rank has got is usable: all have it */
         if (rc || (rc = MPI_Comm_free(&made)))
             return rc;
     }
@@ -110,23 +182,33 @@ static int program(int rank, void *arg)
     size_t capacity = COUNT_LARGE * sizeof(int64_t);
     int64_t *out = calloc(1, capacity), *in = calloc(1, capacity);
     int sent[RANKS_MAX] = {0}, got[RANKS_MAX], code, rc = MPI_Init(NULL, NULL);
-    MPI_Comm c;
+    MPI_Comm c, half, inter = MPI_COMM_NULL;
 
     rc = rc ? rc : MPI_Comm_dup(MPI_COMM_WORLD, &c);
     rc = rc ? rc : MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+    rc = rc ? rc : MPI_Comm_split(c, rank % 2, 0, &half);
     rc = rc ? rc : MPI_Barrier(MPI_COMM_WORLD);
     if (rc)
         return 1;
     if (rank == run->victim)
         left = run->number;
-    code = perform(run, c, out, in, rank);
+    code = perform(run, c, half, &inter, out, in, rank);
     if (rank == run->victim)
         left = -1;
     run->class[rank] = class_of(code);
+    if (code && getenv("STOPS_LOUD")) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(code, text, &length);
+        fprintf(stderr, "      rank %d: %s\n", rank, text);
+    }
     run->later[rank] = class_of(MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, c));
     free(out);
     free(in);
     rc = MPI_Alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, MPI_COMM_WORLD); /* no rank leaves before it has received from all others */
+    if (inter != MPI_COMM_NULL)
+        rc = rc ? rc : MPI_Comm_free(&inter);
+    rc = rc ? rc : MPI_Comm_free(&half);
     rc = rc ? rc : MPI_Comm_free(&c);
     return rc || MPI_Finalize();
 }
@@ -135,7 +217,7 @@ static int program(int rank, void *arg)
 
 static bool is_well(const run *run, uint32_t ranks, const weft_sim_report *report)
 {
-    bool is_argument = run->call == BAD_COLOR || run->call == BAD_TYPE, has_failed = false;
+    bool is_argument = run->call == BAD_COLOR || run->call == BAD_TYPE || run->call == BAD_COPY, has_failed = false;
 
     if (report->deadlocked)
         return false;
