@@ -28,6 +28,14 @@ static int listen_at(int fd, const void *name, socklen_t bytes)
     return bind(fd, name, bytes) || listen(fd, 1024) ? -1 : 0;
 }
 
+uint64_t contact_timeout_ns(void)
+{
+    const char *text = getenv("WEFT_START_TIMEOUT_S");
+    long seconds = text ? atol(text) : 0;
+
+    return (uint64_t)(seconds > 0 && seconds < 86400 ? seconds : 60) * 1000000000u;
+}
+
 int contact_listen(void)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};

@@ -13,6 +13,9 @@
 
 #define DAEMON_OPTION "--weft-daemon" /* internal: mpirun runs as a daemon */
 
+/* Limit to a step of the start, from WEFT_START_TIMEOUT_S; 60 s if that is not set here, as on hosts to which the agent passes no
+ * environment. */
+uint64_t contact_timeout_ns(void);
 /* Returns a non-blocking listening TCP socket at a port chosen by the kernel, or -1 with errno. */
 int contact_listen(void);
 /* Writes the absolute path of this program. 0 or -1 with errno. */

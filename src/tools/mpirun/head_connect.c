@@ -17,7 +17,6 @@
 #include "base/clock.h"
 
 #define ADDRESSES_MAX 32
-#define STEP_NS 10000000000u /* limit to connect, renewed by each connection for its answer */
 
 typedef struct head_attempt {
     int fd; /* -1: failed or closed */
@@ -100,7 +99,8 @@ static bool attempt_recv_answer(head_attempt *one, const contact *order, const c
 
 int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why)
 {
-    uint64_t now = weft_clock_ns(), deadline = now + STEP_NS;
+    /* to connect, renewed by each connection for its answer; shorter than the head's wait, so that the reason is reported */
+    uint64_t limit = contact_timeout_ns() / 6 * 5, now = weft_clock_ns(), deadline = now + limit;
     struct pollfd set[ADDRESSES_MAX];
     head_attempt all[ADDRESSES_MAX];
     int count = attempts_begin(order, all), result = -1;
@@ -114,7 +114,7 @@ int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *ans
         for (int i = open = 0; i < count && result < 0; i++) {
             if (set[i].revents && !all[i].has_sent_hello) {
                 attempt_send_hello(&all[i], hello, why);
-                deadline = weft_clock_ns() + STEP_NS;
+                deadline = weft_clock_ns() + limit;
             } else if (set[i].revents && attempt_recv_answer(&all[i], order, hello, why)) {
                 *answer = all[i].answer;
                 result = all[i].fd;

@@ -9,7 +9,7 @@
 #include "tools/mpirun/contact.h"
 
 /* Returns a connected, blocking socket to the authenticated head, and its answer; or -1 and the reason. Blocks; each step is bounded by
- * STEP_NS. */
+ * contact_timeout_ns(). */
 int head_connect(const contact *order, const ctrl_hello *hello, ctrl_answer *answer, const char **why);
 
 #endif

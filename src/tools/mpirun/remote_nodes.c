@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "launch/modex_cache.h"
+#include "tools/mpirun/contact.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/job_desc.h"
 #include "tools/mpirun/report.h"
@@ -172,8 +173,6 @@ int remote_nodes_open(job *job, const remote_nodes_callbacks *callbacks, remote_
     modex_head_callbacks up = {.request = modex_request_send, .data = modex_data_send, .fenced = fence_release_send, .owner = self};
     children_callbacks in = {.connected = on_child_connected, .frame = on_child_frame, .lost = on_child_lost,
                              .failed = on_child_failed, .warns = true, .owner = self};
-    const char *limit = getenv("WEFT_START_TIMEOUT_S");
-    long limit_s = limit ? atol(limit) : 0;
     unsigned char secret[CTRL_SECRET_BYTES];
 
     if (!self)
@@ -190,7 +189,7 @@ int remote_nodes_open(job *job, const remote_nodes_callbacks *callbacks, remote_
     if (is_failed || !self->items || modex_head_open(&self->modex_head, &job->map, &up))
         return report(1, "cannot listen for daemons of other hosts: %s", strerror(errno));
     remote_nodes_make(self);
-    self->deadline_ns = weft_clock_ns() + (uint64_t)(limit_s > 0 && limit_s < 86400 ? limit_s : 60) * 1000000000u;
+    self->deadline_ns = weft_clock_ns() + contact_timeout_ns();
     return job->opts->is_by_srun ? srun_launch_start(&self->srun_launch, job, callbacks->failed, self->children.acceptor.listener,
                                                      self->children.secret)
                                  : children_start(&self->children, job->opts->agent);
