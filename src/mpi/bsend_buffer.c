@@ -149,7 +149,7 @@ void weft_bsend_buffer_reap(weft_bsend_buffer *buffer)
     if (buffer->is_reaping) /* a dropped owner closes the buffer */
         return;
     buffer->is_reaping = true;
-    for (weft_list_link *link = buffer->entries.next, *next; buffer->sent; link = next) {
+    for (weft_list_link *link = buffer->entries.next, *next; buffer->sent && link != &buffer->entries; link = next) {
         entry *self = entry_at(link);
         weft_bsend_owner owner = self->owner;
         next = link->next;

@@ -42,7 +42,15 @@ static int check(const weft_errhandler *handler)
     if (weft_errhandler_is_valid(handler))
         return 0;
     return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is %s", (const void *)handler,
-                     handler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not a live error handler");
+                     handler == MPI_ERRHANDLER_NULL ? "MPI_ERRHANDLER_NULL" : "not an error handler, or was freed");
+}
+
+/* The program gets a handle, with a reference that the caller has. */
+static MPI_Errhandler give(weft_errhandler *handler)
+{
+    if (weft_errhandler_is_user(handler))
+        __atomic_add_fetch(&handler->handles, 1, __ATOMIC_RELAXED);
+    return handler;
 }
 
 int weft_errhandler_set(weft_traits *at, weft_errhandler *handler)
@@ -88,7 +96,7 @@ static int create(enum weft_traits_kind kind, weft_errhandler_function *function
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
     handler->kind = (uint8_t)kind;
     handler->function = function;
-    *errhandler = handler;
+    *errhandler = give(handler);
     return 0;
 }
 
@@ -117,16 +125,31 @@ int weft_mpi_comm_set_errhandler(weft_comm *comm, MPI_Errhandler errhandler) { r
 /* The user gets a reference and must free it (MPI 5.0 9.3.4: "as if a new object"). */
 int weft_mpi_comm_get_errhandler(weft_comm *comm, MPI_Errhandler *errhandler)
 {
-    *errhandler = weft_errhandler_get(&comm->traits);
+    return weft_errhandler_give(&comm->traits, errhandler);
+}
+
+int weft_errhandler_give(weft_traits *at, weft_errhandler **errhandler)
+{
+    *errhandler = give(weft_errhandler_get(at));
     return 0;
 }
 
+/* An object that has the handler keeps it: only as many handles are freed as the program got. */
 int weft_mpi_errhandler_free(MPI_Errhandler *errhandler)
 {
-    int rc = check(*errhandler);
+    weft_errhandler *handler = *errhandler;
+    int rc = check(handler);
+    uint32_t handles;
     if (rc)
         return rc;
-    weft_errhandler_drop(*errhandler);
     *errhandler = MPI_ERRHANDLER_NULL;
+    if (!weft_errhandler_is_user(handler))
+        return 0;
+    handles = __atomic_load_n(&handler->handles, __ATOMIC_RELAXED);
+    while (handles && !__atomic_compare_exchange_n(&handler->handles, &handles, handles - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+    if (!handles)
+        return weft_fail(WEFT_E_ERRHANDLER, "errhandler %p is freed already, by another thread", (void *)handler);
+    weft_errhandler_drop(handler);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * errhandler: error handler objects (MPI 5.0 9.3). An MPI_Errhandler points to a weft_errhandler or is a constant of the ABI
- * (0x140..0x143). Referenced by the user's handle and by each object on which it is set. Any thread.
+ * (0x140..0x143). Referenced by the user's handles and by each object on which it is set. Any thread.
  */
 #ifndef WEFT_MPI_ERRHANDLER_H
 #define WEFT_MPI_ERRHANDLER_H
@@ -20,19 +20,20 @@ typedef void weft_errhandler_function(void *handle, int *code, ...);
 
 typedef struct MPI_ABI_Errhandler weft_errhandler;
 struct MPI_ABI_Errhandler {
-    weft_object object; /* refs: user's handle, objects on which it is set */
+    weft_object object; /* refs: handles of the user, objects on which it is set */
+    uint32_t handles;   /* atomic: handles of the user; 0: freed, though objects may have it */
     uint8_t kind;       /* enum weft_traits_kind of the objects on which it may be set */
     weft_errhandler_function *function;
 };
 
 extern weft_object_pool weft_errhandler_pool;
 
-/* A predefined or live handler? MPI_ERRHANDLER_NULL is none. */
+/* A predefined handler, or one of which the user has a handle? MPI_ERRHANDLER_NULL is none. */
 static inline bool weft_errhandler_is_valid(const weft_errhandler *handler)
 {
     if (weft_object_is_constant(handler))
         return handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT || handler == MPI_ERRORS_RETURN;
-    return handler->object.magic == WEFT_ERRHANDLER_MAGIC;
+    return handler->object.magic == WEFT_ERRHANDLER_MAGIC && __atomic_load_n(&handler->handles, __ATOMIC_RELAXED);
 }
 
 /* A valid handler that may be set on objects of this kind? */
@@ -50,6 +51,8 @@ void weft_errhandler_drop(weft_errhandler *handler); /* no effect on constants *
 weft_errhandler *weft_errhandler_initial(void);
 /* The object's handler; the caller drops it. */
 weft_errhandler *weft_errhandler_get(weft_traits *at);
+/* MPI_X_get_errhandler: the program gets a handle, which it frees. Returns 0. */
+int weft_errhandler_give(weft_traits *at, weft_errhandler **errhandler);
 /* MPI_X_set_errhandler. 0, or WEFT_E_ERRHANDLER: no handler, or one for another kind of object. */
 int weft_errhandler_set(weft_traits *at, weft_errhandler *handler);
 

@@ -41,7 +41,11 @@ MPI_Op weft_mpi_op_fromint(int op) { return handle_of(&weft_op_pool, op, MPI_OP_
 
 int weft_mpi_errhandler_toint(MPI_Errhandler errhandler) { return number_of(errhandler); }
 
-MPI_Errhandler weft_mpi_errhandler_fromint(int errhandler) { return handle_of(&weft_errhandler_pool, errhandler, MPI_ERRHANDLER_NULL); }
+MPI_Errhandler weft_mpi_errhandler_fromint(int number)
+{
+    MPI_Errhandler handler = handle_of(&weft_errhandler_pool, number, MPI_ERRHANDLER_NULL);
+    return weft_object_is_constant(handler) || weft_errhandler_is_valid(handler) ? handler : MPI_ERRHANDLER_NULL; /* an object's alone */
+}
 
 int weft_mpi_group_toint(MPI_Group group) { return number_of(group); }
 

@@ -35,6 +35,7 @@ typedef struct tally {
     MPI_Status *statuses; /* NULL: ignored */
     int count;            /* statuses that are valid when the call ends */
     int first_failed;     /* index of the first failed request; -1: none */
+    weft_traits *at;      /* its object, whose error handler runs; valid if first_failed is */
     char why[256];
 } tally;
 
@@ -50,6 +51,7 @@ static void record_failure(tally *result, int place, int index, int rc)
             result->why[i] = text[i];
         result->why[i] = 0;
         result->first_failed = index;
+        result->at = weft_errors_object();
         for (i = 0; result->statuses && i < (size_t)result->count; i++)
             result->statuses[i].MPI_ERROR = MPI_SUCCESS;
     }
@@ -61,6 +63,7 @@ static int tally_end(const tally *result)
 {
     if (weft_likely(result->first_failed < 0))
         return 0;
+    weft_errors_set_object(result->at, WEFT_E_IN_STATUS); /* text and handler belong to the same request, whatever failed later */
     return weft_fail(WEFT_E_IN_STATUS, "request %d failed: %s", result->first_failed, result->why);
 }
 

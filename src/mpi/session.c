@@ -173,8 +173,7 @@ int weft_mpi_group_from_session_pset(weft_session *session, const char *pset_nam
 
 int weft_mpi_session_get_errhandler(weft_session *session, MPI_Errhandler *errhandler)
 {
-    *errhandler = weft_errhandler_get(&session->traits);
-    return 0;
+    return weft_errhandler_give(&session->traits, errhandler);
 }
 
 int weft_mpi_session_set_errhandler(weft_session *session, MPI_Errhandler errhandler)

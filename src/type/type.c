@@ -71,40 +71,62 @@ const weft_type_layout *weft_layout_of(const weft_type *type, weft_type_layout *
     return scratch;
 }
 
-void weft_envelope_drop(weft_envelope *envelope)
-{
-    if (!envelope || __atomic_sub_fetch(&envelope->refs, 1, __ATOMIC_ACQ_REL))
-        return;
-    for (uint64_t i = 0; i < envelope->type_count; i++)
-        weft_type_drop(envelope->types[i]);
-    free(envelope->values);
-    free(envelope->types);
-    free(envelope);
-}
-
 void weft_type_hold(const weft_type *type)
 {
     if (!type->is_predefined)
         weft_object_hold(&((weft_type *)type)->object);
 }
 
-void weft_type_drop(const weft_type *type)
+/* Drops a reference. A type whose last one it was joins the list of those to be freed: types may be nested deeper than the stack is. */
+static void drop_into(weft_type **dead, const weft_type *type)
 {
     weft_type *dropped = (weft_type *)type;
-    weft_envelope *envelope;
-    const weft_type_layout *layout;
-    const weft_type *origin;
     if (dropped->is_predefined || !weft_object_drop(&dropped->object))
         return;
-    envelope = dropped->envelope;
-    layout = dropped->layout;
-    origin = dropped->origin;
-    weft_object_free(&weft_type_pool, dropped);
-    if (origin)
-        weft_type_drop(origin);
-    else
-        weft_layout_free(layout);
-    weft_envelope_drop(envelope);
+    dropped->next_dead = *dead;
+    *dead = dropped;
+}
+
+static void envelope_drop_into(weft_type **dead, weft_envelope *envelope)
+{
+    if (!envelope || __atomic_sub_fetch(&envelope->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    for (uint64_t i = 0; i < envelope->type_count; i++)
+        drop_into(dead, envelope->types[i]);
+    free(envelope->values);
+    free(envelope->types);
+    free(envelope);
+}
+
+static void free_all(weft_type *dead)
+{
+    while (dead) {
+        weft_type *dropped = dead;
+        weft_envelope *envelope = dropped->envelope;
+        const weft_type_layout *layout = dropped->layout;
+        const weft_type *origin = dropped->origin;
+        dead = dropped->next_dead;
+        weft_object_free(&weft_type_pool, dropped);
+        if (origin)
+            drop_into(&dead, origin);
+        else
+            weft_layout_free(layout);
+        envelope_drop_into(&dead, envelope);
+    }
+}
+
+void weft_envelope_drop(weft_envelope *envelope)
+{
+    weft_type *dead = NULL;
+    envelope_drop_into(&dead, envelope);
+    free_all(dead);
+}
+
+void weft_type_drop(const weft_type *type)
+{
+    weft_type *dead = NULL;
+    drop_into(&dead, type);
+    free_all(dead);
 }
 
 void weft_type_retire(weft_type *type)

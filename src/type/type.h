@@ -48,6 +48,7 @@ struct MPI_ABI_Datatype {
     int64_t align;       /* strictest alignment of the basic elements, bytes; rounds the extent (MPI 5.0 5.1) */
     bool is_resized;     /* lb and extent come from MPI_Type_create_resized, also of a member type, not from the data */
     const weft_type *origin; /* referenced owner of the layout; NULL: the layout is this type's own */
+    weft_type *next_dead;    /* while it is freed: in the list of weft_type_drop */
 };
 
 /* Construction of a type, for MPI_Type_get_envelope and _contents. Combiners have the ABI's values. */
