@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * req_data: the memory of a request's message: its first byte if it is dense, and how many elements there are.
+ * Used by send, receive and rendezvous; requires worker->lock.
  */
 #ifndef WEFT_P2P_REQ_DATA_H
 #define WEFT_P2P_REQ_DATA_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * random: random programs (test/random) on simulated networks, by seed; planted faults and broken networks must be noticed.
+ * random: random programs (test/random) on simulated networks, by seed; planted faults and broken networks must be reported.
  *    random [TEXT]                    the tests whose name contains TEXT
  *    random PROFILE RANKS SEED STEPS  replays one run; with RANDOM_VERBOSE each rank prints its steps
  * Seeds: see seeds.h.
