@@ -180,15 +180,26 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     return perform(team, rule->algorithm, args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
 }
 
-int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
+static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, weft_req **req)
 {
-    weft_call call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
     int rc;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
-    rc = weft_sched_record(team, select_algorithm(team, kind, args), args, next_tag(team, call, false), req);
+    rc = weft_sched_record(team, algorithm, args, next_tag(team, call, false), req);
     return rc ? rc : weft_sched_restart(*req);
+}
+
+int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
+{
+    return start(team, select_algorithm(team, kind, args), args, call_of(team, kind, WEFT_CALL_NONBLOCKING, args), req);
+}
+
+int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
+{
+    uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
+
+    return start(team, select_rule(team, kind, args, false)->algorithm, args, weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)

@@ -26,6 +26,8 @@ int weft_team_trust(const weft_team *team, int rc);
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);
 /* Nonblocking call: records and starts. The request owns the schedule. */
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
+/* The same among all members of the team, also if it is of two groups: as on an intracommunicator. For the library itself. */
+int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
 /* Persistent call: records only. Start it by weft_sched_restart(req). */
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req);
 
