@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "collectives/calls.h"
 #include "collectives/stop.h"
 #include "core/callout.h"
 #include "mpi/attribute_of.h"
@@ -80,7 +81,9 @@ int weft_mpi_comm_dup_with_info(weft_comm *comm, weft_info *info, MPI_Comm *newc
  * distributes the ids and the members' results; its completion connects the channels, which needs no memory, so that the members end
  * alike. A duplicate that was not made is closed when the program completes the request, for its attributes have functions -- */
 
-enum { ID_FIRST, ID_LAST, FINE, WORDS };
+/* The channels of a communicator. The last two are those of the local part of an intercommunicator. */
+enum { MESSAGES, COLLECTIVES, LOCAL_MESSAGES, LOCAL_COLLECTIVES, CHANNELS };
+enum { FINE = CHANNELS, WORDS }; /* behind the channels' ids */
 
 /* Behind a request of kind DUP (req->extra). */
 typedef struct dup {
@@ -90,12 +93,28 @@ typedef struct dup {
     weft_comm *parent, *comm;   /* parent is held by req; comm: a reference; NULL: this member failed, or the duplicate was closed */
     MPI_Comm *newcomm;          /* the program's variable, MPI's until the request is completed; set to MPI_COMM_NULL by an error */
     uint32_t gather_number;     /* of the allgather on the parent's team */
-    uint32_t *ids[2];           /* [members] owned, for the two channels; NULL: theirs now */
+    uint32_t *ids[CHANNELS];    /* each channel's at its members (members_of); owned; NULL: the channel's now, or no such channel */
     int failed;                 /* error of this member's part, and its text */
     char cause[512];
     uint32_t part[WORDS];
-    uint32_t all[]; /* [members * WORDS] */
+    uint32_t all[]; /* [members of the parent's team * WORDS] */
 } dup;
+
+static weft_chan *channel_of(const weft_comm *comm, int which)
+{
+    const weft_comm *part = which < LOCAL_MESSAGES ? comm : comm->local;
+    return !part ? NULL : which == MESSAGES || which == LOCAL_MESSAGES ? part->chan : part->team.chan;
+}
+
+/* Those members of the team that have a channel, in the order of its ranks. */
+static weft_members members_of(const weft_comm *comm, int which)
+{
+    if (which == MESSAGES)
+        return comm->team.remote;
+    return which == COLLECTIVES ? (weft_members){0, comm->team.size} : comm->team.local;
+}
+
+static int channels_of(const weft_comm *comm) { return comm->is_inter ? CHANNELS : LOCAL_MESSAGES; }
 
 static void free_dup(weft_req *req)
 {
@@ -104,28 +123,45 @@ static void free_dup(weft_req *req)
         weft_req_free(self->gather);
     if (self->comm)
         weft_comm_drop(self->comm);
-    free(self->ids[0]);
-    free(self->ids[1]);
+    for (int which = 0; which < CHANNELS; which++)
+        free(self->ids[which]);
     free(self);
 }
 
-/* The allgather has ended. 0: all members are fine, and the channels are connected. */
-static int connect(dup *self, uint32_t size)
+static void connect_channel(dup *self, int which)
 {
+    weft_members members = members_of(self->parent, which);
+    for (uint32_t i = 0; i < members.count; i++)
+        self->ids[which][i] = self->all[(size_t)(members.first + i) * WORDS + (uint32_t)which];
+    weft_chan_connect_by(channel_of(self->comm, which), self->ids[which]);
+    self->ids[which] = NULL;
+}
+
+/* The allgather has ended. 0: all members are fine, and the channels are connected. */
+static int connect(dup *self)
+{
+    const weft_team *team = &self->parent->team;
     weft_exchange over = weft_exchange_over_comm(self->parent);
     if (self->failed)
         return weft_fail(self->failed, "%s", self->cause);
-    for (uint32_t i = 0; i < size; i++) {
-        const uint32_t *part = self->all + (size_t)i * WORDS;
-        if (!part[FINE])
+    for (uint32_t i = 0; i < team->size; i++) {
+        if (self->all[(size_t)i * WORDS + FINE])
+            continue;
+        if (!self->parent->is_inter)
             return weft_exchange_failed(&over, i);
-        self->ids[0][i] = part[ID_FIRST];
-        self->ids[1][i] = part[ID_LAST];
+        return weft_fail(WEFT_E_OTHER, "another member, %s, failed to make its part of the communicator: its own error names the cause",
+                         weft_member_name_of(team, i).text);
     }
-    weft_chan_connect_by(self->comm->chan, self->ids[0]);
-    weft_chan_connect_by(self->comm->team.chan, self->ids[1]);
-    self->ids[0] = self->ids[1] = NULL;
+    for (int which = 0; which < channels_of(self->parent); which++)
+        connect_channel(self, which);
     return 0;
+}
+
+/* The parent's collectives made the team. */
+static void adopt(dup *self, weft_team *team)
+{
+    weft_team_connected(team);
+    weft_team_adopt(&self->parent->team, team, self->gather_number);
 }
 
 /* Invalidates the handle of a duplicate that was not made. */
@@ -142,12 +178,12 @@ static void on_gathered(weft_completion *completion)
     if (rc)
         weft_req_report_error(self->gather);
     else
-        rc = connect(self, (uint32_t)self->parent->size);
+        rc = connect(self);
     if (!rc)
-        weft_team_connected(&self->comm->team);
-    if (!rc)
-        weft_team_adopt(&self->parent->team, &self->comm->team, self->gather_number);
-    else if (self->comm)
+        adopt(self, &self->comm->team);
+    if (!rc && self->comm->local)
+        adopt(self, &self->comm->local->team);
+    if (rc && self->comm)
         retire(self->comm);
     weft_req_end(self->req, rc);
 }
@@ -177,12 +213,10 @@ static int start_gather(dup *self)
     weft_coll coll = {.sendbuf = self->part, .recvbuf = self->all, .sendcount = WORDS, .recvcount = WORDS, .sendtype = word,
                       .recvtype = word};
     int rc;
-    if (!self->failed) {
-        self->part[ID_FIRST] = self->comm->chan->id;
-        self->part[ID_LAST] = self->comm->team.chan->id;
-        self->part[FINE] = 1;
-    }
-    rc = weft_coll_start(&self->parent->team, WEFT_COLL_ALLGATHER, &coll, &self->gather);
+    for (int which = 0; which < channels_of(self->parent) && !self->failed; which++)
+        self->part[which] = channel_of(self->comm, which)->id;
+    self->part[FINE] = !self->failed;
+    rc = weft_coll_start_all(&self->parent->team, WEFT_COLL_ALLGATHER, &coll, &self->gather);
     if (rc)
         return rc;
     self->gather_number = weft_team_latest(&self->parent->team);
@@ -196,8 +230,7 @@ static int start_gather(dup *self)
 
 static dup *dup_new(weft_comm *comm)
 {
-    size_t size = (size_t)comm->size;
-    dup *self = calloc(1, sizeof *self + size * WORDS * sizeof *self->all);
+    dup *self = calloc(1, sizeof *self + (size_t)comm->team.size * WORDS * sizeof *self->all);
     weft_req *req = self ? weft_req_new(comm->worker, WEFT_REQ_DUP) : NULL;
     if (!req) {
         free(self);
@@ -205,8 +238,8 @@ static dup *dup_new(weft_comm *comm)
     }
     self->parent = comm;
     self->req = req;
-    self->ids[0] = malloc(size * sizeof *self->ids[0]);
-    self->ids[1] = malloc(size * sizeof *self->ids[1]);
+    for (int which = 0; which < channels_of(comm); which++)
+        self->ids[which] = malloc(members_of(comm, which).count * sizeof *self->ids[which]);
     req->extra = self;
     self->ext.free = free_dup;
     return self;
@@ -225,12 +258,13 @@ static int make_part(dup *self, weft_info *info, int rc)
 {
     weft_comm *comm = self->parent;
     void *attributes = NULL;
-    if (!rc && !(self->ids[0] && self->ids[1]))
-        rc = weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %d ranks", comm->size);
+    for (int which = 0; which < channels_of(comm) && !rc; which++)
+        if (!self->ids[which])
+            rc = weft_fail(WEFT_E_NOMEM, "no memory for the channel ids of %u ranks", comm->team.size);
     if (!rc)
         rc = copy_attributes(comm, &attributes);
     if (!rc)
-        rc = weft_comm_open(comm, comm->group, (uint32_t)comm->rank, &self->comm);
+        rc = comm->is_inter ? weft_intercomm_open(comm, &self->comm) : weft_comm_open(comm, comm->group, (uint32_t)comm->rank, &self->comm);
     if (rc) {
         if (self->comm)
             weft_comm_close(self->comm);
@@ -265,8 +299,6 @@ static int idup(weft_comm *comm, weft_info *info, MPI_Comm *newcomm, MPI_Request
     int rc;
     *newcomm = MPI_COMM_NULL;
     *request = MPI_REQUEST_NULL;
-    if (comm->is_inter)
-        return weft_fail(WEFT_E_UNSUPPORTED, "MPI_Comm_idup of an intercommunicator is not built yet: use MPI_Comm_dup");
     weft_comm_hold(comm); /* a copy function may free it */
     self = dup_new(comm);
     if (self) {

@@ -174,6 +174,18 @@ static int open_channels(making *self)
     return open_team(comm);
 }
 
+int weft_intercomm_open(weft_comm *from, weft_comm **out)
+{
+    making self = {.over = from, .remote = from->chan->group};
+    int rc = weft_comm_open(from, from->group, (uint32_t)from->rank, &self.local);
+    if (!rc)
+        rc = open_channels(&self);
+    if (self.local)
+        weft_comm_close(self.local);
+    *out = self.made;
+    return rc;
+}
+
 /* The channels' ids at the new members of a group. */
 static void select_ids(const making *self, int side, enum channel which, uint32_t *ids)
 {

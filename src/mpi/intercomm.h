@@ -14,6 +14,9 @@
  * process of the other group has this color. */
 int weft_intercomm_split(weft_comm *comm, int color, int key, int rc, weft_comm **out);
 
+/* Local: as weft_comm_open, an intercommunicator of the groups of another one. */
+int weft_intercomm_open(weft_comm *from, weft_comm **out);
+
 /* An intercommunicator of the two groups of a bridge. Collective over both. rc: an earlier error of this member; then all fail, but where
  * the leader has no channel (bridge.chan is NULL) the other group waits, as for any member that does not call. */
 int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out);

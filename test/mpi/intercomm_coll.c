@@ -446,6 +446,42 @@ static void all_of(const pair *p)
     together(p, 3000);
 }
 
+/* Duplicates made while calls on the intercommunicator, its local group and another duplication are under way. */
+static void idup(const pair *p)
+{
+    MPI_Comm made[2];
+    MPI_Request requests[5];
+    MPI_Info info;
+    long one = 1, sums[2];
+    pair q;
+    int compare, buflen = 8, flag;
+    char value[8];
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "mpi_assert_no_any_tag", "true"));
+    OK(MPI_Iallreduce(&one, &sums[0], 1, MPI_LONG, MPI_SUM, p->inter, &requests[0]));
+    OK(MPI_Comm_idup(p->inter, &made[0], &requests[1]));
+    OK(MPI_Iallreduce(&one, &sums[1], 1, MPI_LONG, MPI_SUM, p->local, &requests[2]));
+    OK(MPI_Comm_idup_with_info(p->inter, info, &made[1], &requests[3]));
+    OK(MPI_Ibarrier(p->inter, &requests[4]));
+    OK(MPI_Waitall(5, requests, MPI_STATUSES_IGNORE));
+    CHECK(sums[0] == remote_size(p) && sums[1] == p->sizes[p->side], "sums %ld and %ld beside duplications", sums[0], sums[1]);
+    OK(MPI_Info_free(&info));
+    OK(MPI_Comm_get_info(made[1], &info));
+    OK(MPI_Info_get_string(info, "mpi_assert_no_any_tag", &buflen, value, &flag));
+    CHECK(flag && !strcmp(value, "true"), "the hint of a duplicate");
+    OK(MPI_Info_free(&info));
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Comm_compare(p->inter, made[i], &compare));
+        CHECK(compare == MPI_CONGRUENT);
+        q = pair_of(made[i], p->local, p->side);
+        all_calls(&q, i ? PERSISTENT : NONBLOCKING, 30);
+        OK(MPI_Comm_dup(made[i], &q.inter)); /* its local part works too */
+        all_calls(&q, BLOCKING, 3);
+        OK(MPI_Comm_free(&q.inter));
+        OK(MPI_Comm_free(&made[i]));
+    }
+}
+
 /* side: of this rank. Also a duplicate, parts of it, and one of the merged processes in another order. */
 static void with_groups(int side)
 {
@@ -460,6 +496,7 @@ static void with_groups(int side)
     OK(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, first[!side], 3, &inter));
     p = pair_of(inter, local, side);
     all_of(&p);
+    idup(&p);
     OK(MPI_Comm_dup(inter, &other));
     OK(MPI_Comm_free(&inter));
     p = pair_of(other, local, side);

@@ -180,8 +180,19 @@ static int make_groups(app_self *self, groups *g)
     APP_TRY(MPI_Comm_split(MPI_COMM_WORLD, g->side, -self->rank, &g->local)); /* ranks in the other order: the last one leads */
     APP_TRY(MPI_Comm_rank(g->local, &g->rank));
     APP_TRY(MPI_Intercomm_create(g->local, g->sizes[g->side] - 1, MPI_COMM_WORLD, first[!g->side], 4, &g->inter));
-    if (app_draw(&self->shared, 2)) {
-        APP_TRY(MPI_Comm_dup(g->inter, &dup));
+    int way = (int)app_draw(&self->shared, 3);
+    if (way) {
+        MPI_Request requests[2];
+        int64_t one = 1, sum = 0;
+        if (way == 1)
+            APP_TRY(MPI_Comm_dup(g->inter, &dup));
+        else {
+            APP_TRY(MPI_Comm_idup(g->inter, &dup, &requests[0]));
+            APP_TRY(MPI_Iallreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, g->inter, &requests[1]));
+            APP_TRY(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+            if (sum != g->sizes[!g->side])
+                return app_fail(self, "beside a duplication: %d members", (int)sum);
+        }
         APP_TRY(MPI_Comm_free(&g->inter));
         g->inter = dup;
     }
