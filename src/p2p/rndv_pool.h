@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rndv_pool: the state of a rendezvous, which belongs to one request (req->rndv) from its begin to its end, and its id, by which frames name
- * it (docs/wire.md, "Request ids"). One pool per worker; requires worker->lock. Called by the files rndv*.
+ * rndv_pool: the state of a rendezvous, which belongs to one request (req->rndv) from its begin to its end, and its id, by which frames
+ * name it (docs/wire.md, "Request ids"). One pool per worker; requires worker->lock. Called by the files rndv*.
  * Without memory for another state a send waits in its queue and a matched receive in `pending`, until one is freed. The last states are
  * for receives only: a receive ends without help of the program, so that what has matched always moves.
  */
