@@ -39,17 +39,35 @@ void weft_keyval_drop(weft_keyval *key)
         weft_object_free(&keyval_pool, key);
 }
 
-int weft_keyval_find(enum weft_keyval_kind kind, int number, weft_keyval **out)
+/* The valid key with this number, held; NULL: none. Another thread may free it, and a third one reuse its memory for a new key, between
+ * look-up and hold: a key without references is not held, and one of another number is dropped again. */
+static weft_keyval *hold_by_number(int number)
 {
     weft_keyval *key = weft_object_by_number(&keyval_pool, number);
+    uint32_t refs = key ? __atomic_load_n(&key->object.refs, __ATOMIC_RELAXED) : 0;
+    while (refs && !__atomic_compare_exchange_n(&key->object.refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        ;
+    if (!refs)
+        return NULL;
+    if (weft_object_by_number(&keyval_pool, number) == key)
+        return key;
+    weft_keyval_drop(key);
+    return NULL;
+}
+
+int weft_keyval_find(enum weft_keyval_kind kind, int number, weft_keyval **out)
+{
+    weft_keyval *key = hold_by_number(number);
     if (!key)
         return weft_fail(WEFT_E_KEYVAL, "keyval %d is %s", number,
                          number == MPI_KEYVAL_INVALID ? "MPI_KEYVAL_INVALID"
                          : number >= MPI_TAG_UB && number < WEFT_OBJECT_CONSTANTS ? "predefined: such attributes are read only"
                                                                               : "no attribute key, or was freed");
-    if (key->kind != kind)
-        return weft_fail(WEFT_E_KEYVAL, "keyval %d is a key for attributes of %s, not of %s", number, kinds[key->kind], kinds[kind]);
-    weft_object_hold(&key->object);
+    if (key->kind != kind) {
+        int rc = weft_fail(WEFT_E_KEYVAL, "keyval %d is a key for attributes of %s, not of %s", number, kinds[key->kind], kinds[kind]);
+        weft_keyval_drop(key);
+        return rc;
+    }
     *out = key;
     return 0;
 }
