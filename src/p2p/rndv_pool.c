@@ -23,6 +23,7 @@ int weft_rndv_pool_open(weft_worker *worker)
     if (!pool)
         return weft_fail(WEFT_E_NOMEM, "no memory for the states of long messages");
     pool->max = INDEX_MASK;
+    pool->reserve = WEFT_RNDV_RECV_RESERVE;
     weft_list_init(&pool->pending);
     worker->rndv_pool = pool;
     return 0;
@@ -81,7 +82,7 @@ static bool grow(weft_rndv_pool *pool)
 int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
 {
     weft_rndv_pool *pool = req->worker->rndv_pool;
-    uint32_t reserve = req->kind == WEFT_REQ_RECV ? 0 : WEFT_RNDV_RECV_RESERVE;
+    uint32_t reserve = req->kind == WEFT_REQ_RECV ? 0 : pool->reserve;
     weft_rndv *rndv;
     if (weft_unlikely(pool->free_count <= reserve) && (!grow(pool) || pool->free_count <= reserve))
         return pool->slab_count ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the states of long messages");

@@ -17,7 +17,7 @@
 
 #define WEFT_RNDV_ID_BITS 20        /* of an id: index of the state; the other 12 count its uses */
 #define WEFT_RNDV_SLAB 32           /* states that are allocated together */
-#define WEFT_RNDV_RECV_RESERVE 8    /* states that no send takes */
+#define WEFT_RNDV_RECV_RESERVE 8    /* initial value of reserve */
 
 typedef struct weft_rndv {
     /* first line: both halves */
@@ -63,6 +63,7 @@ typedef struct weft_rndv_pool {
     uint32_t slab_count, slab_capacity;
     uint32_t free, free_count;     /* index of the first free state, 0: none; their number */
     uint32_t max;                  /* largest index: as many states as ids allow; tests lower it */
+    uint32_t reserve;              /* states that no send takes; tests lower it */
     weft_list_link pending;        /* RTS that matched while no state was free (rndv_recv) */
     bool is_beginning;             /* inside weft_rndv_begin_pending, which is not re-entrant */
 } weft_rndv_pool;

@@ -353,8 +353,10 @@ int traffic_program(int rank, void *arg)
     static round_plan scheds[64]; /* too large for the stacks; one for each rank */
     round_plan *sched = &scheds[rank];
     int rc = rig_open(&rig, what->seed);
-    if (!rc && what->has_few_states)
-        rig.world->workers[0]->rndv_pool->max = WEFT_RNDV_RECV_RESERVE + 1 + (uint32_t)(what->seed / 9 % 4);
+    if (!rc && what->has_few_states) {
+        rig.world->workers[0]->rndv_pool->reserve = 1;
+        rig.world->workers[0]->rndv_pool->max = 2 + (uint32_t)(what->seed / 9 % 4);
+    }
     for (uint32_t round = 0; round < what->rounds && !rc; round++) {
         draw_round(sched, rig.size, what->seed, round, !what->has_few_states);
         uint32_t n = plan_receives(&rig, sched, receives);
