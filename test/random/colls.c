@@ -75,9 +75,14 @@ static affine combine(affine x, affine y, int op)
 
 /* -- a call -- */
 
+/* Members of group 1 of an intercommunicator are numbered from REMOTE on, where data depend on who sends. */
+enum { REMOTE = 32 };
+
 typedef struct coll {
-    int kind, form, root, op, n, rank; /* n: ranks */
-    bool in_place;
+    int kind, form, root, op, n, rank; /* n: ranks that data come from or go to: of the remote group, if there are two */
+    int self;                          /* first of the numbers of this rank's group in keys; the other group's: REMOTE - self */
+    bool in_place, is_inter;
+    bool is_root, is_idle;             /* is_idle: in the root's group, but not the root */
     uint32_t step, turn, turns;
     uint64_t key;
     MPI_Comm comm;
@@ -100,15 +105,17 @@ static void plan_one(rp *rp, rp_step *step, rp_dice *dice, int comm, rp_message 
     m->side = comm;
     m->mode = (int)rp_draw(dice, KINDS);
     m->sform = (int)rp_draw(dice, 3);
-    m->from = (int)rp_draw(dice, (uint32_t)rp->comms[comm].n[0]);
+    m->to_side = rp->comms[comm].is_inter ? (int)rp_draw(dice, 2) : 0; /* group of the root */
+    m->from = (int)rp_draw(dice, (uint32_t)rp->comms[comm].n[m->to_side]);
     m->bytes = rp_draw(dice, counts[rp_draw(dice, 8)]);
     m->sig = rp_sig_draw(dice);
     m->stype = rp_draw(dice, 1u << 30);
     m->sdepth = (int)rp_draw(dice, 3);
     m->tag = (int)rp_draw(dice, OPS);
-    m->is_same = rp_draw(dice, 4) == 0; /* in place */
+    m->is_same = rp_draw(dice, 4) == 0 && !rp->comms[comm].is_inter; /* in place */
     m->to = 1 + (int)rp_draw(dice, 3);  /* starts of a persistent one */
     m->rform = (int)rp_draw(dice, 6);
+    m->is_wide = rp->comms[comm].n[0] > 4 || rp->comms[comm].n[1] > 4;
     rp_say(step, " %s%s%s on %d, root %d, size %u, op %d", m->sform == NONBLOCKING ? "i" : "", names[m->mode],
            m->sform == PERSISTENT ? "_init" : "", comm, m->from, m->bytes, m->tag);
 }
@@ -116,7 +123,7 @@ static void plan_one(rp *rp, rp_step *step, rp_dice *dice, int comm, rp_message 
 void plan_coll(rp *rp, rp_step *step)
 {
     step->n = 1 + (int)rp_draw(&step->dice, 3);
-    step->comm = rp_comm_pick(rp, &step->dice, false, false);
+    step->comm = rp_comm_pick(rp, &step->dice, true, false);
     for (int i = 0; i < step->n; i++)
         plan_one(rp, step, &step->dice, step->comm, &step->messages[i]);
 }
@@ -126,20 +133,22 @@ void plan_colls(rp *rp, rp_step *step)
 {
     step->n = 2 + (int)rp_draw(&step->dice, 6);
     for (int i = 0; i < step->n; i++) {
-        plan_one(rp, step, &step->dice, rp_comm_pick(rp, &step->dice, false, false), &step->messages[i]);
+        plan_one(rp, step, &step->dice, rp_comm_pick(rp, &step->dice, true, false), &step->messages[i]);
         if (step->messages[i].sform == BLOCKING)
             step->messages[i].sform = NONBLOCKING;
     }
 }
+
+static int far(const coll *c) { return c->is_inter ? REMOTE - c->self : 0; }
 
 static uint64_t block_key(const coll *c, int from, int to)
 {
     return rp_hash(c->key, (uint64_t)from * 64 + (uint64_t)(c->kind == SCATTER || c->kind == ALLTOALL ? to : 0));
 }
 
-static void put(rp *rp, coll *c, rp_buf *buf, int block, int from, int to)
+/* from, to: numbers of ranks */
+static void put(coll *c, rp_buf *buf, int block, int from, int to)
 {
-    (void)rp;
     rp_buf_put(buf, &c->type, (uint64_t)block * c->count, block_key(c, from, to), c->basics);
 }
 
@@ -147,44 +156,49 @@ static void put(rp *rp, coll *c, rp_buf *buf, int block, int from, int to)
 static void fill_blocks(rp *rp, coll *c)
 {
     rp_buf *out = c->in_place && c->kind != BCAST ? &c->in : &c->out;
+    int own = c->in_place ? c->rank : 0, me = c->self + c->rank, root = far(c) + c->root;
+    bool gathers = c->kind == ALLGATHER || c->is_root;
     memset(c->in.mem, RP_GAP, c->in.bytes);
     memset(c->want.mem, RP_GAP, c->want.bytes);
-    bool is_root = c->rank == c->root;
-    int own = c->in_place ? c->rank : 0;
+    if (c->is_idle)
+        return;
     switch (c->kind) {
     case BCAST:
-        put(rp, c, &c->want, 0, c->root, 0);
-        if (is_root)
-            put(rp, c, &c->in, 0, c->root, 0);
+        put(c, &c->want, 0, c->is_root ? me : root, 0);
+        if (c->is_root)
+            put(c, &c->in, 0, me, 0);
         break;
     case GATHER:
     case ALLGATHER:
-        put(rp, c, c->kind == GATHER && !is_root ? &c->out : out, c->kind == GATHER && !is_root ? 0 : own, c->rank, 0);
-        for (int r = 0; r < c->n && (c->kind == ALLGATHER || is_root); r++)
-            put(rp, c, &c->want, r, r, c->rank);
+        if (!gathers)
+            put(c, &c->out, 0, me, 0);
+        else if (!c->is_inter || c->kind == ALLGATHER)
+            put(c, out, own, me, 0);
+        for (int r = 0; r < c->n && gathers; r++)
+            put(c, &c->want, r, far(c) + r, me);
         break;
     case SCATTER:
-        for (int r = 0; r < c->n && is_root; r++)
-            put(rp, c, &c->out, r, c->rank, r);
-        if (!(is_root && c->in_place))
-            put(rp, c, &c->want, 0, c->root, c->rank);
+        for (int r = 0; r < c->n && c->is_root; r++)
+            put(c, &c->out, r, me, far(c) + r);
+        if (!c->is_root || (!c->in_place && !c->is_inter))
+            put(c, &c->want, 0, c->is_root ? me : root, me);
         break;
     default:
         for (int r = 0; r < c->n; r++) {
-            put(rp, c, out, r, c->rank, r);
-            put(rp, c, &c->want, r, r, c->rank);
+            put(c, out, r, me, far(c) + r);
+            put(c, &c->want, r, far(c) + r, me);
         }
     }
-    if (c->kind == BCAST && is_root && rp_plants(rp, "coll"))
+    if (c->kind == BCAST && c->is_root && rp_plants(rp, "coll"))
         c->in.mem[c->in.origin + c->type.map[0].at] ^= 1;
 }
 
 static void fill_operands(coll *c)
 {
-    uint8_t *to = c->in_place && (c->kind == ALLREDUCE || c->rank == c->root) ? c->receive : c->send;
+    uint8_t *to = c->in_place && (c->kind == ALLREDUCE || c->is_root) ? c->receive : c->send;
     memset(c->receive, RP_GAP, (size_t)c->bytes);
     for (uint64_t i = 0; i < c->count; i++) {
-        affine value = operand(c->key, c->rank, i, c->op);
+        affine value = operand(c->key, c->self + c->rank, i, c->op);
         if (c->width == 4)
             memcpy(to + i * 4, &(int32_t){(int32_t)value.a}, 4);
         else
@@ -195,9 +209,9 @@ static void fill_operands(coll *c)
 static void verify_operands(rp *rp, const coll *c)
 {
     for (uint64_t i = 0; i < c->count; i++) {
-        affine want = operand(c->key, 0, i, c->op), got = {0, 0};
+        affine want = operand(c->key, far(c), i, c->op), got = {0, 0};
         for (int r = 1; r < c->n; r++)
-            want = combine(want, operand(c->key, r, i, c->op), c->op);
+            want = combine(want, operand(c->key, far(c) + r, i, c->op), c->op);
         if (c->width == 4) {
             int32_t value;
             memcpy(&value, c->receive + i * 4, 4);
@@ -229,12 +243,11 @@ static void verify(rp *rp, coll *c)
     if (c->kind == BARRIER)
         return;
     if (is_reduction(c->kind)) {
-        if (c->kind == ALLREDUCE || c->rank == c->root)
+        if (c->kind == ALLREDUCE || c->is_root)
             verify_operands(rp, c);
         return;
     }
-    if (c->kind != GATHER || c->rank == c->root)
-        rp_buf_same(rp, &c->in, &c->want, names[c->kind]);
+    rp_buf_same(rp, &c->in, &c->want, names[c->kind]);
 }
 
 static void coll_close(rp *rp, coll *c)
@@ -260,16 +273,20 @@ static void coll_close(rp *rp, coll *c)
               : c->form == NONBLOCKING ? MPI_I##lower(__VA_ARGS__, c->comm, req) \
                                        : INIT(upper, __VA_ARGS__))
 
+static int root_argument(const coll *c)
+{
+    return !c->is_inter ? c->root : c->is_root ? MPI_ROOT : c->is_idle ? MPI_PROC_NULL : c->root;
+}
+
 static void call_blocks(rp *rp, coll *c, MPI_Request *req)
 {
     void *out = rp_buf_at(&c->out, &c->type, 0), *in = rp_buf_at(&c->in, &c->type, 0);
     MPI_Datatype t = c->type.mpi;
-    int n = (int)c->count;
-    bool is_root = c->rank == c->root;
+    int n = (int)c->count, root = root_argument(c);
     switch (c->kind) {
-    case BCAST: CALL(Bcast, bcast, in, n, t, c->root); break;
-    case GATHER: CALL(Gather, gather, c->in_place && is_root ? MPI_IN_PLACE : out, n, t, in, n, t, c->root); break;
-    case SCATTER: CALL(Scatter, scatter, out, n, t, c->in_place && is_root ? MPI_IN_PLACE : in, n, t, c->root); break;
+    case BCAST: CALL(Bcast, bcast, in, n, t, root); break;
+    case GATHER: CALL(Gather, gather, c->in_place && c->is_root ? MPI_IN_PLACE : out, n, t, in, n, t, root); break;
+    case SCATTER: CALL(Scatter, scatter, out, n, t, c->in_place && c->is_root ? MPI_IN_PLACE : in, n, t, root); break;
     case ALLGATHER: CALL(Allgather, allgather, c->in_place ? MPI_IN_PLACE : out, n, t, in, n, t); break;
     default: CALL(Alltoall, alltoall, c->in_place ? MPI_IN_PLACE : out, n, t, in, n, t);
     }
@@ -282,7 +299,7 @@ static void call_other(rp *rp, coll *c, MPI_Request *req)
     if (c->kind == BARRIER)
         RP_OK(rp, c->form == BLOCKING ? MPI_Barrier(c->comm) : MPI_Ibarrier(c->comm, req));
     else if (c->kind == REDUCE)
-        CALL(Reduce, reduce, c->in_place && c->rank == c->root ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op, c->root);
+        CALL(Reduce, reduce, c->in_place && c->is_root ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op, root_argument(c));
     else
         CALL(Allreduce, allreduce, c->in_place ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op);
 }
@@ -302,7 +319,7 @@ static void open_blocks(rp *rp, coll *c, const rp_message *m)
 {
     uint64_t seed = m->stype + (m->is_same ? 0 : (uint64_t)c->rank);
     uint64_t units = m->bytes % 40 * 12 + (m->bytes >= 300 ? m->bytes / 12 * 12 : 0);
-    units = c->n > 4 && units > 3000 ? 3000 : units;
+    units = m->is_wide && units > 3000 ? 3000 : units;
     rp_type_open(rp, &c->type, seed, m->sdepth, &m->sig);
     if (units % rp_type_units(&c->type)) {
         rp_type_close(rp, &c->type);
@@ -315,7 +332,7 @@ static void open_blocks(rp *rp, coll *c, const rp_message *m)
         c->count = units;
     }
     c->basics = c->count * c->type.entries;
-    uint64_t blocks = c->kind == BCAST ? 1 : (uint64_t)c->n;
+    uint64_t blocks = c->kind == BCAST ? 1 : (uint64_t)(c->n > c->rank ? c->n : c->rank + 1);
     rp_buf_open(&c->out, &c->type, c->count * blocks + 1);
     rp_buf_open(&c->in, &c->type, c->count * blocks + 1);
     rp_buf_open(&c->want, &c->type, c->count * blocks + 1);
@@ -347,8 +364,14 @@ static void run_one(rp *rp, rp_step *step, int i)
     if (!comm->is_member)
         return;
     coll *c = rp_alloc(sizeof *c);
-    *c = (coll){.kind = m->mode, .form = m->sform, .root = m->from, .op = m->tag, .n = comm->n[0], .rank = comm->rank, .comm = comm->mpi,
+    *c = (coll){.kind = m->mode, .form = m->sform, .root = m->from, .op = m->tag, .n = comm->n[comm->is_inter ? 1 - comm->side : 0],
+                .rank = comm->rank, .comm = comm->mpi,
                 .in_place = m->is_same, .step = step->index, .key = (uint64_t)i, .turns = (uint32_t)m->to};
+    c->is_inter = comm->is_inter;
+    c->self = comm->is_inter ? comm->side * REMOTE : 0;
+    c->is_root = comm->side == m->to_side && c->rank == c->root;
+    c->is_idle = comm->is_inter && comm->side == m->to_side && !c->is_root && c->kind != ALLREDUCE && c->kind != ALLGATHER &&
+                 c->kind != ALLTOALL;
     if (c->form == PERSISTENT && (!RP_HAS_PERSISTENT || c->kind == BARRIER))
         c->form = NONBLOCKING;
     if (is_reduction(c->kind))

@@ -142,13 +142,16 @@ void rp_ops_all(rp *rp);
 
 typedef struct rp_message {
     int from, to, side; /* ranks; side: the sender's group */
+    int to_side;        /* of a collective: the root's group */
     int tag;
     rp_sig sig;
     uint64_t stype, rtype; /* seeds */
     int sdepth, rdepth;
     uint32_t bytes, spare;   /* most bytes sent; more items at the receiver than the message needs */
     int mode, sform, rform;  /* enums of p2p.c */
-    bool any_tag, is_packed_out, is_packed_in, is_large, is_same; /* is_same: the receiver's type and count are the sender's */
+    bool any_tag, is_packed_out, is_packed_in, is_large;
+    bool is_same; /* the receiver's type and count are the sender's; of a collective: in place */
+    bool is_wide; /* of a collective: many ranks, so blocks are shorter */
 } rp_message;
 
 typedef struct rp_pair {

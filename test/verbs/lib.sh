@@ -20,13 +20,13 @@ over()
     WEFT_TRANSPORTS=$transports WEFT_DEVICES=$devices mpirun -n "$ranks" "$program" "$@"
 }
 
-# random_programs RANKS STEPS SEED...: programs of test/random
-random_programs()
+# seeds FIRST LAST RANKS PROGRAM ARGUMENT...: over, once with each --seed
+seeds()
 {
-    local ranks=$1 steps=$2 seed
+    local seed=$1 last=$2
     shift 2
-    for seed; do
-        over "$ranks" random --steps "$steps" --seed "$seed" || return
+    for ((; seed <= last; seed++)); do
+        over "$@" --seed "$seed" || return
     done
 }
 
