@@ -6,8 +6,8 @@
 # needs: dpkg-dev
 # leaves out: its Python interface
 #
-# All programs of libs/mpi/test, at each number of ranks, also at those that its Jamfile does not name; each is compiled against the headers
-# of the same source package.
+# All programs of libs/mpi/test, at each number of ranks that they allow, compiled against the headers of the same source package.
+# They report a failed call by an assertion that does not name it: `stops` tells which function a test calls first of those that may miss.
 
 build()
 {
@@ -29,12 +29,36 @@ END
     make -C built -j"$JOBS"
 }
 
+# stops TEST COMMAND...: runs the command; if it fails and Weft lacks the test's function, says so.
+stops()
+{
+    local name=$1 function='' rc=0
+    shift
+    case $name in
+        all_gather_test) function=MPI_Allgatherv ;;
+        all_to_all_test) function=MPI_Alltoallv ;;
+        gather_test) function=MPI_Gatherv ;;
+        scan_test) function=MPI_Scan ;;
+        scatter_test) function=MPI_Scatterv ;;
+    esac
+    "$@" || rc=$?
+    [ $rc = 0 ] || [ -z "$function" ] || ! weft-info --missing | grep -w "$function" >/dev/null ||
+        printf '\n%s: not built yet in Weft\n' "$function"
+    return $rc
+}
+
 run_tests()
 {
     local program
     cd built || return 1
+    export -f stops
     for program in *_test *_null random_* non_blocking_any_source sendrecv_vector; do
-        [ -x "$program" ] || continue
-        check -s 60 "$program" "$MPIRUN" -n "$1" "./$program"
+        [[ -x $program && $program != *.* ]] || continue
+        case $1,$program in
+            1,block_nonblock_test | 1,broadcast*_test | 1,ring_test | 1,skeleton_content_test | 1,nonblocking_test) continue ;;
+            2,*) ;;
+            *,pointer_test | *,wait_all_vector_test | *,sendrecv_vector) continue ;; # two ranks only
+        esac
+        check -s 60 "$program" bash -c 'stops "$@"' stops "$program" "$MPIRUN" -n "$1" "./$program"
     done
 }
