@@ -246,18 +246,19 @@ int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t w
     return rc ? rc : agreed;
 }
 
-static int another_failed(uint32_t rank, const char *whose)
+static int another_failed(uint32_t rank, const char *owner)
 {
     if (rank == UNKNOWN)
-        return weft_fail(WEFT_E_OTHER, "a member of %s failed to make its part of the communicator: its own error names the cause", whose);
-    return weft_fail(WEFT_E_OTHER, "another member, rank %u of %s, failed to make its part of the communicator: its own error names the cause",
-                     rank, whose);
+        return weft_fail(WEFT_E_OTHER, "a member of %s failed to make its part of the communicator: its own error names the cause", owner);
+    return weft_fail(WEFT_E_OTHER, "another member, rank %u of %s, failed to make its part of the communicator: its own error "
+                     "names the cause",
+                     rank, owner);
 }
 
 /* The words of this participant's agreement. */
-static void fill_agreement(uint32_t all[AGREEMENT], bool has_failed, uint32_t who, const uint32_t *words, uint32_t count)
+static void fill_agreement(uint32_t all[AGREEMENT], bool has_failed, uint32_t rank, const uint32_t *words, uint32_t count)
 {
-    all[FAILED] = has_failed ? who : NONE;
+    all[FAILED] = has_failed ? rank : NONE;
     for (uint32_t i = 0; i < WEFT_EXCHANGE_AGREED; i++)
         all[AGREED + i] = i < count ? words[i] : UINT32_MAX;
 }
@@ -324,7 +325,8 @@ static int bridge_gather(const weft_exchange *exchange, const uint32_t *part, ui
     uint32_t *own = all + (exchange->remote_first ? (size_t)remote * words : 0);
     uint32_t *remote_part = all + (exchange->remote_first ? 0 : (size_t)local * words);
     int rc = comm_gather(bridge.local, part, words, own);
-    int swapped = weft_bridge_swap(&bridge, own, local * words, remote_part, remote * words); /* also after an error: the other leader waits */
+    /* also after an error: the other leader waits */
+    int swapped = weft_bridge_swap(&bridge, own, local * words, remote_part, remote * words);
     return rc ? rc : swapped;
 }
 
@@ -336,10 +338,10 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
                            .rank = (uint32_t)comm->rank + (remote_first ? remote : 0), .remote_first = remote_first};
 }
 
-int weft_exchange_failed(const weft_exchange *exchange, uint32_t who)
+int weft_exchange_failed(const weft_exchange *exchange, uint32_t failed)
 {
     const char *name = exchange->comm->traits.name;
-    return another_failed(who, exchange->chan ? "the group" : name[0] ? name : "the communicator");
+    return another_failed(failed, exchange->chan ? "the group" : name[0] ? name : "the communicator");
 }
 
 static int agree_over_intercomm(const weft_exchange *exchange, int rc, uint32_t *words, uint32_t count)

@@ -39,12 +39,12 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first);
 /* inout[i] becomes the minimum over all participants, count <= WEFT_EXCHANGE_WORDS. 0 or an error. */
 int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count);
 #define WEFT_EXCHANGE_AGREED 7
-/* The participants agree on their results. rc: of this one, 0 or an error with its text; words[count], count <= WEFT_EXCHANGE_AGREED. 0: rc is
- * 0 on all, and words[i] is now the minimum over all. An error is one on all: a participant that has failed gets its own rc and text back,
+/* The participants agree on their results. rc: of this one, 0 or an error with its text; words[count], count <= WEFT_EXCHANGE_AGREED. 0:
+ * rc is 0 on all, and words[i] is now the minimum over all. An error is one on all: a participant that has failed gets its own rc and text,
  * the others one that names the first that failed. Agreements do not differ in their messages, whatever count is. */
 int weft_exchange_agree(const weft_exchange *exchange, int rc, uint32_t *words, uint32_t count);
-/* The error of a participant whose own part was fine. who: the number of one that failed. */
-int weft_exchange_failed(const weft_exchange *exchange, uint32_t who) __attribute__((cold));
+/* The error of a participant whose own part succeeded. failed: the number of one that failed. */
+int weft_exchange_failed(const weft_exchange *exchange, uint32_t failed) __attribute__((cold));
 /* By messages: words[count] of participant 0 go to all. Participant 0 waits for none of the others. */
 int weft_exchange_spread(const weft_exchange *exchange, uint32_t *words, uint32_t count);
 /* all[i * words ...] becomes participant i's part[words]. */
@@ -68,8 +68,8 @@ int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t w
 /* weft_exchange_agree over both groups. words[count] become the minima over the local group, remote_words[count] those over the other one.
  * Where the local group fails its leader reports that to the other group's, if bridge->chan is not NULL; else that group waits. */
 int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32_t *remote_words, uint32_t count);
-/* The leader's part of the agreement alone, for a local group that has failed before it had an intracommunicator; chan may be NULL. rank: the
- * first member that failed; UINT32_MAX: not known. */
+/* The leader's part of the agreement alone, for a local group that has failed before it had an intracommunicator; chan may be NULL. rank:
+ * the first member that failed; UINT32_MAX: not known. */
 void weft_bridge_refuse(const weft_bridge *bridge, uint32_t rank);
 /* The bridge of an intercommunicator, between ranks 0 of both groups. */
 weft_bridge weft_bridge_of(weft_comm *comm);

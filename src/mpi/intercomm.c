@@ -212,8 +212,8 @@ static int connect(const making *self)
     return rc;
 }
 
-/* Tables are exchanged: makes the new local group's intracommunicator, opens the channels, exchanges their ids, connects them. rc: an earlier
- * error of this member. */
+/* Tables are exchanged: makes the new local group's intracommunicator, opens the channels, exchanges their ids, connects them. rc: an
+ * earlier error of this member. */
 static int make_parts(making *self, bool is_member, int rc)
 {
     uint32_t own[ID_WORDS] = {0, 0};

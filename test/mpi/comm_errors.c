@@ -114,17 +114,17 @@ static void intra(void)
     ONE_BAD(MPI_Comm_create_group(comm, group, 5, &made), MPI_Comm_create_group(comm, group, 5, NULL), MPI_ERR_ARG, "newcomm is NULL");
     ONE_BAD(MPI_Comm_split(comm, 0, 0, &made), MPI_Comm_split(comm, -3, 0, &made), MPI_ERR_ARG, "color is -3");
     ONE_BAD(MPI_Comm_split(comm, 0, 0, &made), MPI_Comm_split(comm, 0, 0, NULL), MPI_ERR_ARG, "newcomm is NULL");
-    ONE_BAD(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, none, &made), MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, wrong, &made),
-            MPI_ERR_INFO, "info");
+    ONE_BAD(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, none, &made),
+            MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, wrong, &made), MPI_ERR_INFO, "info");
     ONE_BAD(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, none, &made), MPI_Comm_split_type(comm, 4711, 0, none, &made), MPI_ERR_ARG,
             "4711");
     for (int reorder = 0; reorder < 2; reorder++) {
-        ONE_BAD(MPI_Cart_create(comm, 2, dims, periods, reorder, &made), MPI_Cart_create(comm, 2, NULL, periods, reorder, &made), MPI_ERR_ARG,
-                "dims is NULL");
-        ONE_BAD(MPI_Cart_create(comm, 2, dims, periods, reorder, &made), MPI_Cart_create(comm, 2, zero, periods, reorder, &made), MPI_ERR_DIMS,
-                "dims[0] is 0");
-        ONE_BAD(MPI_Graph_create(comm, 2, index, edges, reorder, &made), MPI_Graph_create(comm, 2, NULL, edges, reorder, &made), MPI_ERR_ARG,
-                "indx is NULL");
+        ONE_BAD(MPI_Cart_create(comm, 2, dims, periods, reorder, &made), MPI_Cart_create(comm, 2, NULL, periods, reorder, &made),
+                MPI_ERR_ARG, "dims is NULL");
+        ONE_BAD(MPI_Cart_create(comm, 2, dims, periods, reorder, &made), MPI_Cart_create(comm, 2, zero, periods, reorder, &made),
+                MPI_ERR_DIMS, "dims[0] is 0");
+        ONE_BAD(MPI_Graph_create(comm, 2, index, edges, reorder, &made), MPI_Graph_create(comm, 2, NULL, edges, reorder, &made),
+                MPI_ERR_ARG, "indx is NULL");
         ONE_BAD(MPI_Dist_graph_create(comm, 1, &in, &one, &one, MPI_UNWEIGHTED, none, reorder, &made),
                 MPI_Dist_graph_create(comm, 1, NULL, &one, &one, MPI_UNWEIGHTED, none, reorder, &made), MPI_ERR_ARG, "sources is NULL");
         ONE_BAD(MPI_Dist_graph_create_adjacent(comm, 0, NULL, MPI_UNWEIGHTED, 0, NULL, MPI_UNWEIGHTED, none, reorder, &made),
@@ -189,7 +189,8 @@ static void inter(void)
 
 static int wrong_leader(MPI_Group own, MPI_Group far, int leads)
 {
-    return MPI_Intercomm_create_from_groups(own, 0, far, leads && side ? 999 : 0, "weft-test-leader", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+    return MPI_Intercomm_create_from_groups(own, 0, far, leads && side ? 999 : 0, "weft-test-leader", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                            &made);
 }
 
 static void from_groups(void)
@@ -204,7 +205,8 @@ static void from_groups(void)
     own = side ? own : some;
     leads = rank < 2;
     made = MPI_COMM_WORLD;
-    code = MPI_Comm_create_from_group(all, "weft-test-a", rank == WRONG ? (MPI_Info)(void *)&rank : MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+    code = MPI_Comm_create_from_group(all, "weft-test-a", rank == WRONG ? (MPI_Info)(void *)&rank : MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                      &made);
     if (rank == WRONG)
         BAD(code, MPI_ERR_INFO, "info");
     else
@@ -212,7 +214,8 @@ static void from_groups(void)
     CHECK(made == MPI_COMM_NULL);
     /* an empty remote group, known to the leader only: the others may pass anything */
     made = MPI_COMM_WORLD;
-    OK(MPI_Intercomm_create_from_groups(own, 0, leads ? MPI_GROUP_EMPTY : MPI_GROUP_NULL, 0, "weft-test-b", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+    OK(MPI_Intercomm_create_from_groups(own, 0, leads ? MPI_GROUP_EMPTY : MPI_GROUP_NULL, 0, "weft-test-b", MPI_INFO_NULL,
+       MPI_ERRORS_RETURN,
                                         &made));
     CHECK(made == MPI_COMM_NULL);
     /* the others may pass an empty one where the leader's is not */

@@ -17,7 +17,8 @@
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
             IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, MERGE, GROUP, PERSISTENT, CALLS };
 static const char *const names[] = {"dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce",
-                                    "large allreduce", "gather", "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup", "idup, bad copy function", "cart_create",
+                                    "large allreduce", "gather", "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup",
+                                    "idup, bad copy function", "cart_create",
                                     "dist_graph_create", "intercomm_create, merge", "create_group", "persistent"};
 enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000 };
 
