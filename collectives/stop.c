@@ -198,13 +198,34 @@ static void stop_children(weft_team *team)
     }
 }
 
-void weft_team_connected(weft_team *team)
+/* The team has stopped: the message that says so. */
+static stop_msg stop_msg_of(const weft_team *team)
 {
     stop_msg msg = {.code = team->stopped, .tag = team->stop_tag, .origin = team->stop_origin, .truncated = NONE};
+
+    snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, team->stop_text);
+    return msg;
+}
+
+void weft_team_connected(weft_team *team)
+{
+    stop_msg msg;
+
     if (!team->stopped)
         return;
-    snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, team->stop_text);
+    msg = stop_msg_of(team);
     forward(team, &msg);
+}
+
+/* A member has freed the communicator before the notification of a stop reached it, so it forwards none: notifies all, once. */
+static void notify_all(weft_team *team)
+{
+    stop_msg msg = stop_msg_of(team);
+    uint32_t bytes = (uint32_t)(offsetof(stop_msg, text) + strlen(msg.text) + 1);
+
+    team->has_notified_all = true;
+    for (uint32_t i = 1; i < team->size; i++)
+        weft_chan_notify(team->chan, (team->rank + i) % team->size, &msg, bytes);
 }
 
 void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number)
@@ -284,6 +305,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     call_msg differs;
 
     if (!bytes) {
+        if (team->stopped && from != UINT32_MAX && !team->has_notified_all)
+            notify_all(team);
         on_gone(team, from == UINT32_MAX);
         return;
     }

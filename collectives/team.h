@@ -89,6 +89,7 @@ typedef struct weft_team {
     bool needs_setup;        /* the next blocking call must first settle(): may_share, or the team has stopped */
     bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
     bool is_origin;           /* the team stopped by an error of this member */
+    bool has_notified_all;    /* of that stop, since a member has freed the communicator and forwards nothing */
     int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
     uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
     uint32_t stop_origin;     /* member on which it failed */

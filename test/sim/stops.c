@@ -15,11 +15,13 @@
 #include "test/sim/rig.h"
 
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
-            IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, MERGE, GROUP, PERSISTENT, CALLS };
-static const char *const names[] = {"dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce",
-                                    "large allreduce", "gather", "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup",
-                                    "idup, bad copy function", "cart_create",
-                                    "dist_graph_create", "intercomm_create, merge", "create_group", "persistent"};
+            IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, MERGE, GROUP, PERSISTENT,
+            INTER_SUMS, INTER_BCAST, INTER_GATHER, INTER_ALLGATHER, INTER_IDUP, CALLS };
+static const char *const names[] = {
+    "dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce", "large allreduce", "gather",
+    "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup", "idup, bad copy function", "cart_create", "dist_graph_create",
+    "intercomm_create, merge", "create_group", "persistent", "allreduce between groups", "bcast between groups", "gather between groups",
+    "allgather between groups", "idup of groups"};
 enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000 };
 
 typedef struct run {
@@ -73,7 +75,7 @@ static int idup(const run *run, MPI_Comm c, MPI_Comm *made)
     MPI_Request req = MPI_REQUEST_NULL;
     int key = MPI_KEYVAL_INVALID, rc, kept = left;
     bool is_victim = weft_sim_rank() == run->victim;
-    if (run->call == IDUP)
+    if (run->call != BAD_COPY)
         return wait_for(MPI_Comm_idup(c, made, &req), &req);
     if (is_victim)
         left = -1;
@@ -155,6 +157,12 @@ static int perform(const run *run, MPI_Comm c, MPI_Comm half, MPI_Comm *inter, i
     case ALLTOALL: return MPI_Alltoall(out, COUNT, type, in, COUNT, type, c);
     case IBCAST: return wait_for(MPI_Ibcast(in, COUNT_LARGE, type, 0, c, &req), &req);
     case IALLREDUCE: return wait_for(MPI_Iallreduce(out, in, COUNT, type, MPI_SUM, c, &req), &req);
+    case INTER_SUMS: return MPI_Allreduce(out, in, COUNT_LARGE, type, MPI_SUM, c);
+    case INTER_BCAST: return MPI_Bcast(in, COUNT_LARGE, type, rank % 2 ? 0 : rank ? MPI_PROC_NULL : MPI_ROOT, c);
+    case INTER_GATHER:
+        return MPI_Gather(out, COUNT, type, in, COUNT, type, rank % 2 ? 0 : rank ? MPI_PROC_NULL : MPI_ROOT, c);
+    case INTER_ALLGATHER: return MPI_Allgather(out, COUNT, type, in, COUNT, type, c);
+    case INTER_IDUP: code = idup(run, c, &made); break;
     default:
         code = MPI_Allreduce_init(out, in, COUNT, type, MPI_SUM, c, MPI_INFO_NULL, &req);
         code = code ? code : wait_for(MPI_Start(&req), &req);
@@ -183,17 +191,20 @@ static int program(int rank, void *arg)
     size_t capacity = COUNT_LARGE * sizeof(int64_t);
     int64_t *out = calloc(1, capacity), *in = calloc(1, capacity);
     int sent[RANKS_MAX] = {0}, got[RANKS_MAX], code, rc = MPI_Init(NULL, NULL);
-    MPI_Comm c, half, inter = MPI_COMM_NULL;
+    MPI_Comm c, half, pair, inter = MPI_COMM_NULL;
+    bool is_pair = run->call >= INTER_SUMS;
 
     rc = rc ? rc : MPI_Comm_dup(MPI_COMM_WORLD, &c);
     rc = rc ? rc : MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
     rc = rc ? rc : MPI_Comm_split(c, rank % 2, 0, &half);
+    rc = rc ? rc : MPI_Intercomm_create(half, 0, c, rank % 2 ? 0 : 1, 7, &pair);
+    rc = rc ? rc : MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
     rc = rc ? rc : MPI_Barrier(MPI_COMM_WORLD);
     if (rc)
         return 1;
     if (rank == run->victim)
         left = run->number;
-    code = perform(run, c, half, &inter, out, in, rank);
+    code = perform(run, is_pair ? pair : c, half, &inter, out, in, rank);
     if (rank == run->victim)
         left = -1;
     run->class[rank] = class_of(code);
@@ -203,12 +214,14 @@ static int program(int rank, void *arg)
         MPI_Error_string(code, text, &length);
         fprintf(stderr, "      rank %d: %s\n", rank, text);
     }
-    run->later[rank] = class_of(MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, c));
+    run->later[rank] = class_of(is_pair ? MPI_Allreduce(out, in, 1, MPI_INT64_T, MPI_SUM, pair)
+                                        : MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, c));
     free(out);
     free(in);
     rc = MPI_Alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, MPI_COMM_WORLD); /* no rank leaves before it has received from all others */
     if (inter != MPI_COMM_NULL)
         rc = rc ? rc : MPI_Comm_free(&inter);
+    rc = rc ? rc : MPI_Comm_free(&pair);
     rc = rc ? rc : MPI_Comm_free(&half);
     rc = rc ? rc : MPI_Comm_free(&c);
     return rc || MPI_Finalize();
