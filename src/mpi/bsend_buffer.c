@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bsend_buffer: see bsend_buffer.h. A message takes exactly its bytes and MPI_BSEND_OVERHEAD, as in the model. Entries lie in the
- * program's memory, each with its message behind it; those of an automatic buffer are allocated. A completion marks an entry as sent
- * inside a poll; the next call of the program frees it.
+ * bsend_buffer: see bsend_buffer.h. A message takes exactly its bytes and MPI_BSEND_OVERHEAD, as in the model. Only messages lie in the
+ * program's memory; their entries are allocated, so that a program which reuses that memory too early spoils messages and nothing else. A
+ * message of an automatic buffer lies behind its entry. A completion marks an entry as sent inside a poll; the next call of the program
+ * frees it.
  */
 #include "mpi/bsend_buffer.h"
 
@@ -22,11 +23,11 @@ typedef struct entry {
     weft_req *req;
     weft_bsend_owner owner;
     uint64_t order;   /* number of the message */
-    char *from, *end; /* its space: the entry itself begins at the first aligned address; NULL: allocated */
+    char *from, *end; /* its space in the program's memory; NULL: automatic */
+    char *message;    /* at the first aligned address of its space, or behind the entry */
     bool is_sent;
-    char message[] __attribute__((aligned(ALIGN)));
 } entry;
-_Static_assert(sizeof(entry) + ALIGN <= MPI_BSEND_OVERHEAD, "an entry and its alignment are the overhead that the program adds");
+_Static_assert(ALIGN <= MPI_BSEND_OVERHEAD, "the alignment is part of the overhead that the program adds");
 
 struct weft_bsend_buffer {
     char *base, *end; /* the program's memory; NULL: automatic */
@@ -112,17 +113,21 @@ static bool find_gap(weft_bsend_buffer *buffer, uint64_t need)
     return false;
 }
 
-static entry *place(weft_bsend_buffer *buffer, uint64_t need)
+/* NULL: no space, or no memory for the entry (*rc). */
+static entry *place(weft_bsend_buffer *buffer, uint64_t need, int *rc)
 {
     weft_list_link *before;
-    entry *made;
-    if (buffer->base && !advance(buffer, need) && !find_gap(buffer, need))
+    entry *made = malloc(sizeof *made + (buffer->base ? 0 : need));
+    *rc = made ? WEFT_E_BUFFER : WEFT_E_NOMEM;
+    if (made && buffer->base && !advance(buffer, need) && !find_gap(buffer, need)) {
+        free(made);
         return NULL;
-    made = buffer->base ? (entry *)weft_round_up((uintptr_t)(buffer->cursor - need), ALIGN) : malloc(need);
+    }
     if (!made)
         return NULL;
     made->from = buffer->base ? buffer->cursor - need : NULL;
     made->end = buffer->cursor;
+    made->message = buffer->base ? (char *)weft_round_up((uintptr_t)made->from, ALIGN) : (char *)(made + 1);
     made->is_sent = false;
     made->buffer = buffer;
     before = buffer->before;
@@ -140,8 +145,7 @@ static void remove_entry(entry *self)
     if (buffer->before == &self->link)
         buffer->before = self->link.prev;
     weft_list_remove(&self->link);
-    if (!buffer->base)
-        free(self);
+    free(self);
 }
 
 void weft_bsend_buffer_reap(weft_bsend_buffer *buffer)
@@ -165,13 +169,13 @@ void weft_bsend_buffer_reap(weft_bsend_buffer *buffer)
         free(buffer);
 }
 
-static int no_space(const weft_bsend_buffer *buffer, uint64_t bytes)
+static int no_space(const weft_bsend_buffer *buffer, uint64_t bytes, int rc)
 {
     uint64_t used = 0, size = weft_bsend_buffer_size(buffer);
     for (weft_list_link *link = buffer->entries.next; link != &buffer->entries; link = link->next)
         used += (uint64_t)(entry_at(link)->end - entry_at(link)->from);
-    if (!buffer->base)
-        return weft_fail(WEFT_E_NOMEM, "no memory to buffer a message of %llu bytes", (unsigned long long)bytes);
+    if (rc == WEFT_E_NOMEM)
+        return weft_fail(rc, "no memory to buffer a message of %llu bytes", (unsigned long long)bytes);
     return weft_fail(WEFT_E_BUFFER,
                      "the message needs %llu bytes in the attached buffer (%llu and MPI_BSEND_OVERHEAD, %d); of its %llu bytes %llu are "
                      "free (%u messages are not sent yet). Attach a larger buffer, or flush it",
@@ -206,15 +210,15 @@ static void on_sent(weft_completion *completion)
     }
 }
 
-static entry *place_or_poll(weft_bsend_buffer *buffer, weft_worker *worker, uint64_t need)
+static entry *place_or_poll(weft_bsend_buffer *buffer, weft_worker *worker, uint64_t need, int *rc)
 {
     entry *self;
     weft_bsend_buffer_reap(buffer);
-    self = place(buffer, need);
+    self = place(buffer, need, rc);
     if (!self && buffer->in_flight) {
         weft_worker_poll(worker);
         weft_bsend_buffer_reap(buffer);
-        self = place(buffer, need);
+        self = place(buffer, need, rc);
     }
     return self;
 }
@@ -227,7 +231,7 @@ int weft_bsend_buffer_send(weft_bsend_buffer *buffer, weft_chan *chan, int dst, 
     int rc;
     *is_kept = false;
     if (buffer->base && need > weft_bsend_buffer_size(buffer))
-        return no_space(buffer, bytes);
+        return no_space(buffer, bytes, WEFT_E_BUFFER);
     rc = weft_send_try(buf, count, type, dst, tag, chan, false);
     if (rc <= 0) {
         if (buffer->base) { /* its place is that of a message sent at once, so that later ones find the model's */
@@ -236,9 +240,9 @@ int weft_bsend_buffer_send(weft_bsend_buffer *buffer, weft_chan *chan, int dst, 
         }
         return rc;
     }
-    self = place_or_poll(buffer, chan->worker, need);
+    self = place_or_poll(buffer, chan->worker, need, &rc);
     if (!self)
-        return no_space(buffer, bytes);
+        return no_space(buffer, bytes, rc);
     weft_pack(type, buf, count, 0, bytes, self->message);
     rc = weft_isend(chan, dst, tag, self->message, bytes, weft_type_of(MPI_BYTE), WEFT_SEND_STANDARD, &self->req);
     if (rc || self->req->is_done) {

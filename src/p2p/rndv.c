@@ -93,7 +93,7 @@ static bool enter(weft_rndv *rndv, const weft_peer *peer, enum weft_rndv_frame f
 
 void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
-    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
     enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY
                                : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
                                : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT
@@ -110,7 +110,7 @@ void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 
 void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
-    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
     uint64_t offset = (uint64_t)(uint32_t)hdr->src << 32 | (uint32_t)hdr->tag;
     if (!rndv)
         return;
@@ -120,14 +120,14 @@ void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body)
 
 void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
     if (rndv && enter(rndv, peer, is_recv(rndv) && !rndv->awaits_csum ? WEFT_RNDV_ON_OTHER : WEFT_RNDV_ON_CSUM))
         weft_rndv_recv_on_csum(rndv, (uint32_t)hdr->src);
 }
 
 void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_rndv *rndv = weft_rndv_lookup(peer->worker, hdr->chan);
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
     int rc = hdr->tag;
     enum weft_rndv_frame frame = rc < 0 ? WEFT_RNDV_ON_FIN_ERROR : rc > 0 ? WEFT_RNDV_ON_FIN_CANCELLED
                                : hdr->src ? WEFT_RNDV_ON_FIN_SEGMENT : WEFT_RNDV_ON_FIN;

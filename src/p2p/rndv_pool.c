@@ -111,10 +111,10 @@ void weft_rndv_free(weft_rndv *rndv)
     push_free(pool, index);
 }
 
-weft_rndv *weft_rndv_lookup(weft_worker *worker, uint32_t id)
+weft_rndv *weft_rndv_lookup(const weft_peer *peer, uint32_t id)
 {
-    const weft_rndv_pool *pool = worker->rndv_pool;
+    const weft_rndv_pool *pool = peer->worker->rndv_pool;
     uint32_t index = id & INDEX_MASK;
     weft_rndv *rndv = index / WEFT_RNDV_SLAB < pool->slab_count ? state_at(pool, index) : NULL;
-    return rndv && rndv->req && rndv->id == id ? rndv : NULL;
+    return rndv && rndv->req && rndv->id == id && rndv->peer == peer ? rndv : NULL;
 }

@@ -76,7 +76,8 @@ void weft_rndv_pool_close(weft_worker *worker);
 int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **rndv);
 /* Returns it; frames with its id are dropped from now on. */
 void weft_rndv_free(weft_rndv *rndv);
-/* The state with this id; NULL: the rendezvous has ended. */
-weft_rndv *weft_rndv_lookup(weft_worker *worker, uint32_t id);
+/* The state with this id, of a rendezvous with `peer`; NULL: it has ended. An id is used again after 4,096 others of its state, by
+ * then perhaps with another peer: a late frame must not find that one. */
+weft_rndv *weft_rndv_lookup(const weft_peer *peer, uint32_t id);
 
 #endif

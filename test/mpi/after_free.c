@@ -1,5 +1,7 @@
 /* np: 1 2 : handlers, buffers, requests and nested types that are freed, some of them twice or while they are in use: errors, no crash */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdbool.h>
+
 #include "expect.h"
 
 static int rank, size, raised;
@@ -42,7 +44,8 @@ static void errhandlers(void)
     OK(MPI_Comm_free(&dup));
 }
 
-/* The communicator's own buffer may be used again when it is freed, though messages were not sent before. */
+/* Messages in the communicator's own buffer go on when it is freed. Its memory holds nothing but messages: once these have arrived the
+ * program may write there. */
 static void buffers(void)
 {
     enum { BYTES = 6000000, MESSAGES = 3 };
@@ -61,8 +64,9 @@ static void buffers(void)
             OK(MPI_Bsend(data, BYTES, MPI_BYTE, to, i, comm));
         }
         OK(MPI_Comm_free(&comm));
-        memset(buffer, 0xee, MESSAGES * (BYTES + MPI_BSEND_OVERHEAD));
         OK(MPI_Waitall(MESSAGES, reqs, MPI_STATUSES_IGNORE));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        memset(buffer, 0xee, MESSAGES * (BYTES + MPI_BSEND_OVERHEAD));
         for (int i = 0; i < MESSAGES; i++)
             CHECK(check_wrong(in + i * (size_t)BYTES, BYTES, (unsigned)(100 * turn + i)) == BYTES, "turn %d, message %d", turn, i);
         if (turn) { /* a request made before goes on */
@@ -138,12 +142,50 @@ static void nested(void)
     }
 }
 
+/* A receiver may free the communicator before it receives what it has matched, or starts a receive: MPI_Comm_free waits for no message
+ * (MPI 5.0 7.4.3). */
+static void matched_before_free(void)
+{
+    enum { BYTES = 4000000 };
+    char *buffer = malloc(BYTES + MPI_BSEND_OVERHEAD), *data = malloc(BYTES), *in = malloc(BYTES);
+    for (int kind = 0; kind < 4; kind++) {
+        bool is_automatic = kind & 1, is_probed = kind & 2;
+        int to = (rank + 1) % size, from = (rank + size - 1) % size;
+        MPI_Comm comm;
+        MPI_Message message;
+        MPI_Request later;
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        OK(MPI_Comm_attach_buffer(comm, is_automatic ? MPI_BUFFER_AUTOMATIC : buffer, BYTES + MPI_BSEND_OVERHEAD));
+        check_fill(data, BYTES, (unsigned)(10 * kind + rank));
+        OK(MPI_Bsend(data, BYTES, MPI_BYTE, to, 5, comm));
+        if (is_probed)
+            OK(MPI_Mprobe(from, 5, comm, &message, MPI_STATUS_IGNORE));
+        else
+            OK(MPI_Recv_init(in, BYTES, MPI_BYTE, from, 5, comm, &later));
+        OK(MPI_Comm_free(&comm));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (is_probed) {
+            OK(MPI_Mrecv(in, BYTES, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+        } else {
+            OK(MPI_Start(&later));
+            OK(MPI_Wait(&later, MPI_STATUS_IGNORE));
+            OK(MPI_Request_free(&later));
+        }
+        CHECK(check_wrong(in, BYTES, (unsigned)(10 * kind + from)) == BYTES, "kind %d", kind);
+        OK(MPI_Barrier(MPI_COMM_WORLD)); /* the buffer is attached again */
+    }
+    free(in);
+    free(data);
+    free(buffer);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv, &rank, &size);
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
     errhandlers();
     buffers();
+    matched_before_free();
     requests();
     several();
     nested();

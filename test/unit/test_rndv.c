@@ -288,6 +288,7 @@ static weft_rndv *take(enum weft_req_kind kind, int *rc)
 static void test_pool(void)
 {
     weft_rndv *taken[WEFT_RNDV_SLAB];
+    weft_peer another = {.worker = &worker};
     uint32_t n = 0, old;
     int rc;
     weft_rndv_pool_close(&worker);
@@ -300,13 +301,13 @@ static void test_pool(void)
         n++;
     CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1);
     for (uint32_t i = 0; i < n; i++)
-        CU_ASSERT(weft_rndv_lookup(&worker, taken[i]->id) == taken[i]);
+        CU_ASSERT(weft_rndv_lookup(&peer, taken[i]->id) == taken[i] && weft_rndv_lookup(&another, taken[i]->id) == NULL);
     old = taken[0]->id;
     free_rndv(taken[0]);
-    CU_ASSERT(weft_rndv_lookup(&worker, old) == NULL);
+    CU_ASSERT(weft_rndv_lookup(&peer, old) == NULL);
     CU_ASSERT(take(WEFT_REQ_SEND, &rc) == NULL && rc == WEFT_AGAIN);
-    CU_ASSERT(take(WEFT_REQ_RECV, &rc) == taken[0] && taken[0]->id != old && weft_rndv_lookup(&worker, old) == NULL);
-    CU_ASSERT(weft_rndv_lookup(&worker, 0) == NULL && weft_rndv_lookup(&worker, UINT32_MAX) == NULL);
+    CU_ASSERT(take(WEFT_REQ_RECV, &rc) == taken[0] && taken[0]->id != old && weft_rndv_lookup(&peer, old) == NULL);
+    CU_ASSERT(weft_rndv_lookup(&peer, 0) == NULL && weft_rndv_lookup(&peer, UINT32_MAX) == NULL);
     while (n)
         free_rndv(taken[--n]);
     weft_rndv_pool_close(&worker);
