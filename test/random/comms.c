@@ -140,8 +140,8 @@ void plan_dup(rp *rp, rp_step *step)
     step->slot = rp_comm_slot(rp, 0);
     step->other = rp_comm_pick(rp, dice, true, false);
     step->form = (int)rp_draw(dice, 4);
-    if (rp->comms[step->other].is_inter || !RP_MPI(4, 0))
-        step->form %= 2; /* not built yet */
+    if (!RP_MPI(4, 0))
+        step->form %= 2;
     if (step->slot < 0) {
         rp_say(step, "dup: no slot is free");
         return;
