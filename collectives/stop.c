@@ -198,7 +198,7 @@ static void stop_children(weft_team *team)
     }
 }
 
-/* The team has stopped: the message that says so. */
+/* The notification that a stopped team sends to its members. */
 static stop_msg stop_msg_of(const weft_team *team)
 {
     stop_msg msg = {.code = team->stopped, .tag = team->stop_tag, .origin = team->stop_origin, .truncated = NONE};

@@ -220,7 +220,7 @@ static int spread(const weft_bridge *bridge, uint32_t *words, uint32_t count)
     return weft_team_trust(&bridge->local->team, weft_coll_run(&bridge->local->team, WEFT_COLL_BCAST, &coll));
 }
 
-/* The leader's collective after a swap failed: the other group goes on, would wait for this one, and cannot be told. */
+/* The leader's collective after a swap failed. The other group has gone on and would wait for this one; no message to it is left. */
 static __attribute__((cold)) void end_job(const weft_bridge *bridge, int rc)
 {
     weft_boot *boot = bridge->local->worker->world->boot;

@@ -1,65 +1,48 @@
 /* np: 2 4 : members of a node that call different collectives get errors that name both calls; no member hangs */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
+#include "coll_call.h"
 
-/* The call of all ranks but the last, and that of the last. */
-enum call { NOTHING, BARRIER, BCAST, REDUCE, ALLREDUCE, MAXIMUM, GATHER, SCATTER, ALLGATHER, ALLTOALL };
-enum { NOBODY, ROOT, ODD, MAX = 3 << 18, LATER = 4 };
+enum { NO_RANK, ROOT, ODD, MAX = 3 << 18, LATER = 4 };
 
 typedef struct wrong {
-    enum call call, odd_call;
-    int bytes, odd_bytes; /* multiples of 8 */
-    int odd_root;         /* the last rank passes itself as root */
-    int truncated;              /* rank whose receive is truncated: MPI_ERR_TRUNCATE */
+    enum call call, odd_call; /* of all ranks but the last, and of the last */
+    int bytes, odd_bytes;     /* multiples of 8 */
+    int odd_root;             /* the last rank passes itself as root */
+    int truncated;            /* rank whose receive is truncated: MPI_ERR_TRUNCATE */
     const char *words, *odd_words;
 } wrong;
 
 static const wrong wrongs[] = {
     {BCAST, BCAST, 1000, 16, 0, ODD, "bcast of 1000 bytes, root 0", "bcast of 16 bytes, root 0"},
-    {BCAST, BCAST, 16, 1000, 0, NOBODY, "bcast of 16 bytes", "bcast of 1000 bytes"},
+    {BCAST, BCAST, 16, 1000, 0, NO_RANK, "bcast of 16 bytes", "bcast of 1000 bytes"},
     {BCAST, BCAST, 1 << 20, 16, 0, ODD, "bcast of 1048576 bytes", "bcast of 16 bytes"},
-    {BCAST, BCAST, 16, 1 << 20, 0, NOBODY, "bcast of 16 bytes", "bcast of 1048576 bytes"},
-    {BCAST, BCAST, 0, 8, 0, NOBODY, "bcast of 0 bytes", "bcast of 8 bytes"},
-    {BCAST, BCAST, 8, 0, 0, NOBODY, "bcast of 8 bytes", "bcast of 0 bytes"},
-    {BCAST, BCAST, 8, 8, 1, NOBODY, "bcast of 8 bytes, root 0", "bcast of 8 bytes, root "},
-    {BCAST, BARRIER, 8, 0, 0, NOBODY, "bcast of 8 bytes", "barrier"},
-    {BARRIER, BCAST, 0, 8, 0, NOBODY, "barrier", "bcast of 8 bytes"},
-    {BCAST, ALLREDUCE, 8, 8, 0, NOBODY, "bcast of 8 bytes", "allreduce of 8 bytes"},
-    {BCAST, GATHER, 8, 8, 0, NOBODY, "bcast of 8 bytes", "gather of 8 bytes a rank, root 0"},
-    {BCAST, GATHER, 8, 200000, 0, NOBODY, "bcast of 8 bytes", "gather of 200000 bytes a rank"},
-    {ALLREDUCE, BARRIER, 4096, 0, 0, NOBODY, "allreduce of 4096 bytes (each 8) by MPI_SUM", "barrier"},
-    {ALLREDUCE, MAXIMUM, 8, 8, 0, NOBODY, "by MPI_SUM", "by MPI_MAX"},
-    {ALLREDUCE, ALLREDUCE, 800, 8, 0, NOBODY, "allreduce of 800 bytes", "allreduce of 8 bytes"},
-    {ALLREDUCE, ALLREDUCE, 8, 400000, 0, NOBODY, "allreduce of 8 bytes", "allreduce of 400000 bytes"},
-    {REDUCE, REDUCE, 8, 800, 0, NOBODY, "reduce of 8 bytes (each 8) by MPI_SUM, root 0", "reduce of 800 bytes"},
-    {REDUCE, REDUCE, 8, 8, 1, NOBODY, "reduce of 8 bytes", "reduce of 8 bytes"},
+    {BCAST, BCAST, 16, 1 << 20, 0, NO_RANK, "bcast of 16 bytes", "bcast of 1048576 bytes"},
+    {BCAST, BCAST, 0, 8, 0, NO_RANK, "bcast of 0 bytes", "bcast of 8 bytes"},
+    {BCAST, BCAST, 8, 0, 0, NO_RANK, "bcast of 8 bytes", "bcast of 0 bytes"},
+    {BCAST, BCAST, 8, 8, 1, NO_RANK, "bcast of 8 bytes, root 0", "bcast of 8 bytes, root "},
+    {BCAST, BARRIER, 8, 0, 0, NO_RANK, "bcast of 8 bytes", "barrier"},
+    {BARRIER, BCAST, 0, 8, 0, NO_RANK, "barrier", "bcast of 8 bytes"},
+    {BCAST, ALLREDUCE, 8, 8, 0, NO_RANK, "bcast of 8 bytes", "allreduce of 8 bytes"},
+    {BCAST, GATHER, 8, 8, 0, NO_RANK, "bcast of 8 bytes", "gather of 8 bytes a rank, root 0"},
+    {BCAST, GATHER, 8, 200000, 0, NO_RANK, "bcast of 8 bytes", "gather of 200000 bytes a rank"},
+    {ALLREDUCE, BARRIER, 4096, 0, 0, NO_RANK, "allreduce of 4096 bytes (each 8) by MPI_SUM", "barrier"},
+    {ALLREDUCE, MAXIMUM, 8, 8, 0, NO_RANK, "by MPI_SUM", "by MPI_MAX"},
+    {ALLREDUCE, ALLREDUCE, 800, 8, 0, NO_RANK, "allreduce of 800 bytes", "allreduce of 8 bytes"},
+    {ALLREDUCE, ALLREDUCE, 8, 400000, 0, NO_RANK, "allreduce of 8 bytes", "allreduce of 400000 bytes"},
+    {REDUCE, REDUCE, 8, 800, 0, NO_RANK, "reduce of 8 bytes (each 8) by MPI_SUM, root 0", "reduce of 800 bytes"},
+    {REDUCE, REDUCE, 8, 8, 1, NO_RANK, "reduce of 8 bytes", "reduce of 8 bytes"},
     {GATHER, GATHER, 16, 1000, 0, ROOT, "gather of 16 bytes a rank", "gather of 1000 bytes a rank"},
     {GATHER, GATHER, 16, 200000, 0, ROOT, "gather of 16 bytes a rank", "gather of 200000 bytes a rank"},
-    {GATHER, GATHER, 200000, 16, 0, NOBODY, "gather of 200000 bytes a rank", "gather of 16 bytes a rank"},
+    {GATHER, GATHER, 200000, 16, 0, NO_RANK, "gather of 200000 bytes a rank", "gather of 16 bytes a rank"},
     {SCATTER, SCATTER, 1000, 16, 0, ODD, "scatter of 1000 bytes a rank", "scatter of 16 bytes a rank"},
-    {ALLGATHER, ALLGATHER, 1000, 16, 0, NOBODY, "allgather of 1000 bytes a rank", "allgather of 16 bytes a rank"},
-    {ALLTOALL, ALLTOALL, 1000, 16, 0, NOBODY, "alltoall of 1000 bytes a rank", "alltoall of 16 bytes a rank"},
-    {NOTHING, BARRIER, 0, 0, 0, NOBODY, "allreduce of 8 bytes", "barrier"},
+    {ALLGATHER, ALLGATHER, 1000, 16, 0, NO_RANK, "allgather of 1000 bytes a rank", "allgather of 16 bytes a rank"},
+    {ALLTOALL, ALLTOALL, 1000, 16, 0, NO_RANK, "alltoall of 1000 bytes a rank", "alltoall of 16 bytes a rank"},
+    {NOTHING, BARRIER, 0, 0, 0, NO_RANK, "allreduce of 8 bytes", "barrier"},
 };
 
 static int rank, size;
 static unsigned char *out, *in; /* MOST bytes for each rank; bytes that no call may write are 7 */
-
-static int perform(enum call call, int n, int root, MPI_Comm c)
-{
-    switch (call) {
-    case BARRIER: return MPI_Barrier(c);
-    case BCAST: return MPI_Bcast(in, n, MPI_BYTE, root, c);
-    case REDUCE: return MPI_Reduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, root, c);
-    case ALLREDUCE: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, c);
-    case MAXIMUM: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_MAX, c);
-    case GATHER: return MPI_Gather(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
-    case SCATTER: return MPI_Scatter(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
-    case ALLGATHER: return MPI_Allgather(out, n, MPI_BYTE, in, n, MPI_BYTE, c);
-    case ALLTOALL: return MPI_Alltoall(out, n, MPI_BYTE, in, n, MPI_BYTE, c);
-    default: return MPI_SUCCESS;
-    }
-}
 
 /* The first error's text names this rank's call and that of another rank. */
 static void check_text(int i, int code)
@@ -86,11 +69,11 @@ static void go_wrong(int i)
     for (int before = 0; before < i % 11; before++)
         OK(MPI_Bcast(&one, 1, MPI_INT64_T, before % size, c));
     memset(in, 7, (size_t)(size * MAX));
-    first = perform(is_odd ? w->odd_call : w->call, n, is_odd && w->odd_root ? rank : 0, c);
+    first = coll_call(is_odd ? w->odd_call : w->call, out, in, n, n, is_odd && w->odd_root ? rank : 0, c);
     blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
     for (int at = blocks * n; at < size * MAX; at++)
         CHECK(in[at] == 7, "case %d: byte %d is overwritten", i, at);
-    if (w->truncated != NOBODY && rank == (w->truncated == ROOT ? 0 : size - 1))
+    if (w->truncated != NO_RANK && rank == (w->truncated == ROOT ? 0 : size - 1))
         CHECK(class_of(first) == MPI_ERR_TRUNCATE, "case %d: class %d", i, class_of(first));
     else
         CHECK(!first || class_of(first) == MPI_ERR_NOT_SAME, "case %d: class %d", i, class_of(first));

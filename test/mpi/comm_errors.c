@@ -165,7 +165,7 @@ static void inter(void)
             BAD(code, MPI_ERR_OTHER, side ? "rank 1 of the local group" : "rank 1 of the remote group");
         CHECK(made == MPI_COMM_NULL);
     }
-    if (side == 1) { /* the leader cannot reach the other group, which does not call here: its own group is told */
+    if (side == 1) { /* the leader cannot reach the other group, which does not call here; the leader's group gets the error */
         code = MPI_Intercomm_create(half, 0, rank == 1 ? MPI_COMM_NULL : comm, 0, 2, &made);
         BAD(code, rank == 1 ? MPI_ERR_COMM : MPI_ERR_OTHER, rank == 1 ? "peer_comm" : "rank 0 of the local group");
         CHECK(made == MPI_COMM_NULL);
@@ -222,7 +222,7 @@ static void from_groups(void)
     OK(MPI_Intercomm_create_from_groups(own, 0, leads ? far : MPI_GROUP_EMPTY, 0, "weft-test-c", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made));
     CHECK(made != MPI_COMM_NULL);
     OK(MPI_Comm_free(&made));
-    /* one side's leader names no rank of the other side, which cannot be told and therefore does not call here */
+    /* one side's leader names no rank of the other side: no message can reach that side, so it does not call here */
     if (side) {
         code = wrong_leader(own, far, leads);
         BAD(code, leads ? MPI_ERR_RANK : MPI_ERR_OTHER, leads ? "remote_leader is 999" : "rank 0 of the group");

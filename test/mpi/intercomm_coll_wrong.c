@@ -1,5 +1,6 @@
 /* np: 2 4 5 : wrong collective calls on intercommunicators: arguments; calls of the groups that differ: errors that name both */
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll_call.h"
 #include "expect.h"
 
 static int world_rank, world_size, side, rank, sizes[2];
@@ -56,28 +57,6 @@ static void arguments(MPI_Comm inter)
 
 /* ---- calls that differ ---- */
 
-enum call { BARRIER, BCAST, REDUCE, ALLREDUCE, MAXIMUM, GATHER, SCATTER, ALLGATHER, ALLTOALL, IBARRIER };
-
-static int perform(enum call call, int n, int back, int root, MPI_Comm c)
-{
-    MPI_Request request;
-    int code;
-    switch (call) {
-    case BARRIER: return MPI_Barrier(c);
-    case BCAST: return MPI_Bcast(in, n, MPI_BYTE, root, c);
-    case REDUCE: return MPI_Reduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, root, c);
-    case ALLREDUCE: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, c);
-    case MAXIMUM: return MPI_Allreduce(out, in, n / 8, MPI_INT64_T, MPI_MAX, c);
-    case GATHER: return MPI_Gather(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
-    case SCATTER: return MPI_Scatter(out, n, MPI_BYTE, in, n, MPI_BYTE, root, c);
-    case ALLGATHER: return MPI_Allgather(out, n, MPI_BYTE, in, back, MPI_BYTE, c);
-    case ALLTOALL: return MPI_Alltoall(out, n, MPI_BYTE, in, back, MPI_BYTE, c);
-    default:
-        code = MPI_Ibarrier(c, &request);
-        return code ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-}
-
 enum { R = MPI_ROOT, N = MPI_PROC_NULL };
 /* What the first rank of each side calls, and the other ranks of that side. n: bytes sent; back: bytes received (allgather, alltoall). */
 typedef struct what {
@@ -130,7 +109,7 @@ static void go_wrong(int i, MPI_Comm whole)
     OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
     for (int before = 0; before < i % 5; before++)
         OK(MPI_Barrier(c));
-    code = perform(own_call->call, own_call->n, own_call->back, own_call->root, c);
+    code = coll_call(own_call->call, out, in, own_call->n, own_call->back, own_call->root, c);
     for (; !code && later < 100000; later++) /* a call that waits for no other member returns before the other group has seen it */
         code = MPI_Barrier(c);
     CHECK(class_of(code) == MPI_ERR_NOT_SAME || (class_of(code) == MPI_ERR_TRUNCATE && !later), "case %d: class %d", i, class_of(code));
@@ -138,7 +117,7 @@ static void go_wrong(int i, MPI_Comm whole)
     CHECK(strstr(text, "of its group) called ") && strstr(text, w->words[0]) && strstr(text, w->words[1]), "case %d: %s", i, text);
     for (later = 0; later < 3; later++)
         CHECK(class_of(MPI_Barrier(c)) == MPI_ERR_NOT_SAME, "case %d: a later call works", i);
-    OK(MPI_Barrier(MPI_COMM_WORLD)); /* who has freed it could tell nobody what it called */
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* a rank that has freed the communicator does not answer with its call */
     OK(MPI_Comm_free(&c));
     OK(MPI_Barrier(whole)); /* other communicators are not affected */
 }

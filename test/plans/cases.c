@@ -76,7 +76,7 @@ static void element_put(const weft_type *type, char *buf, uint64_t i, uint64_t v
 /* A member's part in a call. On an intracommunicator both groups are all members. */
 typedef struct place {
     uint32_t index;              /* rank in its own group */
-    weft_members remote, others; /* others: those who give or get a block where there is a root */
+    weft_members remote, others; /* others: ranks other than the root that send or receive a block */
     bool is_root, has_block;
     uint64_t sent, got;          /* elements per block */
 } place;

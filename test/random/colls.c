@@ -75,7 +75,7 @@ static affine combine(affine x, affine y, int op)
 
 /* -- a call -- */
 
-/* Members of group 1 of an intercommunicator are numbered from REMOTE on, where data depend on who sends. */
+/* Data depend on the sender's number. Members of group 1 of an intercommunicator are numbered from REMOTE on. */
 enum { REMOTE = 32 };
 
 typedef struct coll {

@@ -206,7 +206,7 @@ void run_cancel(rp *rp, rp_step *step)
         rp_op_finish(rp, op);
 }
 
-/* -- generalized requests: local; completed before somebody waits for them -- */
+/* -- generalized requests: local; completed before the wait for them begins -- */
 
 typedef struct greq {
     int elements, source;
