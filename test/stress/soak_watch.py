@@ -66,9 +66,15 @@ def take_sample(now_s, pids, folder, stopped_s):
     return Sample(now_s, read_threads(pids), read_group(folder), stopped_s)
 
 
+def waited_s(before, after, passed_s):
+    """The kernel adds a wait for a CPU when it ends: a thread that is runnable throughout and does not run waits all the time."""
+    is_unserved = before.state == after.state == "R" and (before.cpu_s, before.sleeps) == (after.cpu_s, after.sleeps)
+    return passed_s if is_unserved else after.wait_s - before.wait_s
+
+
 def held_s(before, after):
     """Longest time between two samples in which a thread waited for a CPU or was throttled."""
-    waits = [after.threads[key].wait_s - before.threads[key].wait_s for key in after.threads if key in before.threads]
+    waits = [waited_s(before.threads[key], after.threads[key], after.at_s - before.at_s) for key in after.threads if key in before.threads]
     if before.group and after.group:
         waits.append(after.group.throttled_s - before.group.throttled_s)  # summed over CPUs: an upper bound
     return max(waits, default=0.0)
