@@ -1,4 +1,4 @@
-/* np: 1 2 : what the standard's examples of derived datatypes show (5.1.14): sections, triangles, transposes, structs, unions, addresses */
+/* np: 1 2 : what the standard's examples of datatypes show (MPI 5.0 5.1, 5.2): sections, structs, unions, addresses, decoding, packing */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stddef.h>
 
@@ -277,18 +277,106 @@ static void decoding(void)
     OK(MPI_Type_free(&type));
 }
 
+/* 5.1.5, 5.1.9 and 5.1.11: addresses differ as the array's elements do; a type's handle may be set anew before the type is freed
+ * elsewhere; what matches is the sequence of basic types, whatever types a message was sent by. */
+static void basics(void)
+{
+    static double a[100][100], got[16];
+    MPI_Aint first, other;
+    MPI_Datatype two, four, again;
+    MPI_Status status;
+    int count;
+    OK(MPI_Get_address(&a[0][0], &first));
+    OK(MPI_Get_address(&a[9][9], &other));
+    CHECK(MPI_Aint_diff(other, first) == 909 * (MPI_Aint)sizeof(double) && MPI_Aint_add(first, 909 * 8) == other);
+    OK(MPI_Type_contiguous(2, MPI_DOUBLE, &two));
+    OK(MPI_Type_dup(two, &again));
+    OK(MPI_Type_commit(&two));
+    OK(MPI_Type_contiguous(4, again, &four));
+    OK(MPI_Type_free(&again));
+    OK(MPI_Type_commit(&four));
+    for (int i = 0; i < 16; i++)
+        a[0][i] = i + 1;
+    exchange(a, 2, four, got, 16, MPI_DOUBLE);
+    CHECK(!memcmp(a, got, sizeof got));
+    memset(got, 0, sizeof got);
+    exchange(a, 16, MPI_DOUBLE, got, 8, two);
+    CHECK(!memcmp(a, got, sizeof got));
+    OK(MPI_Sendrecv(a, 3, MPI_DOUBLE, to, 3, got, 2, four, from, 3, MPI_COMM_WORLD, &status));
+    OK(MPI_Get_count(&status, four, &count));
+    CHECK(count == MPI_UNDEFINED);
+    OK(MPI_Get_count(&status, MPI_DOUBLE, &count));
+    CHECK(count == 3);
+    OK(MPI_Type_free(&two));
+    OK(MPI_Type_free(&four));
+}
+
+/* 5.2: a number and as many values are packed one after the other; sent as MPI_PACKED, they are received packed, or by a type of the
+ * same items. */
+static void packing(void)
+{
+    double values[20], got_values[20] = {0};
+    char out[400], in[400];
+    int n = 20, got_n = 0, position = 0, need, number_bytes, blocks[2] = {1, 20};
+    MPI_Aint places[2];
+    MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE}, both;
+    for (int i = 0; i < n; i++)
+        values[i] = i / 4.0;
+    OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &number_bytes));
+    OK(MPI_Pack_size(n, MPI_DOUBLE, MPI_COMM_WORLD, &need));
+    CHECK(need + number_bytes <= (int)sizeof out);
+    OK(MPI_Pack(&n, 1, MPI_INT, out, sizeof out, &position, MPI_COMM_WORLD));
+    OK(MPI_Pack(values, n, MPI_DOUBLE, out, sizeof out, &position, MPI_COMM_WORLD));
+    exchange(out, position, MPI_PACKED, in, sizeof in, MPI_PACKED);
+    position = 0;
+    OK(MPI_Unpack(in, sizeof in, &position, &got_n, 1, MPI_INT, MPI_COMM_WORLD));
+    CHECK(got_n == n);
+    OK(MPI_Unpack(in, sizeof in, &position, got_values, got_n, MPI_DOUBLE, MPI_COMM_WORLD));
+    CHECK(!memcmp(values, got_values, sizeof values));
+    got_n = 0;
+    memset(got_values, 0, sizeof got_values);
+    OK(MPI_Get_address(&got_n, &places[0]));
+    OK(MPI_Get_address(got_values, &places[1]));
+    OK(MPI_Type_create_struct(2, blocks, places, types, &both));
+    OK(MPI_Type_commit(&both));
+    exchange(out, position, MPI_PACKED, MPI_BOTTOM, 1, both);
+    CHECK(got_n == n && !memcmp(values, got_values, sizeof values));
+    OK(MPI_Type_free(&both));
+}
+
+/* 5.2: the root gathers the lengths, then texts of different lengths as packed data, and makes one text of them. */
+static void gathering(int rank, int size)
+{
+    char text[60], out[100] = {0}, in[2 * 100], all[2 * 60] = "";
+    int length = 10 + 7 * rank, lengths[2], position = 0, need;
+    memset(text, 'a' + rank, sizeof text);
+    OK(MPI_Pack_size(length, MPI_CHAR, MPI_COMM_WORLD, &need));
+    CHECK(need <= (int)sizeof out);
+    OK(MPI_Pack(text, length, MPI_CHAR, out, sizeof out, &position, MPI_COMM_WORLD));
+    OK(MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    OK(MPI_Gather(out, sizeof out, MPI_PACKED, in, sizeof out, MPI_PACKED, 0, MPI_COMM_WORLD));
+    for (int i = 0, at = 0; i < size && rank == 0; at += lengths[i++]) {
+        position = 0;
+        OK(MPI_Unpack(in + sizeof out * (size_t)i, sizeof out, &position, all + at, lengths[i], MPI_CHAR, MPI_COMM_WORLD));
+    }
+    CHECK(rank || (strspn(all, "a") == 10 && strlen(all) == (size_t)(size == 2 ? 27 : 10)), "%s", all);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size;
     check_start(&argc, &argv, &rank, &size);
     to = (rank + 1) % size;
     from = (rank + size - 1) % size;
+    basics();
     section();
     triangle();
     transpose();
     structs();
     unions();
     decoding();
+    packing();
+    gathering(rank, size);
     OK(MPI_Finalize());
     return 0;
 }
