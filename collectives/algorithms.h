@@ -7,6 +7,7 @@
 #ifndef WEFT_COLLECTIVES_ALGORITHMS_H
 #define WEFT_COLLECTIVES_ALGORITHMS_H
 
+#include "collectives/blocks.h"
 #include "collectives/sched.h"
 
 weft_sched_algorithm weft_barrier_dissemination;
@@ -41,17 +42,19 @@ weft_sched_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall
 /* The algorithm of an intercommunicator's team (inter.c). NULL for a barrier: an intracommunicator's, among all members of the team. */
 weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind);
 
-/* Ring allgather of count elements at buf in `size` blocks (weft_sched_block_start). This rank holds block `place` at first; the holder of
- * block v is rank (v + shift) % size. */
-void weft_allgather_blocks_ring(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t place, uint32_t shift);
+/* Ring allgather of a block from each rank. This rank holds block `place` at first; the holder of block v is rank (v + shift) % size. */
+void weft_allgather_blocks_ring(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift);
 /* Sends, receives a block: none if count is 0, several messages if it crosses nodes and is longer than team->eager_bytes
  * (eager_split.c). */
 void weft_send_fragments(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
 void weft_recv_fragments(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
-/* Linear allgather of count elements at buf: rank r < blocks owns block r and sends it to all. */
-void weft_allgather_blocks_linear(weft_sched *sched, void *buf, uint64_t count, const weft_type *type, uint32_t blocks);
-/* Linear reduce-scatter: sends every other block to its owner (rank r < blocks owns block r) and reduces its own into out, in rank
- * order unless the operator commutes. Data: args->sendbuf, or recvbuf if in_place; out may be the block in it if the operator commutes. */
-void weft_reduce_own_block(weft_sched *sched, const weft_coll *args, uint32_t blocks, void *out);
+/* Ring reduce-scatter of the vector that the blocks are, in place: rank (v + shift) % size gets block v; other blocks hold partial results
+ * afterwards. Requires a commutative operator. */
+void weft_reduce_scatter_blocks_ring(weft_sched *sched, const weft_blocks *blocks, uint32_t shift);
+/* Linear allgather: rank r owns block r and sends it to all. */
+void weft_allgather_blocks_linear(weft_sched *sched, const weft_blocks *blocks);
+/* Linear reduce-scatter of a vector: `blocks` says what each rank owns of it, as consecutive blocks. Sends every other block to its owner
+ * and reduces its own into out, in rank order unless the operator commutes. out may be the block in the vector if the operator commutes. */
+void weft_reduce_own_block(weft_sched *sched, const weft_blocks *blocks, void *out);
 
 #endif

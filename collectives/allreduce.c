@@ -102,48 +102,45 @@ void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
     }
 }
 
-static void reduce_block(weft_sched *sched, const weft_coll *args)
+static weft_blocks result_blocks(const weft_sched *sched, const weft_coll *args)
 {
-    const weft_type *type = args->recvtype;
-    uint64_t first = weft_sched_block_start(args->recvcount, sched->size, sched->rank);
-    uint64_t count = weft_sched_block_start(args->recvcount, sched->size, sched->rank + 1) - first;
-    void *place = weft_sched_at(args->recvbuf, type, first), *out = place;
+    return weft_blocks_even(args->recvbuf, args->recvcount, args->recvtype, sched->size);
+}
+
+static void reduce_block(weft_sched *sched, const weft_coll *args, const weft_blocks *result)
+{
+    weft_blocks data = weft_blocks_even(own_data(args), args->recvcount, args->recvtype, sched->size);
+    weft_block own = weft_blocks_at(result, sched->rank);
+    void *out = own.at;
 
     if (args->in_place && !sched->op->is_commutative)
-        out = weft_sched_temp(sched, count, type);
-    weft_reduce_own_block(sched, args, sched->size, out);
-    weft_sched_copy(sched, place, count, type, out, count, type);
+        out = weft_sched_temp(sched, own.count, own.type);
+    weft_reduce_own_block(sched, &data, out);
+    weft_sched_copy(sched, own.at, own.count, own.type, out, own.count, own.type);
 }
 
 void weft_allreduce_blocks(weft_sched *sched, const weft_coll *args)
 {
-    reduce_block(sched, args);
-    weft_allgather_blocks_linear(sched, args->recvbuf, args->recvcount, args->recvtype, sched->size);
+    weft_blocks result = result_blocks(sched, args);
+
+    reduce_block(sched, args, &result);
+    weft_allgather_blocks_linear(sched, &result);
 }
 
 void weft_allreduce_blocks_ring(weft_sched *sched, const weft_coll *args)
 {
-    reduce_block(sched, args);
-    weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount, args->recvtype, sched->rank, 0);
+    weft_blocks result = result_blocks(sched, args);
+
+    reduce_block(sched, args, &result);
+    weft_allgather_blocks_ring(sched, &result, sched->rank, 0);
 }
 
 void weft_allreduce_ring(weft_sched *sched, const weft_coll *args)
 {
-    const weft_type *type = args->recvtype;
-    uint32_t size = sched->size, rank = sched->rank, left = (rank + size - 1) % size, right = (rank + 1) % size;
-    void *more = size > 1 ? weft_sched_temp(sched, args->recvcount / size + 1, type) : NULL;
+    weft_blocks result = result_blocks(sched, args);
+    uint32_t size = sched->size;
 
-    weft_sched_copy(sched, args->recvbuf, args->recvcount, type, own_data(args), args->recvcount, type);
-    for (uint32_t i = 0; i + 1 < size; i++) { /* block b is complete at rank b - 1 */
-        uint32_t out = (rank + size - i) % size, in = (rank + 2 * size - i - 1) % size;
-        uint64_t from = weft_sched_block_start(args->recvcount, size, out), here = weft_sched_block_start(args->recvcount, size,
-                                                                                                        in);
-        uint64_t count = weft_sched_block_start(args->recvcount, size, in + 1) - here;
-        weft_sched_send(sched, right, weft_sched_at(args->recvbuf, type, from),
-                       weft_sched_block_start(args->recvcount, size, out + 1) - from, type);
-        weft_sched_recv(sched, left, more, count, type);
-        weft_sched_fence(sched);
-        weft_sched_reduce(sched, more, weft_sched_at(args->recvbuf, type, here), count, type);
-    }
-    weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount, type, right, size - 1);
+    weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, own_data(args), args->recvcount, args->recvtype);
+    weft_reduce_scatter_blocks_ring(sched, &result, size - 1);
+    weft_allgather_blocks_ring(sched, &result, (sched->rank + 1) % size, size - 1);
 }

@@ -5,66 +5,46 @@
  */
 #include "collectives/algorithms.h"
 
-typedef struct blocks {
-    const void *at;
-    uint64_t count;
-    const weft_type *type;
-} blocks;
-
-static blocks outgoing(weft_sched *sched, const weft_coll *args)
+static weft_blocks outgoing(weft_sched *sched, const weft_coll *args, const weft_blocks *in)
 {
-    blocks out = {args->sendbuf, args->sendcount, args->sendtype};
-
-    if (args->in_place) {
-        uint64_t all = sched->size * args->recvcount;
-        out.count = args->recvcount * (uint64_t)args->recvtype->size;
-        out.type = weft_sched_bytes();
-        out.at = weft_sched_temp(sched, sched->size * out.count, out.type);
-        if (out.at)
-            weft_sched_copy(sched, (void *)out.at, sched->size * out.count, out.type, args->recvbuf, all, args->recvtype);
-    }
-    return out;
+    return args->in_place ? weft_blocks_packed(sched, in, sched->size) : weft_blocks_sent(args);
 }
 
-static void block_send(weft_sched *sched, const blocks *out, uint32_t to)
+static void keep_own(weft_sched *sched, const weft_coll *args, const weft_blocks *out, const weft_blocks *in)
 {
-    weft_sched_send(sched, to, weft_sched_at(out->at, out->type, to * out->count), out->count, out->type);
-}
+    weft_block own;
 
-static void block_recv(weft_sched *sched, const weft_coll *args, uint32_t from)
-{
-    weft_sched_recv(sched, from, weft_sched_at(args->recvbuf, args->recvtype, from * args->recvcount), args->recvcount,
-                   args->recvtype);
-}
-
-static void block_keep(weft_sched *sched, const weft_coll *args, const blocks *out)
-{
-    if (!args->in_place) /* in place: already there */
-        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, sched->rank * args->recvcount), args->recvcount,
-                       args->recvtype,
-                       weft_sched_at(out->at, out->type, sched->rank * out->count), out->count, out->type);
+    if (args->in_place) /* already there */
+        return;
+    own = weft_blocks_at(out, sched->rank);
+    weft_blocks_fill(sched, in, sched->rank, own.at, own.count, own.type);
 }
 
 void weft_alltoall_linear(weft_sched *sched, const weft_coll *args)
 {
-    blocks out = outgoing(sched, args);
+    weft_blocks in = weft_blocks_received(args), out = outgoing(sched, args, &in);
 
+    if (sched->rc)
+        return;
     for (uint32_t i = 1; i < sched->size; i++)
-        block_recv(sched, args, (sched->rank + sched->size - i) % sched->size);
+        weft_blocks_recv(sched, (sched->rank + sched->size - i) % sched->size, &in, (sched->rank + sched->size - i) % sched->size);
     for (uint32_t i = 1; i < sched->size; i++)
-        block_send(sched, &out, (sched->rank + i) % sched->size);
-    block_keep(sched, args, &out);
+        weft_blocks_send(sched, (sched->rank + i) % sched->size, &out, (sched->rank + i) % sched->size);
+    keep_own(sched, args, &out, &in);
     weft_sched_fence(sched);
 }
 
 void weft_alltoall_pairwise(weft_sched *sched, const weft_coll *args)
 {
-    blocks out = outgoing(sched, args);
+    weft_blocks in = weft_blocks_received(args), out = outgoing(sched, args, &in);
 
-    block_keep(sched, args, &out);
+    if (sched->rc)
+        return;
+    keep_own(sched, args, &out, &in);
     for (uint32_t i = 1; i < sched->size; i++) {
-        block_recv(sched, args, (sched->rank + sched->size - i) % sched->size);
-        block_send(sched, &out, (sched->rank + i) % sched->size);
+        uint32_t from = (sched->rank + sched->size - i) % sched->size, to = (sched->rank + i) % sched->size;
+        weft_blocks_recv(sched, from, &in, from);
+        weft_blocks_send(sched, to, &out, to);
         weft_sched_fence(sched);
     }
 }

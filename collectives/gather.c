@@ -5,39 +5,39 @@
  */
 #include "collectives/algorithms.h"
 
+static void keep_own(weft_sched *sched, const weft_coll *args, const weft_blocks *all)
+{
+    if (!args->in_place)
+        weft_blocks_fill(sched, all, sched->rank, args->sendbuf, args->sendcount, args->sendtype);
+}
+
 void weft_gather_linear(weft_sched *sched, const weft_coll *args)
 {
+    weft_blocks all = weft_blocks_received(args);
     uint32_t root = (uint32_t)args->root;
 
-    if (sched->rank != root) {
+    if (sched->rank == root) {
+        for (uint32_t i = 0; i < sched->size; i++)
+            if (i != root)
+                weft_blocks_recv(sched, i, &all, i);
+        keep_own(sched, args, &all);
+    } else if (!args->is_v || (args->sendcount && args->sendtype->size)) {
         weft_sched_send(sched, root, args->sendbuf, args->sendcount, args->sendtype);
-        weft_sched_fence(sched);
-        return;
     }
-    for (uint32_t i = 0; i < sched->size; i++)
-        if (i != root)
-            weft_sched_recv(sched, i, weft_sched_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount,
-                           args->recvtype);
-    if (!args->in_place)
-        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
-                       args->sendbuf, args->sendcount, args->sendtype);
     weft_sched_fence(sched);
 }
 
 /* Root: unpacks blocks 1.. of `all`, in vrank order, into recvbuf: one or two runs of consecutive ranks. Then copies its own block. */
 static void spread(weft_sched *sched, const weft_coll *args, const char *all, uint64_t block)
 {
-    uint32_t root = (uint32_t)args->root, size = sched->size, upper = size - root - 1;
+    uint32_t root = (uint32_t)args->root, upper = sched->size - root - 1;
+    weft_blocks to = weft_blocks_received(args);
 
     if (upper)
-        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, (root + 1) * args->recvcount), upper * args->recvcount,
-                       args->recvtype, all + block, upper * block, weft_sched_bytes());
+        weft_blocks_unpack(sched, &to, root + 1, upper, all + block);
     if (root)
-        weft_sched_copy(sched, args->recvbuf, root * args->recvcount, args->recvtype, all + (upper + 1) * block, root * block,
-                       weft_sched_bytes());
-    if (!args->in_place)
-        weft_sched_copy(sched, weft_sched_at(args->recvbuf, args->recvtype, root * args->recvcount), args->recvcount, args->recvtype,
-                       args->sendbuf, args->sendcount, args->sendtype);
+        weft_blocks_unpack(sched, &to, 0, root, all + (upper + 1) * block);
+    keep_own(sched, args, &to);
 }
 
 void weft_gather_binomial(weft_sched *sched, const weft_coll *args)

@@ -169,13 +169,20 @@ void weft_allreduce_hier(weft_sched *sched, const weft_coll *args)
 
 /* ---- multileader ---- */
 
+/* The blocks of a vector, one for each leader of a node. */
+static weft_blocks leaders_blocks(const weft_topology *topology, const void *buf, const weft_coll *args)
+{
+    return weft_blocks_even(buf, args->recvcount, args->recvtype, topology->leaders_per_node);
+}
+
 static weft_coll own_block(const weft_topology *topology, const weft_coll *args)
 {
-    uint64_t first = weft_sched_block_start(args->recvcount, topology->leaders_per_node, topology->index);
+    weft_blocks blocks = leaders_blocks(topology, args->recvbuf, args);
+    weft_block own = weft_blocks_at(&blocks, topology->index);
     weft_coll part = *args;
 
-    part.recvcount = weft_sched_block_start(args->recvcount, topology->leaders_per_node, topology->index + 1) - first;
-    part.recvbuf = weft_sched_at(args->recvbuf, args->recvtype, first);
+    part.recvcount = own.count;
+    part.recvbuf = own.at;
     part.in_place = true;
     return part;
 }
@@ -183,14 +190,16 @@ static weft_coll own_block(const weft_topology *topology, const weft_coll *args)
 static void reduce_scatter_in_node(weft_sched *sched, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
+    weft_blocks data = leaders_blocks(topology, args->in_place ? args->recvbuf : args->sendbuf, args);
 
-    weft_reduce_own_block(sched, args, topology->leaders_per_node,
-                          topology->index < topology->leaders_per_node ? own_block(topology, args).recvbuf : NULL);
+    weft_reduce_own_block(sched, &data, topology->index < topology->leaders_per_node ? own_block(topology, args).recvbuf : NULL);
 }
 
 static void allgather_in_node(weft_sched *sched, const weft_coll *args)
 {
-    weft_allgather_blocks_linear(sched, args->recvbuf, args->recvcount, args->recvtype, sched->team->topology->leaders_per_node);
+    weft_blocks blocks = leaders_blocks(sched->team->topology, args->recvbuf, args);
+
+    weft_allgather_blocks_linear(sched, &blocks);
 }
 
 /* One half of the allreduce within the node, through the node area if possible, else by messages. */

@@ -108,7 +108,12 @@ static vector combine(weft_sched *sched, const flow *flow, const weft_coll *args
     return all;
 }
 
-static void reduce_block(weft_sched *sched, const weft_coll *args) { weft_reduce_own_block(sched, args, sched->size, args->recvbuf); }
+static void reduce_block(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks data = weft_blocks_even(args->sendbuf, args->recvcount, args->recvtype, sched->size);
+
+    weft_reduce_own_block(sched, &data, args->recvbuf);
+}
 
 /* Local phase of `from`, in blocks: this member's block of the even partition. */
 static vector own_block(weft_sched *sched, const flow *flow, const weft_coll *args)
@@ -174,10 +179,12 @@ static void flow_recv(weft_sched *sched, const flow *flow, const vector *in)
 
 static void exchange_blocks(weft_sched *sched, const weft_coll *args)
 {
+    weft_blocks blocks = weft_blocks_even(args->recvbuf, args->recvcount, args->recvtype, sched->size);
+
     if (sched->size <= WEFT_COLL_RULE_RANKS)
-        weft_allgather_blocks_linear(sched, args->recvbuf, args->recvcount, args->recvtype, sched->size);
+        weft_allgather_blocks_linear(sched, &blocks);
     else
-        weft_allgather_blocks_ring(sched, args->recvbuf, args->recvcount, args->recvtype, sched->rank, 0);
+        weft_allgather_blocks_ring(sched, &blocks, sched->rank, 0);
 }
 
 /* Broadcasts among the members of `to` with indices first, first + k, ... */
@@ -275,20 +282,21 @@ static void allgather(weft_sched *sched, const weft_coll *args)
 
 /* ---- alltoall ---- */
 
-/* Block i goes to, or comes from, rank i of the remote group. */
-static void block_message(weft_sched *sched, const weft_coll *args, uint32_t i, bool is_send)
+/* Block i goes to, or comes from, rank i of the remote group. Each direction has its counts: empty blocks need no message. */
+static void block_message(weft_sched *sched, const weft_blocks *blocks, uint32_t i, bool is_send)
 {
     uint32_t remote = sched->team->remote.first + i;
+    weft_block block = weft_blocks_at(blocks, i);
 
-    if (is_send && args->sendcount && args->sendtype->size)
-        weft_sched_send(sched, remote, weft_sched_at(args->sendbuf, args->sendtype, i * args->sendcount), args->sendcount, args->sendtype);
-    else if (!is_send && args->recvcount && args->recvtype->size)
-        weft_sched_recv(sched, remote, weft_sched_at(args->recvbuf, args->recvtype, i * args->recvcount), args->recvcount, args->recvtype);
+    if (weft_block_bytes(&block) && is_send)
+        weft_sched_send(sched, remote, block.at, block.count, block.type);
+    else if (weft_block_bytes(&block))
+        weft_sched_recv(sched, remote, block.at, block.count, block.type);
 }
 
 /* In round r, rank i of the first group and rank i + r of the second one exchange blocks, modulo the larger size. Many ranks: a fence after
  * each round, so that no rank receives from all at once. */
-static void alltoall(weft_sched *sched, const weft_coll *args)
+static void exchange_pairs(weft_sched *sched, const weft_blocks *out, const weft_blocks *in)
 {
     const weft_team *team = sched->team;
     uint32_t rounds = max(team->local.count, team->remote.count), index = team->rank - team->local.first;
@@ -296,13 +304,20 @@ static void alltoall(weft_sched *sched, const weft_coll *args)
     for (uint32_t round = 0; round < rounds && !sched->rc; round++) {
         uint32_t other = (index + (team->local.first ? rounds - round : round)) % rounds;
         if (other < team->remote.count) {
-            block_message(sched, args, other, false);
-            block_message(sched, args, other, true);
+            block_message(sched, in, other, false);
+            block_message(sched, out, other, true);
         }
         if (rounds > WEFT_COLL_RULE_RANKS)
             weft_sched_fence(sched);
     }
     weft_sched_fence(sched);
+}
+
+static void alltoall(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks out = weft_blocks_sent(args), in = weft_blocks_received(args);
+
+    exchange_pairs(sched, &out, &in);
 }
 
 weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind)

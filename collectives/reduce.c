@@ -45,8 +45,6 @@ void weft_reduce_binomial(weft_sched *sched, const weft_coll *args)
     }
 }
 
-static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
 /* The tree is rooted at rank 0, so that each partial result covers consecutive ranks. The two rooms alternate as result and operand. */
 void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
 {
@@ -97,69 +95,62 @@ static void *part_place(const weft_sched *sched, const weft_type *type, uint32_t
     return weft_sched_at(parts, type, count * (i - (i > sched->rank) - (base != sched->rank && i > base)));
 }
 
-void weft_reduce_own_block(weft_sched *sched, const weft_coll *args, uint32_t blocks, void *out)
+void weft_reduce_own_block(weft_sched *sched, const weft_blocks *blocks, void *out)
 {
-    const weft_type *type = args->recvtype;
-    uint32_t size = sched->size, rank = sched->rank, others;
-    const void *own = args->in_place ? args->recvbuf : args->sendbuf, *own_block;
-    uint64_t first = weft_sched_block_start(args->recvcount, blocks, min(rank, blocks));
-    uint64_t count = weft_sched_block_start(args->recvcount, blocks, min(rank + 1, blocks)) - first;
-    uint32_t base;
+    uint32_t size = sched->size, rank = sched->rank, base, others;
+    weft_block own = weft_blocks_at(blocks, rank);
     void *parts;
 
-    own_block = weft_sched_at(own, type, first);
-    base = fold_base(sched, out == own_block);
+    base = fold_base(sched, out == own.at);
     others = base == rank ? size - 1 : size - 2;
-    parts = count && others ? weft_sched_temp(sched, count * others, type) : NULL;
+    parts = own.count && others ? weft_sched_temp(sched, own.count * others, own.type) : NULL;
     for (uint32_t i = 1; i < size && !sched->rc; i++) {
         uint32_t to = (rank + i) % size, from = (rank + size - i) % size;
-        uint64_t begin = weft_sched_block_start(args->recvcount, blocks, min(to, blocks));
-        uint64_t block_count = weft_sched_block_start(args->recvcount, blocks, min(to + 1, blocks)) - begin;
-        weft_send_fragments(sched, to, weft_sched_at(own, type, begin), block_count, type);
-        if (count)
-            weft_recv_fragments(sched, from, part_place(sched, type, from, base, out, parts, count), count, type);
+        weft_block remote = weft_blocks_at(blocks, to);
+        weft_send_fragments(sched, to, remote.at, remote.count, remote.type);
+        if (own.count)
+            weft_recv_fragments(sched, from, part_place(sched, own.type, from, base, out, parts, own.count), own.count, own.type);
     }
     weft_sched_fence(sched);
-    if (sched->rc || !count)
+    if (sched->rc || !own.count)
         return;
     if (base == rank)
-        weft_sched_copy(sched, out, count, type, own_block, count, type);
+        weft_sched_copy(sched, out, own.count, own.type, own.at, own.count, own.type);
     for (uint32_t i = size; i-- > 0;) /* from the last rank down: in op inout */
         if (i != base)
-            weft_sched_reduce(sched, i == rank ? own_block : part_place(sched, type, i, base, out, parts, count), out, count, type);
+            weft_sched_reduce(sched, i == rank ? own.at : part_place(sched, own.type, i, base, out, parts, own.count), out, own.count,
+                              own.type);
 }
 
 /* The root reduces its block into recvbuf, unless its own data is there (in place) and order matters. */
-static void *block_place(weft_sched *sched, const weft_coll *args, bool is_root, uint64_t first, uint64_t count)
+static void *block_place(weft_sched *sched, const weft_coll *args, bool is_root, const weft_block *own)
 {
     if (!is_root || (args->in_place && !sched->op->is_commutative))
-        return weft_sched_temp(sched, count, args->recvtype);
-    return weft_sched_at(args->recvbuf, args->recvtype, first);
+        return weft_sched_temp(sched, own->count, own->type);
+    return own->at;
 }
 
 void weft_reduce_blocks(weft_sched *sched, const weft_coll *args)
 {
     const weft_type *type = args->recvtype;
     uint32_t size = sched->size, root = (uint32_t)args->root;
-    uint64_t first = weft_sched_block_start(args->recvcount, size, sched->rank);
-    uint64_t count = weft_sched_block_start(args->recvcount, size, sched->rank + 1) - first;
-    weft_coll view = *args;
-    void *out;
+    bool is_root = sched->rank == root;
+    weft_blocks data = weft_blocks_even(own_data(args, is_root), args->recvcount, type, size);
+    weft_blocks result = weft_blocks_even(args->recvbuf, args->recvcount, type, size);
+    weft_block own = weft_blocks_at(&result, sched->rank);
+    void *out = block_place(sched, args, is_root, &own);
 
-    view.in_place = args->in_place && sched->rank == root;
-    out = block_place(sched, &view, sched->rank == root, first, count);
-    weft_reduce_own_block(sched, &view, size, out);
-    if (sched->rank != root) {
-        weft_send_fragments(sched, root, out, count, type);
+    weft_reduce_own_block(sched, &data, out);
+    if (!is_root) {
+        weft_send_fragments(sched, root, out, own.count, type);
         weft_sched_fence(sched);
         return;
     }
     for (uint32_t i = 0; i < size; i++) {
-        uint64_t begin = weft_sched_block_start(args->recvcount, size, i);
-        uint64_t block_count = weft_sched_block_start(args->recvcount, size, i + 1) - begin;
+        weft_block remote = weft_blocks_at(&result, i);
         if (i != root)
-            weft_recv_fragments(sched, i, weft_sched_at(args->recvbuf, type, begin), block_count, type);
+            weft_recv_fragments(sched, i, remote.at, remote.count, type);
     }
-    weft_sched_copy(sched, weft_sched_at(args->recvbuf, type, first), count, type, out, count, type);
+    weft_sched_copy(sched, own.at, own.count, type, out, own.count, type);
     weft_sched_fence(sched);
 }

@@ -4,28 +4,25 @@
  */
 #include "collectives/algorithms.h"
 
-static void keep_own(weft_sched *sched, const weft_coll *args)
+static void keep_own(weft_sched *sched, const weft_coll *args, const weft_blocks *all)
 {
     if (!args->in_place)
-        weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype,
-                       weft_sched_at(args->sendbuf, args->sendtype, sched->rank * args->sendcount), args->sendcount,
-                           args->sendtype);
+        weft_blocks_take(sched, all, sched->rank, args->recvbuf, args->recvcount, args->recvtype);
 }
 
 void weft_scatter_linear(weft_sched *sched, const weft_coll *args)
 {
+    weft_blocks all = weft_blocks_sent(args);
     uint32_t root = (uint32_t)args->root;
 
-    if (sched->rank != root) {
+    if (sched->rank == root) {
+        for (uint32_t i = 0; i < sched->size; i++)
+            if (i != root)
+                weft_blocks_send(sched, i, &all, i);
+        keep_own(sched, args, &all);
+    } else if (!args->is_v || (args->recvcount && args->recvtype->size)) {
         weft_sched_recv(sched, root, args->recvbuf, args->recvcount, args->recvtype);
-        weft_sched_fence(sched);
-        return;
     }
-    for (uint32_t i = 0; i < sched->size; i++)
-        if (i != root)
-            weft_sched_send(sched, i, weft_sched_at(args->sendbuf, args->sendtype, i * args->sendcount), args->sendcount,
-                           args->sendtype);
-    keep_own(sched, args);
     weft_sched_fence(sched);
 }
 
@@ -33,17 +30,15 @@ void weft_scatter_linear(weft_sched *sched, const weft_coll *args)
 static char *collect(weft_sched *sched, const weft_coll *args, uint64_t block)
 {
     uint32_t root = (uint32_t)args->root, size = sched->size, upper = size - root - 1;
+    weft_blocks from = weft_blocks_sent(args);
     char *all = size > 1 ? weft_sched_temp(sched, size * block, weft_sched_bytes()) : NULL;
 
     if (!all)
         return NULL;
     if (upper)
-        weft_sched_copy(sched, all + block, upper * block, weft_sched_bytes(),
-                       weft_sched_at(args->sendbuf, args->sendtype, (root + 1) * args->sendcount), upper * args->sendcount,
-                           args->sendtype);
+        weft_blocks_pack(sched, &from, root + 1, upper, all + block);
     if (root)
-        weft_sched_copy(sched, all + (upper + 1) * block, root * block, weft_sched_bytes(), args->sendbuf, root * args->sendcount,
-                       args->sendtype);
+        weft_blocks_pack(sched, &from, 0, root, all + (upper + 1) * block);
     return all;
 }
 
@@ -74,9 +69,11 @@ void weft_scatter_binomial(weft_sched *sched, const weft_coll *args)
         if (v + bit < size)
             weft_sched_send(sched, (uint32_t)((v + bit + root) % size), all + bit * block,
                            (v + 2 * bit <= size ? bit : size - v - bit) * block, byte);
-    if (!v)
-        keep_own(sched, args);
-    else if (all)
+    if (!v) {
+        weft_blocks from = weft_blocks_sent(args);
+        keep_own(sched, args, &from);
+    } else if (all) {
         weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, all, block, byte);
+    }
     weft_sched_fence(sched);
 }

@@ -1,12 +1,12 @@
 # collectives: schedules, algorithms, selection, and collectives through shared memory
 libweft_la_SOURCES += \
-	collectives/team.h collectives/coll.c collectives/coll.h \
+	collectives/team.h collectives/blocks.c collectives/blocks.h collectives/coll.c collectives/coll.h \
 	collectives/select.c collectives/select.h \
 	collectives/sched.c collectives/sched.h collectives/sched_progress.c \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h \
 	collectives/algorithms.h \
 	collectives/barrier.c collectives/bcast.c collectives/reduce.c collectives/allreduce.c collectives/gather.c \
-	collectives/scatter.c collectives/allgather.c collectives/alltoall.c \
+	collectives/reduce_scatter.c collectives/scatter.c collectives/allgather.c collectives/alltoall.c \
 	collectives/hier.c collectives/inter.c collectives/topology.c collectives/topology.h collectives/eager_split.c \
 	collectives/shmcoll.c collectives/shmcoll.h collectives/shmcoll_rsag.c collectives/shmcoll_setup.c \
 	collectives/shmcoll_area.c collectives/shmcoll_area.h collectives/shmcoll_wait.c collectives/shmcoll_wait.h \

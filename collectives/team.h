@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counts.h"
 #include "core/req.h"
 #include "p2p/p2p.h"
 #include "type/op.h"
@@ -51,6 +52,14 @@ struct weft_topology;
  * root is a member of the team. Intercommunicators (MPI 5.0 6.2.3): never in_place. Where there is a root, it only sends or only receives,
  * the other group's members do the opposite, and the other members of its own group have root WEFT_ROOT_NONE, counts 0 and no op. */
 #define WEFT_ROOT_NONE (-1)
+
+/* Blocks of a buffer with a count and a displacement for each rank (v), and a type (w): the caller's arrays. */
+typedef struct weft_layout {
+    weft_counts counts; /* elements */
+    weft_counts displs; /* in extents of the buffer's type; with types: in bytes */
+    const void *const *types; /* handles; NULL: all blocks have the buffer's type */
+} weft_layout;
+
 typedef struct weft_coll {
     const void *sendbuf;
     void *recvbuf;
@@ -59,6 +68,8 @@ typedef struct weft_coll {
     const weft_op *op;
     int root;
     bool in_place;
+    bool is_v;                          /* each rank has its own count, on this member too if it has no layout: empty blocks need no message */
+    const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: blocks of sendcount, recvcount elements */
 } weft_coll;
 
 enum weft_coll_kind {

@@ -19,12 +19,12 @@ extern const struct MPI_ABI_Datatype *const weft_type_table[256];
 extern const struct MPI_ABI_Op *const weft_op_table[32];
 #pragma GCC visibility pop
 
+#include "base/counts.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "core/group.h"
 #include "core/world.h"
 #include "mpi/comm.h"
-#include "mpi/counts.h"
 #include "mpi/info.h"
 #include "mpi/message.h"
 #include "mpi/session_type.h"

@@ -78,7 +78,7 @@ def calls_header(tables):
     out = [CARD % "calls.h: functions of src/mpi that the generated entry points call, one for each built row of the table."]
     out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
     out.append('#include <stddef.h>\n#include <stdint.h>\n')
-    for path in ("core/group.h", "mpi/comm.h", "mpi/counts.h", "mpi/info.h", "mpi/session_type.h", "type/op.h", "type/type.h"):
+    for path in ("base/counts.h", "core/group.h", "mpi/comm.h", "mpi/info.h", "mpi/session_type.h", "type/op.h", "type/type.h"):
         out.append('#include "%s"' % path)
     out.append("")
     out.append("#pragma GCC visibility push(hidden)")

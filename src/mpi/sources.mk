@@ -8,7 +8,6 @@ libweft_la_SOURCES += \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c src/mpi/comm_split_type.c \
 	src/mpi/comm_info.c src/mpi/comm_info.h src/mpi/intercomm.c src/mpi/intercomm.h \
 	src/mpi/comm_make.c src/mpi/comm_make.h src/mpi/exchange.c src/mpi/exchange.h \
-	src/mpi/counts.h \
 	src/mpi/dist_graph.c \
 	src/mpi/environment.c \
 	src/mpi/errhandler.c src/mpi/errhandler.h \

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/counts.h"
 #include "base/status.h"
-#include "mpi/counts.h"
 #include "type/type.h"
 
 /* May new types be created from it? */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * counts: an array of counts or displacements of the caller, which has elements of 4 bytes in MPI_X and of 8 in MPI_X_c. Passed by the
- * generated entry points to their checks and to src/mpi. Not owned.
+ * generated entry points to their checks and to src/mpi, and in weft_layout to collectives. Not owned.
  */
-#ifndef WEFT_MPI_COUNTS_H
-#define WEFT_MPI_COUNTS_H
+#ifndef WEFT_BASE_COUNTS_H
+#define WEFT_BASE_COUNTS_H
 
 #include <stddef.h>
 #include <stdint.h>
