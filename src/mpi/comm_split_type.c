@@ -2,8 +2,10 @@
  *
  * comm_split_type: MPI_Comm_split_type (MPI 5.0 7.4.2): parts that share memory, a hardware resource or a process set. Called by the
  * generated entry. Below the node a communicator is split twice: by node, and the parts of each node by instance of the resource.
- * Invariant: all members make the same splits, whatever their own hardware is; a member without a part has color MPI_UNDEFINED.
+ * Invariant: all members make the same splits, whatever their own hardware is; a member without a part has color MPI_UNDEFINED. So they
+ * first agree that they pass the same type and resource.
  */
+#include <ctype.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,21 +63,38 @@ static int split_by_pset(weft_comm *comm, const char *name, int key, weft_comm *
     return weft_comm_split(comm, color, key, 0, made);
 }
 
-static int split_guided(weft_comm *comm, bool may_be_pset, int key, const weft_info *info, weft_comm **made)
+/* What info names. */
+typedef struct guide {
+    enum { GUIDE_NONE, GUIDE_SHARED, GUIDE_HARDWARE, GUIDE_PSET } kind;
+    char value[WEFT_INFO_VALUE_BYTES]; /* of the key; empty: GUIDE_NONE */
+} guide;
+
+static int read_guide(bool may_be_pset, const weft_info *info, guide *guide)
+{
+    char pset[WEFT_INFO_VALUE_BYTES];
+    bool has_type = weft_info_find(info, TYPE_KEY, guide->value), has_pset = may_be_pset && weft_info_find(info, PSET_KEY, pset);
+    if (has_type && has_pset)
+        return weft_fail(WEFT_E_ARG, "MPI_Comm_split_type: argument info has both " TYPE_KEY " (%.60s) and " PSET_KEY
+                         " (%.60s): one of them at a time", guide->value, pset);
+    guide->kind = has_pset ? GUIDE_PSET : !has_type ? GUIDE_NONE : strcmp(guide->value, "mpi_shared_memory") ? GUIDE_HARDWARE : GUIDE_SHARED;
+    if (has_pset)
+        memcpy(guide->value, pset, sizeof pset);
+    return 0;
+}
+
+static int split_guided(weft_comm *comm, guide *guide, int key, weft_comm **made)
 {
     const weft_boot *boot = comm->worker->world->boot;
-    char type[WEFT_INFO_VALUE_BYTES], pset[WEFT_INFO_VALUE_BYTES];
-    bool has_type = weft_info_find(info, TYPE_KEY, type), has_pset = may_be_pset && weft_info_find(info, PSET_KEY, pset);
-    if (has_type && has_pset)
-        return weft_comm_split(comm, MPI_UNDEFINED, key, weft_fail(WEFT_E_ARG, "MPI_Comm_split_type: argument info has both "
-                               TYPE_KEY " (%.60s) and " PSET_KEY " (%.60s): one of them at a time", type, pset), made);
-    if (has_pset)
-        return split_by_pset(comm, pset, key, made);
-    if (!has_type)
-        return weft_comm_split(comm, MPI_UNDEFINED, key, 0, made);
-    if (strcmp(type, "mpi_shared_memory") == 0)
+    switch (guide->kind) {
+    case GUIDE_PSET:
+        return split_by_pset(comm, guide->value, key, made);
+    case GUIDE_SHARED:
         return weft_comm_split(comm, shared_color(boot), key, 0, made);
-    return split_twice(comm, node_color(boot), key, color_of_type, type, made);
+    case GUIDE_HARDWARE:
+        return split_twice(comm, node_color(boot), key, color_of_type, guide->value, made);
+    default:
+        return weft_comm_split(comm, MPI_UNDEFINED, key, 0, made);
+    }
 }
 
 /* -- the largest kind of resource that divides the communicator -- */
@@ -150,28 +169,90 @@ static int split_unguided(weft_comm *comm, int key, weft_info *info, weft_comm *
     return weft_info_set(info, TYPE_KEY, search.type);
 }
 
-static int split_by(weft_comm *comm, int split_type, int key, weft_info *info, weft_comm **made)
+static int split_by(weft_comm *comm, int split_type, guide *guide, int key, weft_info *info, weft_comm **made)
 {
     switch (split_type) {
     case MPI_COMM_TYPE_SHARED:
         return weft_comm_split(comm, shared_color(comm->worker->world->boot), key, 0, made);
     case MPI_COMM_TYPE_HW_GUIDED:
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        return split_guided(comm, split_type == MPI_COMM_TYPE_RESOURCE_GUIDED, key, info, made);
+        return split_guided(comm, guide, key, made);
     case MPI_COMM_TYPE_HW_UNGUIDED:
         return split_unguided(comm, key, info, made);
-    case MPI_UNDEFINED:
-        return weft_comm_split(comm, MPI_UNDEFINED, key, 0, made);
     default:
-        return weft_comm_split(comm, MPI_UNDEFINED, key,
-                               weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type), made);
+        return weft_comm_split(comm, MPI_UNDEFINED, key, 0, made);
     }
+}
+
+/* -- what all members must pass alike, since it decides which splits they make -- */
+
+enum { TYPE, NOT_TYPE, RESOURCE, NOT_RESOURCE, COMMON }; /* words of the agreement: each value, and its complement for the maximum */
+
+static const char *name_of(int split_type)
+{
+    switch (split_type) {
+    case MPI_COMM_TYPE_SHARED: return "MPI_COMM_TYPE_SHARED";
+    case MPI_COMM_TYPE_HW_GUIDED: return "MPI_COMM_TYPE_HW_GUIDED";
+    case MPI_COMM_TYPE_HW_UNGUIDED: return "MPI_COMM_TYPE_HW_UNGUIDED";
+    case MPI_COMM_TYPE_RESOURCE_GUIDED: return "MPI_COMM_TYPE_RESOURCE_GUIDED";
+    case MPI_UNDEFINED: return "MPI_UNDEFINED";
+    default: return NULL;
+    }
+}
+
+/* Hash of the resource, without regard to case as hw_resource has it. A process set of which this process is no member may be any. */
+static bool hash_resource(const weft_comm *comm, const guide *guide, uint32_t *hash)
+{
+    if (guide->kind == GUIDE_NONE || (guide->kind == GUIDE_PSET && (!comm->group->session || weft_session_pset(guide->value) < 0)))
+        return false;
+    *hash = 2166136261u ^ (uint32_t)guide->kind; /* FNV-1a */
+    for (const char *at = guide->value; *at; at++)
+        *hash = (*hash ^ (uint32_t)tolower((unsigned char)*at)) * 16777619u;
+    return true;
+}
+
+/* All members pass the same split type and resource; members without one (MPI_UNDEFINED, no key) pass any. rc: an earlier error of this
+ * member. */
+static int agree(weft_comm *comm, int split_type, const guide *guide, int rc)
+{
+    weft_exchange over = comm->is_inter ? weft_exchange_over_intercomm(comm, false) : weft_exchange_over_comm(comm);
+    uint32_t words[COMMON] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}, hash;
+    if (!rc && split_type != MPI_UNDEFINED) {
+        words[TYPE] = (uint32_t)split_type;
+        words[NOT_TYPE] = ~words[TYPE];
+    }
+    if (!rc && hash_resource(comm, guide, &hash)) {
+        words[RESOURCE] = hash;
+        words[NOT_RESOURCE] = ~hash;
+    }
+    rc = weft_exchange_agree(&over, rc, words, COMMON);
+    if (rc)
+        return rc;
+    if (words[TYPE] != ~words[NOT_TYPE] && words[TYPE] != UINT32_MAX)
+        return weft_fail(WEFT_E_NOT_SAME, "the members pass different split types: this one %s; %s and %s are among them.\n"
+                         "  All members must pass the same split_type, or MPI_UNDEFINED.", name_of(split_type),
+                         name_of((int)words[TYPE]), name_of((int)~words[NOT_TYPE]));
+    if (words[RESOURCE] != ~words[NOT_RESOURCE] && words[RESOURCE] != UINT32_MAX)
+        return weft_fail(WEFT_E_NOT_SAME, "the members name different resources in info: this one %s%.60s%s.\n"
+                         "  All members must pass the same value of " TYPE_KEY " or " PSET_KEY ".",
+                         guide->kind == GUIDE_NONE ? "none" : guide->kind == GUIDE_PSET ? PSET_KEY " \"" : TYPE_KEY " \"",
+                         guide->value, guide->kind == GUIDE_NONE ? "" : "\"");
+    return 0;
 }
 
 int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info *info, MPI_Comm *newcomm, int failed)
 {
-    weft_comm *made;
-    int rc = failed ? weft_comm_split(comm, MPI_UNDEFINED, key, failed, &made) : split_by(comm, split_type, key, info, &made);
+    bool is_guided = split_type == MPI_COMM_TYPE_HW_GUIDED || split_type == MPI_COMM_TYPE_RESOURCE_GUIDED;
+    guide guide = {.kind = GUIDE_NONE};
+    weft_comm *made = NULL;
+    int rc = failed;
+    if (!rc && !name_of(split_type))
+        rc = weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type);
+    if (!rc && is_guided)
+        rc = read_guide(split_type == MPI_COMM_TYPE_RESOURCE_GUIDED, info, &guide);
+    rc = agree(comm, split_type, &guide, rc);
+    if (!rc)
+        rc = split_by(comm, split_type, &guide, key, info, &made);
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }

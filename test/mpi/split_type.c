@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : MPI_Comm_split_type by every kind of hardware, guided, unguided and by process set */
+/* np: 1 2 3 4 : MPI_Comm_split_type by every kind of hardware, guided, unguided and by process set; members that differ */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 #include <stdbool.h>
@@ -224,6 +224,67 @@ static void between_groups(void)
     OK(MPI_Info_free(&info));
 }
 
+/* Ranks other than 0 pass another type or resource than rank 0: an error on all, and the next call finds them in step. */
+static void differs(MPI_Comm comm, int type, const char *value, int odd_type, const char *odd_value, const char *word, const char *odd_word)
+{
+    int own_type = rank ? odd_type : type;
+    const char *own_value = rank ? odd_value : value, *own_word = rank ? odd_word : word;
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Comm part = MPI_COMM_SELF;
+    if (own_value)
+        info = type_info(own_value);
+    BAD(MPI_Comm_split_type(comm, own_type, 0, info, &part), MPI_ERR_NOT_SAME, own_word, own_value ? "" : word, own_value ? "" : odd_word);
+    CHECK(part == MPI_COMM_NULL);
+    if (info != MPI_INFO_NULL)
+        OK(MPI_Info_free(&info));
+    OK(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &part));
+    if (part != MPI_COMM_NULL)
+        OK(MPI_Comm_free(&part));
+}
+
+static void different(MPI_Comm comm)
+{
+    MPI_Info info = type_info("hwloc://PU");
+    MPI_Comm part;
+    differs(comm, MPI_COMM_TYPE_SHARED, NULL, MPI_COMM_TYPE_HW_UNGUIDED, NULL, "MPI_COMM_TYPE_SHARED", "MPI_COMM_TYPE_HW_UNGUIDED");
+    differs(comm, MPI_COMM_TYPE_HW_GUIDED, "hwloc://PU", MPI_COMM_TYPE_SHARED, NULL, "MPI_COMM_TYPE_HW_GUIDED", "MPI_COMM_TYPE_SHARED");
+    differs(comm, MPI_COMM_TYPE_HW_GUIDED, "hwloc://PU", MPI_COMM_TYPE_HW_UNGUIDED, NULL, "HW_GUIDED", "HW_UNGUIDED");
+    differs(comm, MPI_COMM_TYPE_HW_GUIDED, "hwloc://PU", MPI_COMM_TYPE_HW_GUIDED, "mpi_shared_memory", "hwloc://PU", "mpi_shared_memory");
+    differs(comm, MPI_COMM_TYPE_HW_GUIDED, "hwloc://PU", MPI_COMM_TYPE_RESOURCE_GUIDED, "hwloc://PU", "HW_GUIDED", "RESOURCE_GUIDED");
+    /* MPI_UNDEFINED, and a guide without a key, go with any type */
+    for (int round = 0; round < 2; round++) {
+        part = MPI_COMM_SELF;
+        OK(MPI_Comm_split_type(comm, rank ? MPI_COMM_TYPE_HW_GUIDED : round ? MPI_UNDEFINED : MPI_COMM_TYPE_HW_GUIDED, 0,
+                               rank ? info : MPI_INFO_NULL, &part));
+        CHECK(rank || part == MPI_COMM_NULL);
+        if (part != MPI_COMM_NULL)
+            OK(MPI_Comm_free(&part));
+        OK(MPI_Comm_split_type(comm, rank ? MPI_UNDEFINED : MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &part));
+        if (part != MPI_COMM_NULL)
+            OK(MPI_Comm_free(&part));
+    }
+    OK(MPI_Info_free(&info));
+}
+
+/* On a copy of MPI_COMM_WORLD, and between its rank 0 and the others. */
+static void members_differ(void)
+{
+    MPI_Comm comm, half, inter;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    if (size > 1)
+        different(comm);
+    OK(MPI_Comm_split(comm, rank > 0, 0, &half));
+    if (size > 1) {
+        OK(MPI_Intercomm_create(half, 0, comm, rank ? 0 : 1, 3, &inter));
+        OK(MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN));
+        different(inter);
+        OK(MPI_Comm_free(&inter));
+    }
+    OK(MPI_Comm_free(&half));
+    OK(MPI_Comm_free(&comm));
+}
+
 int main(int argc, char **argv)
 {
     OK(MPI_Init(&argc, &argv));
@@ -240,6 +301,7 @@ int main(int argc, char **argv)
     }
     by_nothing();
     by_process_set();
+    members_differ();
     OK(MPI_Finalize());
     return 0;
 }
