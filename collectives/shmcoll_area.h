@@ -83,6 +83,7 @@ struct weft_shmcoll {
     int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
     bool is_second; /* another member found before this one that calls differ */
     bool is_waiting; /* this member waits in the area, and polls */
+    uint64_t awaited; /* operation whose posts it waits for; 0: it does not wait */
     weft_team *team; /* stops when this member does; NULL: none (tests) */
     const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: equal */
     struct weft_shmcoll_csum *csums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */

@@ -49,15 +49,22 @@ static bool calls_differ(const weft_shmcoll *area, uint32_t member)
     return read_call(area, area->rank, n, &local) && read_call(area, member, n, &remote) && local.call_hash != remote.call_hash;
 }
 
-void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s)
+weft_call weft_shmcoll_latest_call(const weft_shmcoll *area)
 {
     call_copy latest;
+
+    read_call(area, area->rank, area->calls, &latest);
+    return (weft_call){latest.what, latest.bytes};
+}
+
+void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s)
+{
     uint32_t tag;
 
     for (uint32_t i = 0; i < area->ranks && weft_calls_has_ahead(area->team); i++)
-        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && read_call(area, area->rank, area->calls, &latest) &&
+        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) &&
             weft_calls_has_passed(area->team, weft_shmcoll_rank_of(area, i), &tag))
-            weft_calls_differ(area->team, weft_shmcoll_rank_of(area, i), tag, (weft_call){latest.what, latest.bytes});
+            weft_calls_differ(area->team, weft_shmcoll_rank_of(area, i), tag, weft_shmcoll_latest_call(area));
 }
 
 bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s)

@@ -86,6 +86,7 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t membe
     int rc = WEFT_OK;
 
     area->is_waiting = true;
+    area->awaited = s;
     weft_wait_begin(&self.wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, member, (int32_t)s, 0);
     self.wait.is_over = is_over;
     while (!has_arrived(&self)) {
@@ -104,6 +105,7 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t membe
     }
     weft_wait_end(&self.wait);
     area->is_waiting = false;
+    area->awaited = 0;
     return rc;
 }
 

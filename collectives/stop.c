@@ -52,13 +52,14 @@ void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call c
 }
 
 /* Stops the team if the member notified by weft_calls_differ() has freed the communicator or finalized MPI and will not reply. */
-static void on_gone(weft_team *team, bool is_bye)
+static void on_gone(weft_team *team, uint32_t from)
 {
+    bool is_bye = from == UINT32_MAX;
     const weft_chan *chan = team->chan;
     const weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, team->log.reported_to));
     char here[100];
 
-    if (!team->log.has_reported || team->stopped || (is_bye && !(peer && peer->bye_received)))
+    if (!team->log.has_reported || team->stopped || (is_bye ? !(peer && peer->bye_received) : from != team->log.reported_to))
         return;
     weft_call_describe(team, team->rank, team->log.reported_call, here, sizeof here);
     weft_team_stop(team,
@@ -110,8 +111,7 @@ void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
         weft_calls_differ(team, team->log.other[i].from, team->log.other[i].tag, call);
 }
 
-/* Unexpected message: reports it if this member's call under its number differs; logs it if that call is not made yet. */
-static void compare_unexpected(weft_team *team, uint32_t from, uint32_t tag)
+void weft_calls_on_message(weft_team *team, uint32_t from, uint32_t tag)
 {
     uint32_t own_tag, i = weft_call_slot(tag);
     const weft_call *call = find_call(team, tag, &own_tag);
@@ -143,7 +143,7 @@ static int rejects(const weft_chan *chan, int32_t tag)
 static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag)
 {
     if (tag >= 0)
-        compare_unexpected(chan->owner, from, (uint32_t)tag);
+        weft_calls_on_message(chan->owner, from, (uint32_t)tag);
 }
 
 bool weft_team_is_over(const weft_team *team, uint32_t tag)
@@ -277,8 +277,7 @@ static void stop_all(weft_team *team, int rc, int tag, uint32_t truncated)
 
 void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NONE); }
 
-/* Member `from` called `remote` under the number of `tag`. */
-static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote)
+void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote)
 {
     char here[100] = "another collective", there[100];
     uint32_t own_tag;
@@ -296,6 +295,61 @@ static void on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call re
              (int)tag, is_remote_truncated ? from : NONE);
 }
 
+/* Whether the schedule waits for a message of `member`. */
+static bool awaits(const weft_sched *sched, uint32_t member)
+{
+    if (sched->receiving && sched->receiving->is_posted && sched->receiving->rank == (int)member)
+        return true;
+    for (uint32_t i = 0; i < sched->req_count; i++)
+        if (weft_calls_is_awaited(sched->reqs[i]) && sched->reqs[i]->rank == (int)member)
+            return true;
+    return false;
+}
+
+void weft_calls_on_gone(weft_team *team, uint32_t member)
+{
+    for (weft_list_link *link = team->active.next; link != &team->active; link = link->next) {
+        weft_sched *sched = weft_container(link, weft_sched, active);
+        if (sched->rc || !awaits(sched, member))
+            continue;
+        weft_team_stop(team, weft_fail(WEFT_E_NOT_SAME, "%s waits for a message of %s, which has freed the communicator or finalized MPI.",
+                                       weft_member_name_of(team, team->rank).text, weft_member_name_of(team, member).text), sched->tag);
+        return; /* the list may have changed */
+    }
+}
+
+/* ---- inquiries ---- */
+
+/* `from` waits in the area for a post of this member, which has made a schedule that comes after that post: it made another call. An
+ * inquiry that comes late finds the post begun. */
+static void handle_post(weft_team *team, uint32_t from, const weft_inquiry *msg)
+{
+    bool is_begun = !team->area || team->area->op >= msg->op;
+    bool is_ahead = ((team->sequence - 1 - msg->tag) & WEFT_TAG_BITS) <= WEFT_TAG_BITS / 2;
+
+    if (!is_begun && is_ahead)
+        weft_calls_on_differ(team, from, msg->tag, msg->call);
+}
+
+/* False: the notification is no inquiry. */
+static bool handle_inquiry(weft_team *team, uint32_t from, const void *body, uint32_t bytes)
+{
+    weft_inquiry msg;
+
+    if (bytes != sizeof msg)
+        return false;
+    memcpy(&msg, body, sizeof msg);
+    if (msg.code == WEFT_INQUIRY_MESSAGE)
+        weft_calls_on_message(team, from, msg.tag);
+    else if (msg.code == WEFT_INQUIRY_POST)
+        handle_post(team, from, &msg);
+    else
+        return false;
+    return true;
+}
+
+/* ---- notifications ---- */
+
 int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER; }
 
 static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes)
@@ -307,17 +361,19 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     if (!bytes) {
         if (team->stopped && from != UINT32_MAX && !team->has_notified_all)
             notify_all(team);
-        on_gone(team, from == UINT32_MAX);
+        on_gone(team, from);
+        if (from != UINT32_MAX && !team->stopped)
+            weft_calls_on_gone(team, from);
         return;
     }
     if (bytes == sizeof differs) {
         memcpy(&differs, body, bytes);
         if (differs.code == DIFFERS) {
-            on_differ(team, from, differs.tag, differs.call);
+            weft_calls_on_differ(team, from, differs.tag, differs.call);
             return;
         }
     }
-    if (bytes <= offsetof(stop_msg, text) || bytes > sizeof msg)
+    if (handle_inquiry(team, from, body, bytes) || bytes <= offsetof(stop_msg, text) || bytes > sizeof msg)
         return;
     memcpy(&msg, body, bytes);
     msg.text[bytes - offsetof(stop_msg, text) - 1] = 0;

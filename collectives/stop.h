@@ -14,6 +14,26 @@
 /* The message with `tag` of member `from` belongs to another call than `call`, this member's under that number: sends it `call`, so that it
  * stops the team and names both. */
 void weft_calls_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call call) __attribute__((cold));
+/* An unexpected message with `tag`, or an inquiry about one: weft_calls_differ if this member's call under that number is another one. A
+ * call that is not made yet is checked when it is made. */
+void weft_calls_on_message(weft_team *team, uint32_t from, uint32_t tag) __attribute__((cold));
+/* Member `from` called `remote` under the number of `tag`, this member another one: stops the team with both in the text. */
+void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote) __attribute__((cold));
+
+/* Sent by inquiry.c to a member that has long been waited for. POST: the sender waits in a node area. MESSAGE: its schedule waits for a
+ * message. */
+enum weft_inquiry_code { WEFT_INQUIRY_POST = 2, WEFT_INQUIRY_MESSAGE };
+typedef struct weft_inquiry {
+    int32_t code;   /* enum weft_inquiry_code */
+    uint32_t tag;   /* MESSAGE: of the schedule. POST: number of the sender's next schedule */
+    uint64_t op;    /* POST: operation that the sender waits for */
+    weft_call call; /* POST: the sender's call */
+} weft_inquiry;
+/* Whether this request of a schedule waits for its message. */
+static inline bool weft_calls_is_awaited(const weft_req *req) { return req->kind == WEFT_REQ_RECV && req->is_posted; }
+/* A member has freed the communicator or finalized MPI: stops the team if a schedule waits for a message of it. */
+void weft_calls_on_gone(weft_team *team, uint32_t member) __attribute__((cold));
+
 /* Where messages of a call are logged. Persistent ones have numbers of their own. */
 static inline uint32_t weft_call_slot(uint32_t tag) { return tag % WEFT_CALLS + (tag & WEFT_TAG_PREPARED ? WEFT_CALLS : 0); }
 void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call);

@@ -115,12 +115,13 @@ static bool has_yielded(weft_wait *wait)
     return true;
 }
 
-/* Records the duration of this wake-up: the waker, if any, stored its time in woken_ns. */
-static void record_wake_up(weft_world *world, uint64_t begin_ns)
+/* Records the duration of this wake-up: the waker, if any, stored its time in woken_ns. Returns the time. */
+static uint64_t record_wake_up(weft_world *world, uint64_t begin_ns)
 {
     uint64_t woken = atomic_load_explicit(&world->page->woken_ns, memory_order_relaxed), now = weft_clock_ns();
     if (woken >= begin_ns && woken <= now)
         weft_wait_policy_woken(&world->wait_policy, now - woken);
+    return now;
 }
 
 /* After a sleep that its limit ended, before disarm: whether a wakeup was raised since. Checks descriptors as well as page->asleep, since
@@ -142,11 +143,30 @@ static bool is_wakeup_raised(const weft_wait *wait, uint32_t asleep)
     return n && poll(fds, n, 0) > 0;
 }
 
+/* After a sleep: calls worker->on_long_wait when the wait has slept for a second, two, four ... So a program that waits for hours causes
+ * few messages. In the simulator, whose time is its own, only sleeps to the limit count. */
+static void watch_long(weft_wait *wait, uint64_t slept_ns, bool has_timed_out)
+{
+    weft_worker *worker = wait->worker;
+    if (!wait->has_slept) {
+        wait->slept_ns = 0;
+        wait->long_ns = SLEEP_LIMIT_NS;
+    }
+    if (worker->world->sleep_ops->aside)
+        slept_ns = has_timed_out ? SLEEP_LIMIT_NS : 0;
+    wait->slept_ns += slept_ns;
+    if (wait->slept_ns < wait->long_ns)
+        return;
+    wait->long_ns *= 2;
+    if (worker->on_long_wait)
+        worker->on_long_wait(worker);
+}
+
 static void sleep_on_wakeups(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     weft_world *world = worker->world;
-    uint64_t limit = shortest_limit(wait), begin = weft_clock_ns();
+    uint64_t limit = shortest_limit(wait), begin = weft_clock_ns(), end;
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
     bool has_timed_out, was_not_woken;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
@@ -161,11 +181,12 @@ static void sleep_on_wakeups(weft_wait *wait)
     worker->is_asleep = false;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     worker->counters[WEFT_COUNT_SLEEPS]++;
-    record_wake_up(world, begin);
+    end = record_wake_up(world, begin);
     if (world->wait_policy.yields)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
-    wait->has_slept = true;
     disarm(wait);
+    watch_long(wait, end - begin, has_timed_out);
+    wait->has_slept = true;
     if (was_not_woken && weft_worker_poll(worker) <= 0)
         return; /* sleeps again: to spin once a second takes a quarter of a CPU where polls are slow */
     if (was_not_woken && (weft_clock_ns() - begin < SLEEP_LIMIT_NS + PROMPT_NS || world->sleep_ops->aside))

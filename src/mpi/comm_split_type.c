@@ -76,9 +76,12 @@ static int read_guide(bool may_be_pset, const weft_info *info, guide *guide)
     if (has_type && has_pset)
         return weft_fail(WEFT_E_ARG, "MPI_Comm_split_type: argument info has both " TYPE_KEY " (%.60s) and " PSET_KEY
                          " (%.60s): one of them at a time", guide->value, pset);
-    guide->kind = has_pset ? GUIDE_PSET : !has_type ? GUIDE_NONE : strcmp(guide->value, "mpi_shared_memory") ? GUIDE_HARDWARE : GUIDE_SHARED;
-    if (has_pset)
+    if (has_type)
+        guide->kind = strcmp(guide->value, "mpi_shared_memory") ? GUIDE_HARDWARE : GUIDE_SHARED;
+    if (has_pset) {
+        guide->kind = GUIDE_PSET;
         memcpy(guide->value, pset, sizeof pset);
+    }
     return 0;
 }
 

@@ -52,8 +52,11 @@ static inline void dispatch_message(weft_peer *peer, const weft_hdr *hdr, const 
 static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
-    if (chan && chan->on_notify && (uint32_t)hdr->src < chan->size)
-        chan->on_notify(chan, (uint32_t)hdr->src, body, hdr->bytes);
+    int from = hdr->src;
+    if (chan && !hdr->bytes) /* by weft_chan_notify_gone, which does not know its rank */
+        from = weft_group_rank_of(chan->group, (weft_process){peer->proc_id.job, peer->proc_id.rank});
+    if (chan && chan->on_notify && (uint32_t)from < chan->size)
+        chan->on_notify(chan, (uint32_t)from, body, hdr->bytes);
     else if (!chan && hdr->bytes)
         weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
