@@ -6,6 +6,7 @@
  */
 #include "collectives/coll.h"
 
+#include "base/event.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/inquiry.h"
@@ -108,12 +109,24 @@ static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_k
     return weft_coll_select(&query);
 }
 
+static inline void raise_selected(const weft_team *team, const weft_coll_rule *rule, const weft_coll *args)
+{
+    size_t count;
+    WEFT_EVENT_RAISE(WEFT_EVENT_COLL_SELECTED, team->chan, rule->kind, rule - weft_coll_select_rules(rule->kind, &count),
+                     (int64_t)weft_coll_bytes(rule->kind, args, args->root == (int)team->rank), team->size);
+}
+
 /* By messages. */
 static weft_sched_algorithm *select_algorithm(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
+    const weft_coll_rule *rule;
 
-    return algorithm ? algorithm : select_rule(team, kind, args, false)->algorithm;
+    if (algorithm)
+        return algorithm;
+    rule = select_rule(team, kind, args, false);
+    raise_selected(team, rule, args);
+    return rule->algorithm;
 }
 
 static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
@@ -171,6 +184,7 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
             return rc;
     }
     rule = select_rule(team, kind, args, true);
+    raise_selected(team, rule, args);
     if (weft_likely(!rule->algorithm))
         return weft_shmcoll_run(team->area, kind, args);
     if (team->area) {

@@ -20,6 +20,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #pragma GCC visibility pop
 
 #include "base/counts.h"
+#include "base/event.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "core/group.h"

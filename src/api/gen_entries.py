@@ -129,9 +129,9 @@ def locked_worker(row):
     return "comm_at->worker" if row.via == "comm" else "weft_world_now->workers[0]"
 
 
-def is_threaded(row):
-    """C expression: does the worker need its lock?"""
-    return "comm_at->worker->is_threaded" if row.via == "comm" else "weft_world_now->workers[0]->is_threaded"
+def is_special(row):
+    """C expression: does the worker need its lock, or deliver events?"""
+    return "comm_at->worker->is_special" if row.via == "comm" else "weft_world_now->workers[0]->is_special"
 
 
 def call_number(row):
@@ -233,7 +233,8 @@ def go(row):
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
     passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row) + [p.split()[-1] for p in joint_declare(row)])
     body = ["weft_worker *worker;"] if locked_worker(row) else []
-    body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed))) + [end(row, "function")]
+    body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed)))
+    body += (["weft_event_point(rc);"] if locked_worker(row) else []) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
 
 
@@ -302,7 +303,7 @@ def built_entry(row, name, wide):
         body.append("if (weft_unlikely(%s))\n    goto odd;" % " || ".join(late))
     if locked_worker(row):
         body.append("if (weft_unlikely(%s))\n    return %s_go(\"%s\"%s);" % (
-            is_threaded(row), row.name.lower(), name, forward(row, arguments(row, wide))))
+            is_special(row), row.name.lower(), name, forward(row, arguments(row, wide))))
     body.append("int rc;")
     body += shown(row, ["rc = %s;" % call_of(row, wide)], "_single" if locked_worker(row) else "")
     body.append(end(row, '"%s"' % name))

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -219,6 +220,7 @@ void weft_peer_fail(weft_peer *peer, int rc)
 {
     if (peer->state == WEFT_PEER_FAILED)
         return;
+    WEFT_EVENT_RAISE(WEFT_EVENT_PEER_FAILED, NULL, peer->proc_id.rank);
     peer->state = WEFT_PEER_FAILED;
     peer->ep = &weft_null_ep;
     while (!weft_list_is_empty(&peer->waiting))

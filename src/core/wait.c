@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
+#include "core/callout.h"
 #include "core/leader.h"
 #include "core/reg.h"
 #include "core/worker.h"
@@ -170,6 +172,7 @@ static void sleep_on_wakeups(weft_wait *wait)
     uint32_t asleep = atomic_load_explicit(&world->page->asleep, memory_order_relaxed);
     bool has_timed_out, was_not_woken;
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 1, memory_order_relaxed);
+    WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_BEGUN, NULL, wait->why, wait->peer, wait->tag, (int64_t)wait->bytes);
     worker->is_asleep = true;
     if (worker->is_threaded) { /* not weft_worker_unlock, which would wake the leader: all work was just checked */
         weft_call_lock(WEFT_CALL_FREE);
@@ -182,6 +185,7 @@ static void sleep_on_wakeups(weft_wait *wait)
     atomic_store_explicit(&weft_call_wait(world->page)->asleep_on, 0, memory_order_relaxed);
     worker->counters[WEFT_COUNT_SLEEPS]++;
     end = record_wake_up(world, begin);
+    WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
     if (world->wait_policy.yields)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     disarm(wait);
@@ -232,10 +236,21 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
     arm(wait);
 }
 
+/* Delivers events. True: the lock was dropped; check the condition again. Not while armed: a callback may take long. */
+static bool has_delivered(weft_wait *wait)
+{
+    if (!atomic_load_explicit(&weft_event_pending_in_wait, memory_order_relaxed) || wait->is_armed)
+        return false;
+    weft_worker_callout_begin(wait->worker);
+    weft_event_deliver(true);
+    weft_worker_callout_end(wait->worker);
+    return true;
+}
+
 void weft_wait_progress(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
-    if (weft_unlikely(worker->is_threaded) && !weft_leader_progress(wait))
+    if (weft_unlikely(worker->is_special) && (has_delivered(wait) || (worker->is_threaded && !weft_leader_progress(wait))))
         return;
     if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_wake_parked(wait))) {
         wait->idle = 0;

@@ -27,7 +27,13 @@ struct weft_wait;
 typedef struct weft_worker {
     struct weft_world *world;
     uint32_t index;
-    bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
+    union {
+        struct {
+            bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
+            _Atomic bool has_tool; /* a tool listens to events (base/event): calls deliver them */
+        };
+        uint16_t is_special;       /* either: calls take their slow path */
+    };
     bool is_armed;         /* a thread has armed the ifaces; that thread disarms them */
     bool is_asleep;        /* that thread sleeps on the wakeups */
     weft_iface *ifaces[WEFT_WORKER_IFACES];

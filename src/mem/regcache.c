@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -187,6 +188,7 @@ static bool evict_one(weft_regcache *cache)
         if (state_of(entry) == WEFT_REG_MAPPING)
             continue;
         cache->counts.evictions += state_of(entry) == WEFT_REG_READY;
+        WEFT_EVENT_RAISE(WEFT_EVENT_REG_EVICTED, NULL, (int64_t)(entry->node.end - entry->node.start));
         throw_out(cache, entry);
         return true;
     }
@@ -221,6 +223,8 @@ static int map_now(weft_regcache *cache, weft_regentry *entry)
         cache->counts.pin_ns += ns;
         if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
             entry->rc = rc;
+            if (!rc)
+                WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)bytes, (int64_t)ns, 0);
             atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
             return rc;
         }
@@ -425,6 +429,7 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     weft_list_append(&cache->idle, &entry->idle);
     if (weft_reghelper_submit(cache, entry)) {
         cache->counts.async++;
+        WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)(end - start), 0, 1);
         return;
     }
     atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -80,6 +81,7 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->worker_count; i++)
         world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    weft_tool_on_open(world);
     if (!boot->fabric_ops) /* worlds of the simulator are not processes */
         weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
     rc = weft_mpi_world_open(world);
@@ -172,7 +174,6 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         weft_mpi_now()->world_level = *provided;
         weft_info_env_open(argc ? *argc : 0, argv ? *argv : NULL);
     }
-    weft_tool_on_open();
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
     return rc;
 }
@@ -209,12 +210,13 @@ int weft_mpi_finalize(void)
 {
     int expected = WEFT_STAGE_OPEN, rc;
     weft_world *world = weft_world_now;
+    weft_event_point(0);
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     delete_attributes(world);
     rc = weft_instance_close(true);
     set_stage(WEFT_STAGE_AFTER);
-    return rc;
+    return weft_event_point(rc);
 }
 
 int weft_mpi_query_thread(int *provided)

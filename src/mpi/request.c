@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/event.h"
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
@@ -89,7 +90,7 @@ static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *r
         weft_req_wait(req);
     rc = weft_request_finish(request, req, status);
     weft_worker_unlock(worker);
-    return rc;
+    return weft_event_point(rc);
 }
 
 int weft_mpi_wait(MPI_Request *request, MPI_Status *status)
@@ -122,7 +123,7 @@ int weft_mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
     else
         *flag = 0;
     weft_worker_unlock(worker);
-    return rc;
+    return weft_event_point(rc);
 }
 
 int weft_request_peek(weft_req *req, MPI_Status *status)

@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "base/event.h"
 #include "base/status.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
@@ -178,7 +179,7 @@ int weft_mpi_waitall(int count, MPI_Request array_of_requests[], MPI_Status *arr
     }
     end_wait(&self);
     held_lock_move(&held, NULL);
-    return tally_end(&result);
+    return weft_event_point(tally_end(&result));
 }
 
 /* Worker of the requests that are not idle; *is_mixed: there are several workers. NULL: nothing to complete. */
@@ -275,7 +276,7 @@ static int any(int count, MPI_Request requests[], int *indx, int *flag, MPI_Stat
         *flag = 0;
     }
     held_lock_move(&held, NULL);
-    return rc;
+    return weft_event_point(rc);
 }
 
 int weft_mpi_waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_Status *status)
@@ -325,7 +326,7 @@ static int some(int count, MPI_Request requests[], int *outcount, int indices[],
     }
     held_lock_move(&held, NULL);
     *outcount = result.count;
-    return tally_end(&result);
+    return weft_event_point(tally_end(&result));
 }
 
 int weft_mpi_waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
@@ -374,7 +375,7 @@ int weft_mpi_testall(int count, MPI_Request array_of_requests[], int *flag, MPI_
     int left = poll_left(&held, count, array_of_requests);
     held_lock_move(&held, NULL);
     *flag = left == count;
-    return *flag ? weft_mpi_waitall(count, array_of_requests, result.statuses) : 0;
+    return *flag ? weft_mpi_waitall(count, array_of_requests, result.statuses) : weft_event_point(0);
 }
 
 /* -- without completing: the requests stay as they are -- */

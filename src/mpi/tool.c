@@ -11,6 +11,7 @@
 
 #include "base/knob.h"
 #include "core/counters.h"
+#include "core/worker.h"
 #include "mpi/calls.h"
 #include "mpi/stage.h"
 
@@ -67,6 +68,7 @@ int weft_mpi_t_finalize(void)
     if (tool->opened == 1) {
         weft_tool_cvars_free(tool);
         weft_tool_pvars_free(tool);
+        weft_tool_events_free();
     }
     tool->opened--;
     return weft_tool_leave(MPI_SUCCESS);
@@ -84,10 +86,12 @@ static void add(uint64_t to[WEFT_COUNT_LAST], const uint64_t values[WEFT_COUNT_L
         }
 }
 
-void weft_tool_on_open(void)
+void weft_tool_on_open(weft_world *world)
 {
     pthread_mutex_lock(&lock);
     state.has_closing = false;
+    for (uint32_t i = 0; i < world->worker_count; i++)
+        world->workers[i]->has_tool = weft_event_has_work();
     pthread_mutex_unlock(&lock);
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/event.h"
 #include "base/list.h"
 #include "core/world.h"
 
@@ -43,7 +44,7 @@ static inline void weft_tool_put(int *to, int value)
 }
 
 /* Called by init after a world opens, and by finalize before it closes, so that its counters stay readable. */
-void weft_tool_on_open(void);
+void weft_tool_on_open(weft_world *world);
 void weft_tool_add_closed(weft_world *world);
 /* Reads all counters of this process. Requires the tool lock. */
 void weft_tool_read_counters(const weft_tool *tool, uint64_t values[WEFT_COUNT_LAST]);
@@ -51,8 +52,11 @@ void weft_tool_read_counters(const weft_tool *tool, uint64_t values[WEFT_COUNT_L
 /* MPI_T_finalize: frees every handle. Requires the tool lock. */
 void weft_tool_cvars_free(weft_tool *tool);
 void weft_tool_pvars_free(weft_tool *tool);
+void weft_tool_events_free(void);
 
 /* tool_enum: enumeration of a knob with a fixed set of values; else MPI_T_ENUM_NULL. */
 MPI_T_enum weft_tool_enum_of(int knob);
+/* The names of an event type's elements. */
+static inline MPI_T_enum weft_tool_enum_of_event(int type) { return (MPI_T_enum)(uintptr_t)&weft_event_rows[type]; }
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tool_category: categories of the tool information interface (MPI 5.0, 15.3.9). Called by the generated entries.
- * All are children of the first; every variable is in exactly one of the others. The set is fixed, so the update number is constant.
+ * All are children of the first; every variable and event type is in exactly one of the others. The set is fixed, so the update number
+ * is constant.
  */
 #include <string.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "core/counters.h"
 #include "mpi/calls.h"
@@ -30,6 +32,16 @@ static const category categories[] = {
 
 static bool holds_cvars(const category *of) { return of->what == KNOBS; }
 static bool holds_pvar(const category *of, int row) { return of->what == COUNTERS && weft_count_rows[row].group == of->group; }
+
+/* Event types are in the categories of the counters that go with them. */
+static bool holds_event(const category *of, int type)
+{
+    static const enum weft_count_group groups[] = {[WEFT_EVENT_IS_message] = WEFT_COUNT_OF_MESSAGE,
+                                                   [WEFT_EVENT_IS_protocol] = WEFT_COUNT_OF_PROTOCOL,
+                                                   [WEFT_EVENT_IS_reg] = WEFT_COUNT_OF_REG,
+                                                   [WEFT_EVENT_IS_wait] = WEFT_COUNT_OF_WAIT};
+    return of->what == COUNTERS && groups[weft_event_rows[type].group] == of->group;
+}
 
 static int count_pvars(const category *of)
 {
@@ -123,8 +135,12 @@ int weft_mpi_t_category_get_categories(int cat_index, int len, int indices[])
 int weft_mpi_t_category_get_events(int cat_index, int len, int indices[])
 {
     WEFT_TOOL_ENTER(tool);
+    int rc = check(cat_index, len, indices), n = 0;
     (void)tool;
-    return weft_tool_leave(check(cat_index, len, indices));
+    for (int i = 0; rc == MPI_SUCCESS && i < WEFT_EVENT_LAST && n < len; i++)
+        if (holds_event(at(cat_index), i))
+            indices[n++] = i;
+    return weft_tool_leave(rc);
 }
 
 int weft_mpi_t_category_get_num_events(int cat_index, int *num_events)
@@ -134,6 +150,8 @@ int weft_mpi_t_category_get_num_events(int cat_index, int *num_events)
     if (!at(cat_index) || !num_events)
         return weft_tool_leave(at(cat_index) ? MPI_T_ERR_INVALID : MPI_T_ERR_INVALID_INDEX);
     *num_events = 0;
+    for (int i = 0; i < WEFT_EVENT_LAST; i++)
+        *num_events += holds_event(at(cat_index), i);
     return weft_tool_leave(MPI_SUCCESS);
 }
 

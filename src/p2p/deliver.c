@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -65,6 +66,12 @@ weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, c
     return unexpected;
 }
 
+uint64_t weft_unexpected_bytes(const weft_unexpected *unexpected)
+{
+    const weft_hdr *hdr = &unexpected->hdr;
+    return hdr->kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes : weft_msg_csum_payload(hdr);
+}
+
 void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected)
 {
     weft_worker *worker = peer->worker;
@@ -72,6 +79,7 @@ void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *une
     if (chan->on_unexpected)
         chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
     weft_unexpected_add(&chan->match, worker, unexpected);
+    WEFT_EVENT_RAISE(WEFT_EVENT_UNEXPECTED_QUEUED, chan, hdr->src, hdr->tag, (int64_t)weft_unexpected_bytes(unexpected));
     worker->counters[WEFT_COUNT_UNEXPECTED]++;
     worker->counters[WEFT_COUNT_UNEXPECTED_BYTES] += hdr->bytes;
     worker->counters[WEFT_COUNT_BYTES_COPIED] += hdr->kind != WEFT_FRAME_RTS && hdr->bytes > 32 ? hdr->bytes : 0;

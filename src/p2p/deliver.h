@@ -26,6 +26,8 @@ void weft_deliver_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
 /* Steps of a message in fragments (p2p/eager_frags). */
 /* Allocates an unexpected message and copies body unless NULL. Never returns NULL: aborts the job if out of memory. */
 weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, const void *body);
+/* Bytes of the message, announced or here. */
+uint64_t weft_unexpected_bytes(const weft_unexpected *unexpected);
 /* Queues a complete unexpected message for a later receive and wakes a sleeping thread, which may probe for it. */
 void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *unexpected);
 /* Ends a receive whose buffer holds the complete message; returns the credits. */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/event.h"
 #include "base/status.h"
 #include "core/peer.h"
 #include "core/world.h"
@@ -29,6 +30,13 @@ static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, vo
     req->order = chan->worker->post_order++;
 }
 
+static void remove_unexpected(weft_chan *chan, weft_unexpected *unexpected)
+{
+    const weft_hdr *hdr = &unexpected->hdr;
+    weft_unexpected_remove(&chan->match, chan->worker, unexpected);
+    WEFT_EVENT_RAISE(WEFT_EVENT_UNEXPECTED_DEQUEUED, chan, hdr->src, hdr->tag, (int64_t)weft_unexpected_bytes(unexpected));
+}
+
 /* The message is out of matching. Frees it. */
 static void recv_removed(weft_req *req, weft_unexpected *unexpected)
 {
@@ -45,7 +53,7 @@ static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
 {
     weft_unexpected *unexpected = weft_unexpected_search(&chan->match, chan->worker, req->rank, req->tag);
     if (unexpected) {
-        weft_unexpected_remove(&chan->match, chan->worker, unexpected);
+        remove_unexpected(chan, unexpected);
         recv_removed(req, unexpected);
     } else {
         weft_match_post(&chan->match, req);
@@ -145,8 +153,7 @@ static void describe_unexpected(const weft_unexpected *unexpected, weft_recv_inf
     found->source = unexpected->hdr.src;
     found->tag = unexpected->hdr.tag;
     found->cancelled = false;
-    found->bytes = unexpected->hdr.kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes
-                                                          : weft_msg_csum_payload(&unexpected->hdr);
+    found->bytes = weft_unexpected_bytes(unexpected);
 }
 
 typedef struct probe_wait {
@@ -204,7 +211,7 @@ int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **
     weft_unexpected *found = *message = probe(chan, src, tag, wait);
     if (found) {
         describe_unexpected(found, info);
-        weft_unexpected_remove(&chan->match, chan->worker, found);
+        remove_unexpected(chan, found);
     }
     return 0;
 }

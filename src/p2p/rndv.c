@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -51,6 +52,7 @@ void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes)
 void weft_rndv_release(weft_rndv *rndv)
 {
     weft_worker *worker = rndv->req->worker;
+    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_ENDED, NULL, rndv->peer->proc_id.rank, rndv->req->kind == WEFT_REQ_SEND, (int64_t)rndv->moved);
     weft_rndv_free(rndv);
     if (weft_unlikely(!weft_list_is_empty(&worker->rndv_pool->pending)))
         weft_rndv_begin_pending(worker);

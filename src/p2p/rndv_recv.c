@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
 #include "mem/pool.h"
 #include "p2p/bidir.h"
+#include "p2p/deliver.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
 #include "p2p/rndv_internal.h"
@@ -329,6 +331,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     if (rndv->moved == 0) {
         rndv->proto = WEFT_RNDV_GET; /* receive of 0 bytes: moves nothing; FIN follows the checksum */
         rndv->state = WEFT_RNDV_RECV_CSUM;
+        WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 0, 0, WEFT_RNDV_COPY);
         return;
     }
     rndv->remote_addr = rts->addr;
@@ -336,6 +339,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     rndv->proto = (uint8_t)choose(rndv, rts);
     rndv->state = WEFT_RNDV_RECV_COPY + rndv->proto;
     begin_xfer(rndv);
+    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 0, (int64_t)rndv->moved, rndv->proto);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + rndv->proto]++; /* now: req may be freed below */
     if (rndv->proto == WEFT_RNDV_COPY) {
         if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
@@ -402,6 +406,8 @@ void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr)
     if (!chan)
         return;
     weft_unexpected_remove(&chan->match, peer->worker, unexpected);
+    WEFT_EVENT_RAISE(WEFT_EVENT_UNEXPECTED_DEQUEUED, chan, unexpected->hdr.src, unexpected->hdr.tag,
+                     (int64_t)weft_unexpected_bytes(unexpected));
     weft_peer_add_credits_due(peer, unexpected->hdr.bytes);
     weft_unexpected_free(peer->worker, unexpected);
     weft_rndv_send_small(peer, WEFT_FRAME_FIN, hdr->chan, 0, WEFT_FIN_CANCELLED, NULL, 0);

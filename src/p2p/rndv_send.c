@@ -6,6 +6,7 @@
 #include "p2p/rndv.h"
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
 #include "core/world.h"
@@ -102,6 +103,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         return rc;
     }
     peer->credit -= weft_peer_cost(frame.hdr.bytes);
+    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 1, (int64_t)rndv->moved, -1);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bag.h"
+#include "base/event.h"
 #include "base/fifomap.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -175,7 +176,7 @@ static int write_record(weft_sendq *queue, int32_t tag, uint32_t bytes, weft_rec
     return 0;
 }
 
-static void is_written(weft_sendq *queue, int32_t tag)
+static void is_written(weft_sendq *queue, int32_t tag, uint64_t bytes)
 {
     weft_peer *peer = queue->peer;
     bool has_credit;
@@ -184,6 +185,8 @@ static void is_written(weft_sendq *queue, int32_t tag)
         begin_stall(queue);
     has_credit = peer->credit + WEFT_CREDIT_STALLED > 0;
     peer->worker->counters[has_credit ? WEFT_COUNT_FRAMES_DEFERRED : WEFT_COUNT_STALLED]++;
+    if (!has_credit)
+        WEFT_EVENT_RAISE(WEFT_EVENT_SEND_STALLED, NULL, peer->proc_id.rank, tag, bytes);
     if (!has_credit && !queue->stalled_sent)
         send_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))
@@ -221,7 +224,7 @@ int weft_sendq_add(weft_peer *peer, weft_req *req)
         return rc;
     *weft_record_req(one) = req;
     req->queued = one;
-    is_written(queue, req->tag);
+    is_written(queue, req->tag, req->bytes);
     return 0;
 }
 
@@ -271,7 +274,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
         weft_pack(type, buf, count, 0, bytes, one->payload);
     batch->handles++;
     *out = batch;
-    is_written(queue, tag);
+    is_written(queue, tag, bytes);
     return 0;
 }
 

@@ -59,7 +59,7 @@ static inline void local_tool_variables(void)
     OK(MPI_T_finalize());
 }
 
-/* There are no events: each call reports that. */
+/* Invalid handles and indices. */
 static inline void local_tool_events(void)
 {
     int level, n = -1, index;
@@ -70,12 +70,12 @@ static inline void local_tool_events(void)
     MPI_T_event_instance instance = NULL;
     OK(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &level));
     OK(MPI_T_event_get_num(&n));
-    CHECK(n == 0);
+    CHECK(n > 0);
     OK(MPI_T_source_get_num(&n));
-    CHECK(n == 0);
+    CHECK(n > 0);
     CHECK(MPI_T_event_get_index("x", &index) == MPI_T_ERR_INVALID_NAME);
-    CHECK(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
-    CHECK(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_event_get_info(-1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_event_handle_alloc(-1, NULL, MPI_INFO_NULL, &registration) == MPI_T_ERR_INVALID_INDEX);
     CHECK(MPI_T_event_handle_free(registration, NULL, NULL) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_event_handle_get_info(registration, &info) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_event_handle_set_info(registration, MPI_INFO_NULL) == MPI_T_ERR_INVALID_HANDLE);
@@ -87,8 +87,8 @@ static inline void local_tool_events(void)
     CHECK(MPI_T_event_copy(instance, name) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_event_get_timestamp(instance, &ticks) == MPI_T_ERR_INVALID_HANDLE);
     CHECK(MPI_T_event_get_source(instance, &index) == MPI_T_ERR_INVALID_HANDLE);
-    CHECK(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
-    CHECK(MPI_T_source_get_timestamp(0, &ticks) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_source_get_info(-1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == MPI_T_ERR_INVALID_INDEX);
+    CHECK(MPI_T_source_get_timestamp(-1, &ticks) == MPI_T_ERR_INVALID_INDEX);
     OK(MPI_T_finalize());
 }
 
