@@ -88,7 +88,8 @@ static void run(MPI_T_cb_safety safety)
         CHECK(pthread_join(threads[i], NULL) == 0);
     for (int i = 0; i < 2; i++)
         OK(MPI_T_event_handle_free(registrations[i], NULL, on_free));
-    CHECK(atomic_load(&dropped) > 0 || atomic_load(&events[0]) == atomic_load(&events[1]), "%ld queued, %ld dequeued", events[0], events[1]);
+    CHECK(atomic_load(&dropped) > 0 || atomic_load(&events[0]) == atomic_load(&events[1]), "%ld queued, %ld dequeued", events[0],
+          events[1]);
     CHECK(atomic_load(&events[0]) > 0);
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
