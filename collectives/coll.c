@@ -157,7 +157,7 @@ static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind 
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
 
-    if (weft_team_is_over(team, team->sequence)) {
+    if (weft_team_next_call_is_over(team)) {
         weft_team_leave_area(team);
         return weft_team_stop_error_of_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
     }

@@ -150,7 +150,7 @@ int weft_shmcoll_stop(weft_shmcoll *area, int rc)
 {
     weft_shmcoll_leave(area, rc);
     if (area->team)
-        weft_team_stop(area->team, rc, (int)(area->team->sequence & WEFT_TAG_BITS));
+        weft_team_stop_in_area(area->team, rc);
     return rc;
 }
 
@@ -164,5 +164,17 @@ int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member)
     if (!rc)
         rc = describe_gone(area, member);
     area->is_second = atomic_exchange_explicit(&area->hdr->stopped, 1, memory_order_relaxed) != 0;
+    return weft_shmcoll_stop(area, rc);
+}
+
+int weft_shmcoll_end(weft_shmcoll *area)
+{
+    int rc = WEFT_OK;
+
+    for (uint32_t i = 0; i < area->ranks && !rc; i++)
+        if (i != area->rank)
+            rc = describe_difference(area, i);
+    if (!rc)
+        rc = weft_team_stop_error_of_call(area->team, weft_shmcoll_latest_call(area));
     return weft_shmcoll_stop(area, rc);
 }

@@ -34,6 +34,8 @@ int weft_shmcoll_stop_error(weft_shmcoll *area) __attribute__((cold));
 int weft_shmcoll_stop(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Calls of `member` differ from this member's, or it is gone: sets the text, stops and returns the error. */
 int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member) __attribute__((cold));
+/* The team has stopped at this member's call: sets the text, by the member whose call differs if one does, and returns the error. */
+int weft_shmcoll_end(weft_shmcoll *area) __attribute__((cold));
 /* The call that this member makes. */
 weft_call weft_shmcoll_latest_call(const weft_shmcoll *area);
 /* For long waits in s: a member that has not posted s but sent messages of a later call skipped this call; sends it this member's call. */

@@ -33,10 +33,16 @@ typedef struct long_wait {
     uint64_t s;     /* operation whose post is awaited */
 } long_wait;
 
+/* The team has stopped at an earlier call. */
+static bool is_past(const weft_shmcoll *area)
+{
+    return weft_unlikely(area->team && weft_team_is_over(area->team, area->team->sequence - 1));
+}
+
 /* The team has stopped at this call or an earlier one. */
 static bool is_stopped(const weft_shmcoll *area)
 {
-    return weft_unlikely(area->team && weft_team_is_over(area->team, area->team->sequence - 1));
+    return weft_unlikely(area->team && area->team->stopped && weft_team_call_is_over(area->team));
 }
 
 /* A member that will never post. -1: none. *is_dead: its process has failed, else its calls differ or it has left. */
@@ -91,12 +97,16 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t membe
     self.wait.is_over = is_over;
     while (!has_arrived(&self)) {
         int32_t lost = find_gone(&self, &is_dead);
-        if (is_stopped(area)) {
+        if (is_past(area)) {
             rc = weft_shmcoll_stop(area, weft_team_stop_error(area->team));
             break;
         }
         if (lost >= 0) {
             rc = is_dead ? member_failed(area, (uint32_t)lost) : weft_shmcoll_differ(area, (uint32_t)lost);
+            break;
+        }
+        if (is_stopped(area)) {
+            rc = weft_shmcoll_end(area);
             break;
         }
         if (area->is_oversubscribed) /* spinning would keep the awaited members from running */

@@ -17,7 +17,8 @@ typedef struct stop_msg {
     uint32_t tag; /* of its schedule; that one and all later ones are over */
     uint32_t origin; /* that member */
     uint32_t truncated; /* member whose receive is truncated; NONE: none */
-    char text[WEFT_NOTIFY_BYTES - 16]; /* sent up to its terminating 0; may be truncated */
+    uint64_t calls; /* weft_team.stop_calls */
+    char text[WEFT_NOTIFY_BYTES - 24]; /* sent up to its terminating 0; may be truncated */
 } stop_msg;
 
 /* Body of a notification that calls differ: the sender's call under the number of `tag`, which came from the receiver. */
@@ -151,6 +152,22 @@ bool weft_team_is_over(const weft_team *team, uint32_t tag)
     return team->stopped && is_covered((int32_t)(tag & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)), team->stop_tag);
 }
 
+/* The stop is at the number that this member's next schedule gets, and calls of the area may precede it. */
+static bool depends_on_calls(const weft_team *team)
+{
+    return team->area && !team->topology && weft_team_is_over(team, team->sequence) && !weft_team_is_over(team, team->sequence - 1);
+}
+
+bool weft_team_call_is_over(const weft_team *team)
+{
+    return depends_on_calls(team) ? team->area->calls > team->stop_calls : weft_team_is_over(team, team->sequence - 1);
+}
+
+bool weft_team_next_call_is_over(const weft_team *team)
+{
+    return depends_on_calls(team) ? team->area->calls >= team->stop_calls : weft_team_is_over(team, team->sequence);
+}
+
 void weft_sched_cancel(weft_sched *sched)
 {
     for (uint32_t i = 0; i < sched->req_count; i++)
@@ -201,7 +218,8 @@ static void stop_children(weft_team *team)
 /* The notification that a stopped team sends to its members. */
 static stop_msg stop_msg_of(const weft_team *team)
 {
-    stop_msg msg = {.code = team->stopped, .tag = team->stop_tag, .origin = team->stop_origin, .truncated = NONE};
+    stop_msg msg = {.code = team->stopped, .tag = team->stop_tag, .origin = team->stop_origin, .truncated = NONE,
+                    .calls = team->stop_calls};
 
     snprintf(msg.text, sizeof msg.text, "%.*s", (int)sizeof msg.text - 1, team->stop_text);
     return msg;
@@ -240,6 +258,7 @@ void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number)
 static void apply_stop(weft_team *team, const stop_msg *msg)
 {
     team->stop_tag = msg->tag;
+    team->stop_calls = msg->calls;
     team->stop_origin = msg->origin;
     team->needs_setup = true;
     team->chan->refuses = rejects;
@@ -252,14 +271,15 @@ static void apply_stop(weft_team *team, const stop_msg *msg)
     weft_chan_drop_refused(team->chan);
     if (team->chan->is_connected)
         forward(team, msg);
-    if (!is_inside_call(team) && weft_team_is_over(team, team->sequence))
+    if (!is_inside_call(team))
         weft_team_leave_area(team);
     stop_children(team);
 }
 
-static void stop_all(weft_team *team, int rc, int tag, uint32_t truncated)
+/* calls: that this member had made in its area, without the one that failed. */
+static void stop_all(weft_team *team, int rc, int tag, uint64_t calls, uint32_t truncated)
 {
-    stop_msg msg = {.code = rc, .origin = team->rank, .truncated = truncated};
+    stop_msg msg = {.code = rc, .origin = team->rank, .truncated = truncated, .calls = calls};
 
     /* persistent tags have no order: the schedules started so far continue */
     msg.tag = (uint32_t)tag & WEFT_TAG_PREPARED ? team->sequence & WEFT_TAG_BITS : (uint32_t)tag;
@@ -275,7 +295,14 @@ static void stop_all(weft_team *team, int rc, int tag, uint32_t truncated)
     weft_fail(rc, "%s", team->stop_text); /* restores the text, which notifying may have changed */
 }
 
-void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, NONE); }
+static uint64_t calls_made(const weft_team *team) { return team->area ? team->area->calls - is_inside_call(team) : 0; }
+
+void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, calls_made(team), NONE); }
+
+void weft_team_stop_in_area(weft_team *team, int rc)
+{
+    stop_all(team, rc, (int)(team->sequence & WEFT_TAG_BITS), team->area->calls - 1, NONE);
+}
 
 void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote)
 {
@@ -292,7 +319,7 @@ void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_cal
                              "%s called %s; %s called %s.\n"
                              "  All members must call the same collectives in the same order, with equal counts, roots and operators.",
                              weft_member_name_of(team, team->rank).text, here, weft_member_name_of(team, from).text, there),
-             (int)tag, is_remote_truncated ? from : NONE);
+             (int)tag, calls_made(team), is_remote_truncated ? from : NONE);
 }
 
 /* Whether the schedule waits for a message of `member`. */
@@ -412,7 +439,7 @@ int weft_team_stop_error_of_call(weft_team *team, weft_call call)
 
 void weft_team_leave_area(weft_team *team)
 {
-    if (team->area && weft_team_is_over(team, team->sequence))
+    if (team->area && weft_team_next_call_is_over(team))
         weft_shmcoll_leave(team->area, weft_team_stop_error(team));
 }
 

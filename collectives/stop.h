@@ -78,15 +78,22 @@ void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number);
 void weft_sched_cancel(weft_sched *sched);
 /* The schedule with this tag failed here by rc (its text: weft_fail). Stops it and every later one, on all members. Does not block. */
 void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
+/* This member's current blocking call, in the node area, failed: the same for it and all later calls. */
+void weft_team_stop_in_area(weft_team *team, int rc) __attribute__((cold));
 /* Whether the team has stopped at or before the schedule with this number or tag. */
 bool weft_team_is_over(const weft_team *team, uint32_t tag);
+/* Whether the team has stopped at or before this member's current blocking call, its next one. Calls of a node area have no number of a
+ * schedule: they are told apart by their own count. */
+bool weft_team_call_is_over(const weft_team *team);
+bool weft_team_next_call_is_over(const weft_team *team);
 /* The error that this member returns for another member's error. */
 int weft_stop_code(int code);
 /* Error of a call on a stopped team; sets the text. */
 int weft_team_stop_error(weft_team *team) __attribute__((cold));
 /* The same; the text also names the call. */
 int weft_team_stop_error_of_call(weft_team *team, weft_call call) __attribute__((cold));
-/* Leaves the node area if the team has stopped: node-local ranks that wait there for this member return an error. */
+/* Leaves the node area if the team has stopped and this member has made the calls that go on: node-local ranks that wait there for it
+ * return an error. */
 void weft_team_leave_area(weft_team *team) __attribute__((cold));
 
 #endif

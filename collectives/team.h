@@ -103,6 +103,7 @@ typedef struct weft_team {
     bool has_notified_all;    /* of that stop, since a member has freed the communicator and forwards nothing */
     int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
     uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
+    uint64_t stop_calls;      /* calls in the area (weft_shmcoll.calls) that its origin had made: they go on; used without topology */
     uint32_t stop_origin;     /* member on which it failed */
     weft_call agreement_call;        /* the blocking call in which the members agree on an area */
     weft_call_log log;

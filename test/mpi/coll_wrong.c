@@ -108,6 +108,31 @@ static void leave(void)
     OK(MPI_Comm_free(&c));
 }
 
+/* Member 1 learns that the others' calls differ while it has calls before them to make: these succeed. */
+static void late(void)
+{
+    int64_t value = rank ? 0 : 5, sum = 0;
+    int code, flag;
+    MPI_Comm c;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &c));
+    OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(c));
+    if (rank == 1) {
+        OK(MPI_Recv(NULL, 0, MPI_INT, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE)); /* they have stopped */
+        for (int i = 0; i < 100; i++)
+            OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE)); /* and notified this rank */
+    }
+    for (int i = 0; i < 3; i++) {
+        OK(MPI_Bcast(&value, 1, MPI_INT64_T, 0, c));
+        CHECK(value == 5, "%ld", (long)value);
+    }
+    code = rank == size - 1 ? MPI_Allreduce(&value, &sum, 1, MPI_INT64_T, MPI_SUM, c) : MPI_Barrier(c);
+    CHECK(class_of(code) == MPI_ERR_NOT_SAME, "class %d", class_of(code));
+    if (rank == size - 1)
+        OK(MPI_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD));
+    OK(MPI_Comm_free(&c));
+}
+
 int main(void)
 {
     MPI_Comm near;
@@ -128,6 +153,8 @@ int main(void)
     for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
         go_wrong(i);
     leave();
+    if (size > 2)
+        late();
     free(out);
     free(in);
     OK(MPI_Finalize());
