@@ -82,7 +82,7 @@ struct weft_req {
     bool is_dense;    /* the datatype has no gaps */
     bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */
     bool is_posted;   /* 15: receive: in the channel's matching structures */
-    bool is_latest;   /* receive: posted, and among its channel's latest (p2p/match) */
+    bool is_latest;   /* receive while is_posted: among its channel's latest (p2p/match); else not cleared, for that would cost a store */
     bool has_rndv;    /* rndv is valid */
     uint8_t send_mode; /* send: enum weft_send_mode */
     uint8_t overtaken; /* if is_blocking: how often */

@@ -5,6 +5,7 @@
  */
 #include "p2p/rndv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/event.h"
@@ -49,13 +50,24 @@ void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes)
     memcpy(rkey->bytes, from, rkey->length);
 }
 
+/* Starts receives that wait for a state, after the end of a request with result rc, whose text stays this thread's. */
+static __attribute__((noinline)) void begin_pending(weft_worker *worker, int rc)
+{
+    char cause[512];
+    snprintf(cause, sizeof cause, "%s", rc ? weft_fail_text(rc) : "");
+    weft_rndv_begin_pending(worker);
+    if (rc)
+        weft_fail(rc, "%s", cause); /* another receive's error may have replaced it */
+}
+
 void weft_rndv_release(weft_rndv *rndv)
 {
     weft_worker *worker = rndv->req->worker;
+    int rc = rndv->req->rc;
     WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_ENDED, NULL, rndv->peer->proc_id.rank, rndv->req->kind == WEFT_REQ_SEND, (int64_t)rndv->moved);
     weft_rndv_free(rndv);
     if (weft_unlikely(!weft_list_is_empty(&worker->rndv_pool->pending)))
-        weft_rndv_begin_pending(worker);
+        begin_pending(worker, rc);
 }
 
 void weft_rndv_reg_async(weft_rndv *rndv, uint32_t rights)

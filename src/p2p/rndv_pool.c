@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "core/worker.h"
 
@@ -79,13 +80,27 @@ static bool grow(weft_rndv_pool *pool)
     return true;
 }
 
+/* None is free: says so once if that is because all ids are in use, not for lack of memory. */
+static __attribute__((cold)) int on_empty(weft_rndv_pool *pool)
+{
+    if (!pool->slab_count)
+        return weft_fail(WEFT_E_NOMEM, "no memory for the states of long messages");
+    if (pool->slab_count * WEFT_RNDV_SLAB > pool->max && !pool->is_full_reported) {
+        pool->is_full_reported = true;
+        weft_log_once(WEFT_LOG_WARN, "%u long messages are under way, as many as a process can have: further ones wait until some have\n"
+                      "ended, and so do short ones behind them to the same rank. Post receives earlier, or complete sends before the next.",
+                      pool->max);
+    }
+    return WEFT_AGAIN;
+}
+
 int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
 {
     weft_rndv_pool *pool = req->worker->rndv_pool;
     uint32_t reserve = req->kind == WEFT_REQ_RECV ? 0 : pool->reserve;
     weft_rndv *rndv;
     if (weft_unlikely(pool->free_count <= reserve) && (!grow(pool) || pool->free_count <= reserve))
-        return pool->slab_count ? WEFT_AGAIN : weft_fail(WEFT_E_NOMEM, "no memory for the states of long messages");
+        return on_empty(pool);
     rndv = state_at(pool, pool->free);
     pool->free = rndv->next_free;
     pool->free_count--;

@@ -65,6 +65,7 @@ typedef struct weft_rndv_pool {
     uint32_t max;                  /* largest index: as many states as ids allow; tests lower it */
     uint32_t reserve;              /* states that no send takes; tests lower it */
     weft_list_link pending;        /* RTS that matched while no state was free (rndv_recv) */
+    bool is_full_reported;         /* the log says that all ids are in use */
     bool is_beginning;             /* inside weft_rndv_begin_pending, which is not re-entrant */
 } weft_rndv_pool;
 

@@ -99,7 +99,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         send_ends(rndv);
         weft_reg_revoke(rndv->iface, rndv->mw);
         weft_reg_release(rndv->iface, rndv->reg);
-        weft_rndv_free(rndv);
+        weft_rndv_release(rndv); /* a receive may wait for the state */
         return rc;
     }
     peer->credit -= weft_peer_cost(frame.hdr.bytes);

@@ -293,10 +293,11 @@ static void test_pool(void)
     int rc;
     weft_rndv_pool_close(&worker);
     CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
+    CU_ASSERT(!worker.rndv_pool->is_full_reported);
     worker.rndv_pool->max = WEFT_RNDV_SLAB - 1;
     while ((taken[n] = take(WEFT_REQ_SEND, &rc)))
         n++;
-    CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1 - WEFT_RNDV_RECV_RESERVE);
+    CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1 - WEFT_RNDV_RECV_RESERVE && worker.rndv_pool->is_full_reported);
     while ((taken[n] = take(WEFT_REQ_RECV, &rc)))
         n++;
     CU_ASSERT(rc == WEFT_AGAIN && n == WEFT_RNDV_SLAB - 1);
