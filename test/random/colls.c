@@ -189,8 +189,10 @@ static void fill_blocks(rp *rp, coll *c)
             put(c, &c->want, r, far(c) + r, me);
         }
     }
-    if (c->kind == BCAST && c->is_root && rp_plants(rp, "coll"))
-        c->in.mem[c->in.origin + c->type.map[0].at] ^= 1;
+    if (c->count && ((c->kind == BCAST && c->is_root) || (c->kind == ALLGATHER && !c->in_place)) && rp_plants(rp, "coll")) {
+        rp_buf *sent = c->kind == BCAST ? &c->in : &c->out;
+        sent->mem[sent->origin + c->type.map[0].at] ^= 1;
+    }
 }
 
 static void fill_operands(coll *c)

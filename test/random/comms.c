@@ -254,8 +254,8 @@ void run_split(rp *rp, rp_step *step)
     if (!step->n || !old->is_member)
         return;
     int want = step->colors[old->rank], color = want, key = step->keys[old->rank];
-    if (rp_plants(rp, "split"))
-        color = (color + 1) % 3;
+    if (rp_plants(rp, "split")) /* with another color, a member alone in its part would be so again */
+        color = want == 2 ? 0 : 2;
     RP_OK(rp, MPI_Comm_split(old->mpi, color == 2 ? MPI_UNDEFINED : color, key, &new));
     if (want == 2)
         RP_SAME(rp, new == MPI_COMM_NULL, 1, "split with MPI_UNDEFINED: null");
