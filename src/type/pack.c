@@ -11,8 +11,12 @@
 #include "type/layout.h"
 
 #define BOUNCE 4096 /* bytes on the stack of weft_copy; the simulator's fibers have small stacks */
-#define PAGE 4096  /* bytes: strides by multiples fall into one set of each cache */
-#define SHORT 16   /* bytes */
+#define PAGE 4096  /* bytes: a way of most first-level caches; strides by multiples fall into one set */
+#define WAYS 8     /* lines of a set, at least */
+#define COLUMN_MIN 1024 /* bytes: strides by multiples fall into four sets or fewer */
+#define COLUMN_BYTES 16 /* of a block in such a stride, at most */
+#define COLUMN_BYTES_PAGE 32 /* ... if the stride is a multiple of PAGE */
+#define COLUMN_ANY 0
 #define TILE 64     /* elements of a TABLE moved together column by column, so that they stay in L1 */
 
 /* Integer arithmetic: MPI_BOTTOM (NULL) plus an absolute displacement is legal. */
@@ -80,35 +84,77 @@ static inline __attribute__((always_inline)) void blocks_move(char *memory, int6
     }
 }
 
+/* Blocks whose lines fall into few sets of each cache, as a column of a matrix whose rows are 1, 2 or 4 KiB or a multiple: more of them in
+ * flight than the sets have ways evict one another's lines. Stores to the stack beside each, `spacers` of them, limit those in flight. */
+#define COLUMN_OF(constant, spacers)                                                                                               \
+    for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {                                            \
+        constant == COLUMN_ANY ? move_any(memory, packed, bytes, packing) : move(memory, packed, constant, packing);               \
+        _Pragma("GCC unroll 4") for (int s = 0; s < spacers; s++)                                                                  \
+            spacer = i;                                                                                                            \
+    }
+static inline __attribute__((always_inline)) void column_move(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
+                                                              uint64_t step, int spacers, bool packing)
+{
+    volatile uint64_t spacer;
+    if (bytes == 4)
+        COLUMN_OF(4, spacers)
+    else if (bytes == 8)
+        COLUMN_OF(8, spacers)
+    else if (bytes == 16)
+        COLUMN_OF(16, spacers)
+    else
+        COLUMN_OF(COLUMN_ANY, spacers)
+    (void)spacer;
+}
+
+/* Power of two by which the stride can be divided, if many blocks fall into few sets; else 0. */
+static inline uint64_t column_of(int64_t stride, uint64_t count, uint64_t bytes)
+{
+    uint64_t power = (uint64_t)stride & -(uint64_t)stride;
+    power = power < PAGE ? power : PAGE;
+    if (weft_likely(power < COLUMN_MIN || bytes > (power < PAGE ? COLUMN_BYTES : COLUMN_BYTES_PAGE)))
+        return 0;
+    return count > 2 * WAYS * (PAGE / power) ? power : 0;
+}
+
+static __attribute__((noinline)) void column_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
+                                                  uint64_t step, uint64_t power)
+{
+    if (power == COLUMN_MIN)
+        column_move(memory, stride, count, bytes, packed, step, 1, true);
+    else
+        column_move(memory, stride, count, bytes, packed, step, 4, true);
+}
+
+static __attribute__((noinline)) void column_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
+                                                    uint64_t step, uint64_t power)
+{
+    if (power == COLUMN_MIN)
+        column_move(memory, stride, count, bytes, packed, step, 1, false);
+    else if (power < PAGE)
+        column_move(memory, stride, count, bytes, packed, step, 4, false);
+    else
+        column_move(memory, stride, count, bytes, packed, step, 2, false);
+}
+
 static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                  uint64_t step)
 {
-    blocks_move(memory, stride, count, bytes, packed, step, true);
-}
-
-/* Unpacks short blocks that all fall into one set of each cache (a column of a matrix whose rows are pages). More stores in flight than
- * the set has ways evict one another's lines: a store to the stack beside each halves those in flight. */
-static void column_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, const char *packed, uint64_t step)
-{
-    volatile uint64_t other;
-    for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {
-        if (bytes == 8)
-            memcpy(memory, packed, 8);
-        else
-            memcpy(memory, packed, bytes);
-        other = i;
-    }
-    (void)other;
+    uint64_t power = column_of(stride, count, bytes);
+    if (weft_unlikely(power))
+        column_pack(memory, stride, count, bytes, packed, step, power);
+    else
+        blocks_move(memory, stride, count, bytes, packed, step, true);
 }
 
 static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                    uint64_t step)
 {
-    if (bytes <= SHORT && stride % PAGE == 0 && count > 1) {
-        column_unpack(memory, stride, count, bytes, packed, step);
-        return;
-    }
-    blocks_move(memory, stride, count, bytes, packed, step, false);
+    uint64_t power = column_of(stride, count, bytes);
+    if (weft_unlikely(power))
+        column_unpack(memory, stride, count, bytes, packed, step, power);
+    else
+        blocks_move(memory, stride, count, bytes, packed, step, false);
 }
 
 /* Moves packed bytes [skip, skip + bytes) of a node at `memory`. */

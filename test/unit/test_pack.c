@@ -295,6 +295,28 @@ static void test_random_types(void)
     CU_ASSERT(only_seed || (kinds[0] > 100 && kinds[1] > 100 && kinds[2] > 50 && kinds[3] > 50 && kinds[4] > 100 && big > 300));
 }
 
+/* Strides by which lines fall into few sets of a cache, counts on both sides of the limit from which pack.c treats them apart. */
+static void test_columns(void)
+{
+    map *m = malloc(sizeof(*m));
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        int64_t stride, bytes;
+        seed_now = seed;
+        state = seed * 0x9e3779b97f4a7c15u + 1;
+        stride = (INT64_C(512) << draw(5)) * between(1, 3) * (draw(3) ? 1 : -1);
+        bytes = between(1, draw(2) ? 8 : 70);
+        memset(m, 0, sizeof(*m));
+        m->count = (int)between(2, 80);
+        CU_ASSERT_EQUAL_FATAL(weft_type_vector(m->count, bytes, stride, weft_type_of((void *)0x247), &m->type), 0);
+        for (int i = 0; i < m->count; i++)
+            m->entries[i] = (entry){i * stride, bytes, 1};
+        check_facts(m);
+        check_moves(m, 1);
+        weft_type_drop(m->type);
+    }
+    free(m);
+}
+
 static void test_copy_between_types(void)
 {
     const weft_type *d = weft_type_of((void *)0x214);
@@ -348,6 +370,7 @@ int main(int argc, char **argv)
     if (CU_initialize_registry() || !(suite = CU_add_suite("pack", NULL, NULL)))
         return 2;
     CU_add_test(suite, "random nested types, every split", test_random_types);
+    CU_add_test(suite, "columns", test_columns);
     CU_add_test(suite, "copy between types", test_copy_between_types);
     CU_add_test(suite, "offsets beyond 32 bits", test_wide_offsets);
     CU_basic_set_mode(CU_BRM_VERBOSE);
