@@ -13,7 +13,7 @@
 #define BOUNCE 4096 /* bytes on the stack of weft_copy; the simulator's fibers have small stacks */
 #define PAGE 4096  /* bytes: a way of most first-level caches; strides by multiples fall into one set */
 #define WAYS 8     /* lines of a set, at least */
-#define COLUMN_MIN 1024 /* bytes: strides by multiples fall into four sets or fewer */
+#define COLUMN_MIN 2048 /* bytes: strides by multiples fall into two sets or one */
 #define COLUMN_BYTES 16 /* of a block in such a stride, at most */
 #define COLUMN_BYTES_PAGE 32 /* ... if the stride is a multiple of PAGE */
 #define COLUMN_ANY 0
@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) void blocks_move(char *memory, int6
     }
 }
 
-/* Blocks whose lines fall into few sets of each cache, as a column of a matrix whose rows are 1, 2 or 4 KiB or a multiple: more of them in
+/* Blocks whose lines fall into few sets of each cache, as a column of a matrix whose rows are 2 KiB or a multiple: more of them in
  * flight than the sets have ways evict one another's lines. Stores to the stack beside each, `spacers` of them, limit those in flight. */
 #define COLUMN_OF(constant, spacers)                                                                                               \
     for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {                                            \
@@ -107,31 +107,23 @@ static inline __attribute__((always_inline)) void column_move(char *memory, int6
     (void)spacer;
 }
 
-/* Power of two by which the stride can be divided, if many blocks fall into few sets; else 0. */
-static inline uint64_t column_of(int64_t stride, uint64_t count, uint64_t bytes)
+static inline bool is_column(int64_t stride, uint64_t count, uint64_t bytes)
 {
-    uint64_t power = (uint64_t)stride & -(uint64_t)stride;
-    power = power < PAGE ? power : PAGE;
-    if (weft_likely(power < COLUMN_MIN || bytes > (power < PAGE ? COLUMN_BYTES : COLUMN_BYTES_PAGE)))
-        return 0;
-    return count > 2 * WAYS * (PAGE / power) ? power : 0;
+    if (weft_likely(stride % COLUMN_MIN))
+        return false;
+    return stride % PAGE ? bytes <= COLUMN_BYTES && count > 4 * WAYS : bytes <= COLUMN_BYTES_PAGE && count > 2 * WAYS;
 }
 
 static __attribute__((noinline)) void column_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
-                                                  uint64_t step, uint64_t power)
+                                                  uint64_t step)
 {
-    if (power == COLUMN_MIN)
-        column_move(memory, stride, count, bytes, packed, step, 1, true);
-    else
-        column_move(memory, stride, count, bytes, packed, step, 4, true);
+    column_move(memory, stride, count, bytes, packed, step, 4, true);
 }
 
 static __attribute__((noinline)) void column_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
-                                                    uint64_t step, uint64_t power)
+                                                    uint64_t step)
 {
-    if (power == COLUMN_MIN)
-        column_move(memory, stride, count, bytes, packed, step, 1, false);
-    else if (power < PAGE)
+    if (stride % PAGE)
         column_move(memory, stride, count, bytes, packed, step, 4, false);
     else
         column_move(memory, stride, count, bytes, packed, step, 2, false);
@@ -140,9 +132,8 @@ static __attribute__((noinline)) void column_unpack(char *memory, int64_t stride
 static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                  uint64_t step)
 {
-    uint64_t power = column_of(stride, count, bytes);
-    if (weft_unlikely(power))
-        column_pack(memory, stride, count, bytes, packed, step, power);
+    if (weft_unlikely(is_column(stride, count, bytes)))
+        column_pack(memory, stride, count, bytes, packed, step);
     else
         blocks_move(memory, stride, count, bytes, packed, step, true);
 }
@@ -150,9 +141,8 @@ static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, 
 static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                    uint64_t step)
 {
-    uint64_t power = column_of(stride, count, bytes);
-    if (weft_unlikely(power))
-        column_unpack(memory, stride, count, bytes, packed, step, power);
+    if (weft_unlikely(is_column(stride, count, bytes)))
+        column_unpack(memory, stride, count, bytes, packed, step);
     else
         blocks_move(memory, stride, count, bytes, packed, step, false);
 }

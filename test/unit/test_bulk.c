@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_bulk: limits of the eps' shares; chunks of an ep that was closed, returned by its reader just while the owner searches for one. A
+ * test_bulk: limits and growth of the eps' shares; chunks of an ep that was closed, returned by its reader just while the owner searches for one. A
  * replaced fallocate, called by the owner between its searches, sets the moment.
  */
 #include <CUnit/Basic.h>
@@ -56,26 +56,57 @@ static uint32_t take_all(weft_bulk_owner *owner, weft_bulk_share *share)
     return n;
 }
 
+#define EPS 5
+
 /* Readers that free nothing: the first ep leaves the reserve, and every ep gets its sure chunks while there are any. */
 static void shares_are_limited(void)
 {
     weft_segment segment;
     weft_bulk_owner owner;
-    weft_bulk_share eps[4] = {{.count = 0}};
+    weft_bulk_share eps[EPS] = {{.count = 0}};
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[0]), WEFT_BULK_SHARE);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[1]), WEFT_BULK_SHARE_SURE);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[2]), WEFT_BULK_COUNT - WEFT_BULK_SHARE - WEFT_BULK_SHARE_SURE);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), 0);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[2]), WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), WEFT_BULK_COUNT - WEFT_BULK_SHARE - 2 * WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[4]), 0);
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
     for (uint32_t i = 0; i < WEFT_BULK_COUNT; i++)
         weft_bulk_free(owner.bulk, i);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), WEFT_BULK_SHARE_SURE); /* of the others */
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[4]), WEFT_BULK_SHARE_SURE); /* of the others */
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < EPS; i++)
         weft_bulk_leave(&owner, &eps[i]);
     CU_ASSERT_EQUAL(owner.held, 0);
+    weft_bulk_close(&owner);
+    weft_segment_close(&segment);
+}
+
+/* A chunk that is read before the next one is needed is used again. While the last one is in use, another is taken. */
+static void a_stream_grows(void)
+{
+    weft_segment segment;
+    weft_bulk_owner owner;
+    weft_bulk_share share = {.count = 0};
+    uint32_t index, last;
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    for (int i = 0; i < 10; i++) {
+        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
+        weft_bulk_free(owner.bulk, index);
+    }
+    CU_ASSERT_EQUAL(share.count, 1);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &last), 0);
+    for (int i = 0; i < 2 * WEFT_BULK_SHARE; i++) {
+        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
+        CU_ASSERT_NOT_EQUAL(index, last);
+        weft_bulk_free(owner.bulk, last);
+        last = index;
+    }
+    CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE);
+    CU_ASSERT_EQUAL(owner.held, WEFT_BULK_SHARE);
+    weft_bulk_leave(&owner, &share);
     weft_bulk_close(&owner);
     weft_segment_close(&segment);
 }
@@ -85,6 +116,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
     CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
+    CU_add_test(suite, "a stream grows", a_stream_grows);
     CU_add_test(suite, "shares are limited", shares_are_limited);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

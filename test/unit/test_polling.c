@@ -234,7 +234,7 @@ static void damage_is_a_failure(void)
     static const struct {
         uint32_t place, bytes;
     } wrong[] = {{0xffff, 100}, {WEFT_PLACE_ASK, 100}, {1, WEFT_RING_BODY_MAX + 1}, {1, UINT32_MAX},
-                 {896, 65}, {897, 64}, {WEFT_PLACE_CHUNK | 60, 100},
+                 {896, 65}, {897, 64}, {WEFT_PLACE_CHUNK | WEFT_BULK_COUNT, 100},
                  {WEFT_PLACE_CHUNK | WEFT_PLACE_TIMED | 0xffff, 100}, {WEFT_PLACE_CHUNK, WEFT_BULK_CHUNK + 1}};
     static char body[100];
     losts = 0;

@@ -81,28 +81,61 @@ static int find_other(weft_bulk_owner *owner, uint32_t *index)
     return 0;
 }
 
+static bool may_grow(const weft_bulk_owner *owner, const weft_bulk_share *share)
+{
+    return share->count < WEFT_BULK_SHARE && (share->count < WEFT_BULK_SHARE_SURE || owner->held < WEFT_BULK_COUNT - WEFT_BULK_RESERVE);
+}
+
+static void add_to(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t index)
+{
+    /* inserted behind the chunks in use: before next */
+    memmove(share->ids + share->next + 1, share->ids + share->next, share->count - share->next);
+    share->ids[share->next++] = (uint8_t)index;
+    if (share->next == ++share->count)
+        share->next = 0;
+    owner->holder[index] = share;
+    owner->held++;
+}
+
+/* Is the chunk that was allocated last still in use? */
+static bool is_stream(const weft_bulk_owner *owner, const weft_bulk_share *share)
+{
+    return share->count && !is_back(owner, share->ids[share->next ? share->next - 1 : share->count - 1]);
+}
+
+/* A chunk without holder, or a new one; false: there is none. */
+static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
+{
+    for (uint32_t i = 0; i < owner->claimed; i++)
+        if (!owner->holder[i] && is_back(owner, i)) {
+            *index = i;
+            return true;
+        }
+    if (owner->claimed == WEFT_BULK_COUNT || owner->is_out_of_memory)
+        return false;
+    owner->is_out_of_memory = claim_more(owner) != 0; /* the claimed chunks must do */
+    *index = owner->claimed - WEFT_BULK_STEP;
+    return !owner->is_out_of_memory;
+}
+
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
+    if (is_stream(owner, share) && may_grow(owner, share) && find_unheld(owner, index)) {
+        add_to(owner, share, *index);
+        return 0;
+    }
     if (share->count && is_back(owner, share->ids[share->next])) {
         *index = share->ids[share->next];
         share->next = share->next + 1 < share->count ? share->next + 1 : 0;
         return 0;
     }
-    if (share->count == WEFT_BULK_SHARE ||
-        (share->count >= WEFT_BULK_SHARE_SURE && owner->held >= WEFT_BULK_COUNT - WEFT_BULK_RESERVE))
+    if (!may_grow(owner, share))
         return WEFT_AGAIN;
     rc = find_other(owner, index);
-    if (rc)
-        return rc;
-    /* inserted behind the chunks in use: before next */
-    memmove(share->ids + share->next + 1, share->ids + share->next, share->count - share->next);
-    share->ids[share->next++] = (uint8_t)*index;
-    if (share->next == ++share->count)
-        share->next = 0;
-    owner->holder[*index] = share;
-    owner->held++;
-    return 0;
+    if (rc == 0)
+        add_to(owner, share, *index);
+    return rc;
 }
 
 int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)

@@ -13,10 +13,10 @@
 #include "mem/segment.h"
 
 #define WEFT_BULK_CHUNK 32768
-#define WEFT_BULK_COUNT 60
-#define WEFT_BULK_SHARE 44     /* chunks that one ep may use at a time: 1.4 MiB, more than a second-level cache holds */
+#define WEFT_BULK_COUNT 120
+#define WEFT_BULK_SHARE 96     /* chunks that one ep may use at a time: 3 MiB, more than two second-level caches hold */
 #define WEFT_BULK_SHARE_SURE 8 /* ... of which it may use these also if others have taken most */
-#define WEFT_BULK_RESERVE 16   /* chunks that no ep takes beyond its sure ones */
+#define WEFT_BULK_RESERVE 24   /* chunks that no ep takes beyond its sure ones */
 #define WEFT_BULK_STEP 4  /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
@@ -25,13 +25,14 @@ typedef struct weft_bulk_flag {
 
 typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* set by the owner: wake it when a chunk is freed */
-    weft_bulk_flag flags[63];
+    weft_bulk_flag flags[127];
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep reuses its own chunks first, in turn. A sender that is ahead of its reader takes more, until
- * a chunk's lines have left both second-level caches when it is written again: a line that the reader still holds costs both sides more
- * than one in the shared cache. The limits keep a peer that does not read from blocking others. */
+/* Chunks held by one ep, in use or free. An ep reuses its own chunks first, in turn. A sender that finds the last one still in use takes
+ * more, until a chunk's lines have left both second-level caches when it is written again: a line that the reader still holds, or reads out
+ * of the sender's cache, costs both sides more than one in the shared cache. The limits keep a peer that does not read from blocking
+ * others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */
@@ -45,6 +46,7 @@ typedef struct weft_bulk_owner { /* owner's private state */
     uint32_t held;                             /* chunks with a holder */
     weft_bulk_share *holder[WEFT_BULK_COUNT];  /* ep that holds the chunk; NULL: none */
     bool is_blocked;                           /* an allocation failed and none succeeded since */
+    bool is_out_of_memory;                     /* streams do not grow any more */
 } weft_bulk_owner;
 
 /* Maps the owner's pool; claims nothing. */
