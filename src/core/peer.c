@@ -136,7 +136,7 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame)
     int rc;
     weft_peer_stamp(peer, &frame->hdr);
     rc = weft_unlikely(weft_knob.checksum) ? weft_hdr_csum_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
-    if (rc)
+    if (rc && rc != WEFT_INPROGRESS)
         weft_peer_unstamp(peer, &frame->hdr);
     return rc;
 }

@@ -99,6 +99,12 @@ static int move(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
     return 0;
 }
 
+static int send_zcopy(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
+{
+    (void)iface, (void)ep, (void)frame;
+    return WEFT_INPROGRESS;
+}
+
 static const weft_iface_ops ops = {.name = "made up", .send = send_frame, .get = move, .put = move};
 static weft_iface iface = {.ops = &ops, .caps = {.get = true, .put = true, .frame_max = BYTES, .rma_max = UINT64_MAX / 2}};
 static weft_ep ep = {.iface = &iface};
@@ -274,6 +280,20 @@ static void test_cancel(void)
     }
 }
 
+/* What an iface accepts has left, also if it still reads the body: its number is used, and the credits in its header are returned. */
+static void test_post(void)
+{
+    static const weft_iface_ops zcopy = {.name = "made up", .send = send_zcopy};
+    uint32_t seq = peer.seq_out;
+    weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER}};
+    iface.ops = &zcopy;
+    peer.credits_due = 3;
+    CU_ASSERT_EQUAL(weft_peer_post(&peer, &frame), WEFT_INPROGRESS);
+    CU_ASSERT(frame.hdr.credits == 3 && peer.credits_due == 0);
+    CU_ASSERT(frame.hdr.seq == seq + 1 && peer.seq_out == seq + 1);
+    iface.ops = &ops;
+}
+
 static weft_rndv *take(enum weft_req_kind kind, int *rc)
 {
     weft_req *req = weft_req_new(&worker, kind);
@@ -335,6 +355,7 @@ int main(void)
     CU_add_test(suite, "other", test_other);
     CU_add_test(suite, "unknown", test_unknown);
     CU_add_test(suite, "cancel", test_cancel);
+    CU_add_test(suite, "post", test_post);
     CU_add_test(suite, "pool", test_pool);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
