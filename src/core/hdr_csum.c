@@ -73,7 +73,8 @@ static bool describe_damage(char *text, size_t capacity, uint32_t difference, ui
 static void __attribute__((noreturn, cold)) abort_job(const weft_peer *peer, const weft_hdr *hdr, const char *where)
 {
     static const char *const kinds[] = {"?", "EAGER", "RTS", "CTS", "DATA", "FIN", "CREDIT", "BYE", "EAGER_CSUM", "CSUM", "NOTIFY",
-                                        "EAGER_FRAGS", "FRAG", "STALLED", "DRAINED", "ASK", "CANCEL"};
+                                        "EAGER_FRAGS", "FRAG", "STALLED", "DRAINED", "ASK", "CANCEL", "PROMISE", "USE",
+                                        "REVOKE", "REVOKED"};
     weft_boot *boot = peer->worker->world->boot;
     char text[500];
     snprintf(text, sizeof text,

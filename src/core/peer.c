@@ -138,6 +138,8 @@ int weft_peer_post(weft_peer *peer, weft_frame *frame)
     rc = weft_unlikely(weft_knob.checksum) ? weft_hdr_csum_send(peer->ep, frame) : weft_iface_send(peer->ep, frame);
     if (rc && rc != WEFT_INPROGRESS)
         weft_peer_unstamp(peer, &frame->hdr);
+    else if (!weft_frame_is_message(frame->hdr.kind))
+        peer->others_out++;
     return rc;
 }
 

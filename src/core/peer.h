@@ -57,6 +57,10 @@ static inline void weft_peer_unstamp(weft_peer *peer, const weft_hdr *hdr)
     peer->credits_due += hdr->credits;
 }
 
+/* Messages (frames that match receives) sent to the peer and received from it; wrap. Deferred ones do not count yet. */
+static inline uint32_t weft_peer_msgs_out(const weft_peer *peer) { return peer->seq_out - peer->others_out; }
+static inline uint32_t weft_peer_msgs_in(const weft_peer *peer) { return peer->seq_in - peer->others_in; }
+
 /* Stamps and sends: 0, INPROGRESS, AGAIN or an error. The caller must keep the order: no earlier frame may wait. */
 int weft_peer_post(weft_peer *peer, weft_frame *frame);
 /* Sends now or queues in order: 0 or an error; *sent (may be NULL): sent now. A queued body of up to 80 bytes without pack is copied. Any

@@ -35,6 +35,7 @@ typedef struct weft_peer {
     weft_ep *ep;           /* never NULL: weft_null_ep after failure or close */
     weft_worker *worker;
     uint32_t seq_out, seq_in; /* numbers of the last frame sent and received; wrap */
+    uint32_t others_out, others_in; /* of these: frames that are no messages (weft_frame_is_message); wrap */
     uint32_t eager_max;    /* largest body sent eagerly, bytes */
     uint32_t now_max;      /* largest eager body that is copied at once, bytes; longer ones use zero copy (caps.zcopy_min) */
     uint32_t frag;         /* fragment size of longer eager messages, bytes (caps.frag) */

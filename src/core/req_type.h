@@ -77,15 +77,18 @@ struct weft_req {
     int32_t number;   /*  4: the handle as an int (MPI_Request_toint); constant for this memory */
     uint8_t kind;     /*  8: enum weft_req_kind */
     bool is_done;
-    bool is_persistent, is_active;
-    bool is_static;   /* never freed: the shared "already complete" request */
-    bool is_dense;    /* the datatype has no gaps */
     bool is_blocking; /* receive: MPI_Recv; later receives may overtake it in matching (weft_match_overtake) */
+    bool may_promise; /* receive: posted by a persistent request, whose extra begins with a weft_promise (p2p/promise) */
+    bool is_dense;    /* the datatype has no gaps */
+    bool is_persistent, is_active;
     bool is_posted;   /* 15: receive: in the channel's matching structures */
     bool is_latest;   /* receive while is_posted: among its channel's latest (p2p/match); else not cleared, for that would cost a store */
     bool has_rndv;    /* rndv is valid */
-    uint8_t send_mode; /* send: enum weft_send_mode */
-    uint8_t overtaken; /* if is_blocking: how often */
+    bool is_static;   /* never freed: the shared "already complete" request */
+    union {
+        uint8_t send_mode; /* 19: send: enum weft_send_mode */
+        uint8_t overtaken; /* if is_blocking: how often */
+    };
     int rc;           /* 20: valid when done; rendezvous: its first error */
     union {
         weft_fifo_entry match;    /* 24: receive while is_posted: p2p/match; its key is made of rank and tag */

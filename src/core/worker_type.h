@@ -70,8 +70,9 @@ typedef struct weft_worker {
     uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */
     struct weft_pool *pool;    /* unexpected messages and deferred frames, by exact size classes */
     weft_fifomap announced;    /* unmatched RTS, by peer and its request id: those that a sender may cancel (p2p/match) */
+    struct weft_promises *promises; /* persistent requests that keep matching each other (p2p/promise) */
     struct weft_rndv_pool *rndv_pool; /* rendezvous in flight, and their ids (p2p/rndv_pool) */
-    void (*on_close)(struct weft_worker *worker); /* frees rndv_pool; set by p2p; NULL: none */
+    void (*on_close)(struct weft_worker *worker); /* frees promises and rndv_pool; set by p2p; NULL: none */
     uint64_t counters[WEFT_COUNT_LAST]; /* core/counters */
     void (*count)(struct weft_worker *worker); /* updates counters kept elsewhere (registrations); NULL: none */
     weft_lock lock;

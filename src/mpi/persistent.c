@@ -15,10 +15,14 @@
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
 #include "p2p/p2p.h"
+#include "p2p/promise.h"
+
+#define PROMISE_MIN 2048 /* bytes; no transport sends shorter messages by rendezvous, unless they are synchronous */
 
 typedef struct persist {
-    weft_req_ext ext;
+    weft_promise promise; /* begins with weft_req_ext; unused by BSEND */
     enum weft_req_kind kind; /* SEND, RECV or BSEND */
+    bool may_promise; /* a receive long enough for a rendezvous, without wildcards */
     enum weft_send_mode mode;
     int rank, tag;
     void *buf;
@@ -30,6 +34,10 @@ typedef struct persist {
 static void persist_free(weft_req *req)
 {
     persist *args = req->extra;
+    if (args->kind == WEFT_REQ_SEND)
+        weft_promise_close_send(&args->promise);
+    else if (args->kind == WEFT_REQ_RECV)
+        weft_promise_close_recv(&args->promise);
     weft_persistent_reg_release(args->reg);
     weft_type_drop(args->type);
     free(args);
@@ -59,7 +67,9 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
         return weft_fail(WEFT_E_NOMEM, "no memory for a persistent request");
     }
     *own = *args;
-    own->ext.free = persist_free;
+    own->promise.ext.free = persist_free;
+    own->may_promise = args->kind == WEFT_REQ_RECV && args->rank >= 0 && args->tag >= 0 && args->type->is_dense &&
+                       args->count * (uint64_t)args->type->size >= PROMISE_MIN;
     own->reg = register_buffer(comm, args);
     weft_type_hold(own->type);
     req->is_persistent = true;
@@ -70,7 +80,8 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
 static int make_send(weft_comm *comm, const void *buf, MPI_Count count, const weft_type *type, int dest, int tag,
                      enum weft_send_mode mode, MPI_Request *request)
 {
-    return make(comm, &(persist){{NULL}, WEFT_REQ_SEND, mode, dest, tag, (void *)buf, (uint64_t)count, type, NULL}, request);
+    return make(comm, &(persist){.kind = WEFT_REQ_SEND, .mode = mode, .rank = dest, .tag = tag, .buf = (void *)buf,
+                                 .count = (uint64_t)count, .type = type}, request);
 }
 
 int weft_mpi_send_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -94,20 +105,21 @@ int weft_mpi_rsend_init(const void *buf, MPI_Count count, const weft_type *datat
 int weft_mpi_bsend_init(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
                         MPI_Request *request)
 {
-    return make(comm, &(persist){{NULL}, WEFT_REQ_BSEND, WEFT_SEND_STANDARD, dest, tag, (void *)buf, (uint64_t)count, datatype, NULL},
-                request);
+    return make(comm, &(persist){.kind = WEFT_REQ_BSEND, .rank = dest, .tag = tag, .buf = (void *)buf, .count = (uint64_t)count,
+                                 .type = datatype}, request);
 }
 
 int weft_mpi_recv_init(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
                        MPI_Request *request)
 {
-    return make(comm, &(persist){{NULL}, WEFT_REQ_RECV, WEFT_SEND_STANDARD, source, tag, buf, (uint64_t)count, datatype, NULL}, request);
+    return make(comm, &(persist){.kind = WEFT_REQ_RECV, .rank = source, .tag = tag, .buf = buf, .count = (uint64_t)count,
+                                 .type = datatype}, request);
 }
 
 /* A short message leaves without the request, which ends at once. */
 static int start_send(weft_req *req)
 {
-    const persist *args = req->extra;
+    persist *args = req->extra;
     int rc = args->mode <= WEFT_SEND_READY ? weft_send_try(args->buf, args->count, args->type, args->rank, args->tag, req->chan, true)
                                            : WEFT_AGAIN;
     if (weft_likely(rc == 0)) {
@@ -116,13 +128,17 @@ static int start_send(weft_req *req)
     }
     if (rc <= 0)
         return rc;
+    if (weft_promise_is_due(&args->promise))
+        weft_promise_poll(&args->promise);
     return weft_isend_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, args->mode, req);
 }
 
 static int start_recv(weft_req *req)
 {
-    const persist *args = req->extra;
-    return weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
+    persist *args = req->extra;
+    if (weft_likely(!args->may_promise))
+        return weft_irecv_into(req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
+    return weft_promise_irecv(&args->promise, req->chan, args->rank, args->tag, args->buf, args->count, args->type, req);
 }
 
 /* Ends at once: the message was copied. */

@@ -17,6 +17,7 @@
 #include "p2p/eager_frags.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
+#include "p2p/promise.h"
 #include "p2p/rndv.h"
 #include "p2p/rndv_pool.h"
 #include "p2p/rndv_select.h"
@@ -73,6 +74,22 @@ static void dispatch_bye(weft_peer *peer)
     }
 }
 
+/* Frames of promises, or of an unknown kind. */
+static void dispatch_promise(weft_peer *peer, const weft_hdr *hdr, const void *body)
+{
+    if (hdr->kind == WEFT_FRAME_PROMISE)
+        weft_promise_on_promise(peer, hdr, body);
+    else if (hdr->kind == WEFT_FRAME_USE)
+        weft_rndv_use(peer, hdr);
+    else if (hdr->kind == WEFT_FRAME_REVOKE)
+        weft_promise_on_revoke(peer, hdr);
+    else if (hdr->kind == WEFT_FRAME_REVOKED)
+        weft_rndv_revoked(peer, hdr);
+    else
+        weft_log_error("a frame of unknown kind %u was received from rank %u: does it run the same version of Weft?", hdr->kind,
+                       peer->proc_id.rank);
+}
+
 static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
@@ -80,6 +97,8 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
         weft_hdr_csum_verify(peer, hdr, body, &plain);
         hdr = &plain;
     }
+    if (!weft_frame_is_message(hdr->kind))
+        peer->others_in++;
     switch (hdr->kind) {
     case WEFT_FRAME_RTS:
     case WEFT_FRAME_EAGER_CSUM:
@@ -106,6 +125,7 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
     case WEFT_FRAME_BYE:
         dispatch_bye(peer);
         weft_sendq_give_up(peer, 0);
+        weft_promises_give_up(peer);
         break;
     case WEFT_FRAME_STALLED:
         weft_stall_on_stalled(peer, hdr, body);
@@ -125,8 +145,7 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
         dispatch_notify(peer, hdr, body);
         break;
     default:
-        weft_log_error("a frame of unknown kind %u was received from rank %u: does it run the same version of Weft?", hdr->kind,
-                       peer->proc_id.rank);
+        dispatch_promise(peer, hdr, body);
     }
 }
 
@@ -168,8 +187,7 @@ static void done(void *owner, void *cookie, int rc)
 static void notify(void *owner, void *peer, uint32_t notify)
 {
     (void)owner;
-    (void)peer;
-    (void)notify; /* for MPI_Win, not implemented yet */
+    weft_rndv_notify(peer, notify);
 }
 
 static void peer_failed(void *owner, void *cookie, int rc)
@@ -179,6 +197,7 @@ static void peer_failed(void *owner, void *cookie, int rc)
     char text[600];
     weft_peer_fail(peer, rc);
     weft_sendq_give_up(peer, rc);
+    weft_promises_give_up(peer);
     if (peer->bye_received || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->proc_id.rank, weft_fail_text(rc));
@@ -193,6 +212,12 @@ static void *accept_peer(void *owner, const weft_proc_id *proc_id)
         weft_log_once(WEFT_LOG_ERROR, "frames of rank %u arrive here, but no transport of this rank reaches it: %s",
                       proc_id->rank, weft_fail_text(rc));
     return peer;
+}
+
+static void on_close(weft_worker *worker)
+{
+    weft_promises_close(worker);
+    weft_rndv_pool_close(worker);
 }
 
 static void on_peer_connect(weft_peer *peer)
@@ -225,9 +250,11 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     worker->rndv_stats = weft_rndv_stats_open(worker);
     rc = worker->rndv_stats ? weft_rndv_pool_open(worker)
                             : weft_fail(WEFT_E_NOMEM, "no memory for the statistics of rendezvous protocols");
+    if (!rc) {
+        worker->on_close = on_close;
+        rc = weft_promises_open(worker);
+    }
     if (rc)
         weft_world_close(*out);
-    else
-        worker->on_close = weft_rndv_pool_close;
     return rc;
 }

@@ -33,6 +33,7 @@ weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kin
     frag->bytes = to - from;
     frag->on_done = on_done;
     frag->index = 0;
+    frag->notify = 0;
     frag->bodies_in_use = 0;
     frag->is_out = frag->is_starting = frag->has_moved = false;
     frag->kind = (uint8_t)kind;
@@ -87,6 +88,8 @@ static int start_op(weft_frag *frag)
                       .rkey = &frag->rkey, .bytes = frag->to - frag->from < max ? frag->to - frag->from : max, .done = frag};
     int rc;
     frag->op_bytes = rma.bytes;
+    if (weft_unlikely(frag->notify))
+        rma.notify = frag->notify = rma.bytes == frag->bytes ? frag->notify : 0;
     frag->has_moved = false;
     frag->is_starting = true;
     rc = frag->kind == WEFT_FRAG_GET ? ops->get(ep->iface, ep, &rma) : ops->put(ep->iface, ep, &rma);

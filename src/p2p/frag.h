@@ -32,6 +32,7 @@ struct weft_frag {
     uint64_t remote_addr;        /* GET, PUT: address of the message's first byte in the peer */
     void (*on_done)(weft_frag *frag, int rc); /* called once at the end; frees the fragment or restarts it as another kind */
     uint32_t index;      /* PUT, EXPOSED: segment number from 1; 0: not a segment */
+    uint32_t notify;     /* PUT: for the peer's callbacks.notify, if one operation moves all bytes; 0: none, FIN follows */
     uint32_t bodies_in_use;       /* DATA: frames whose bodies the iface still reads */
     int rc;              /* DATA: result while is_out; GET, PUT: result if has_moved */
     bool is_out;         /* DATA: all frames are sent; on_done() waits until bodies_in_use is 0 */

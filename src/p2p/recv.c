@@ -11,6 +11,7 @@
 #include "p2p/deliver.h"
 #include "p2p/msg_csum.h"
 #include "p2p/p2p.h"
+#include "p2p/promise.h"
 #include "p2p/rndv.h"
 #include "p2p/sendq.h"
 #include "p2p/stall.h"
@@ -18,7 +19,7 @@
 static inline void describe(weft_req *req, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type)
 {
     req->kind = WEFT_REQ_RECV;
-    req->is_done = req->is_blocking = false;
+    req->is_done = req->is_blocking = req->may_promise = false;
     req->rc = 0;
     req->chan = chan;
     req->rank = src;
@@ -250,7 +251,7 @@ int weft_cancel(weft_req *req)
         cancel_send(req);
         return 0;
     }
-    if (req->kind != WEFT_REQ_RECV || !req->is_posted)
+    if (req->kind != WEFT_REQ_RECV || !req->is_posted || (req->may_promise && weft_promise_revoke(req)))
         return 0;
     weft_match_unpost(&req->chan->match, req);
     req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};

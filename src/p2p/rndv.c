@@ -139,6 +139,22 @@ void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
         weft_rndv_recv_on_csum(rndv, (uint32_t)hdr->src);
 }
 
+/* A promise whose receive has ended by another message is void: USE must not follow. */
+void weft_rndv_use(weft_peer *peer, const weft_hdr *hdr)
+{
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
+    bool is_valid = rndv && (rndv->state != WEFT_RNDV_RECV_PROMISED || rndv->req->is_posted);
+    if (rndv && enter(rndv, peer, is_valid ? WEFT_RNDV_ON_USE : WEFT_RNDV_ON_OTHER))
+        weft_rndv_recv_on_use(rndv, (uint32_t)hdr->tag);
+}
+
+void weft_rndv_notify(weft_peer *peer, uint32_t id)
+{
+    weft_rndv *rndv = weft_rndv_lookup(peer, id);
+    if (rndv && (rndv->state == WEFT_RNDV_RECV_PROMISED || (rndv->state == WEFT_RNDV_RECV_PUT && rndv->is_promised)))
+        weft_rndv_recv_on_notify(rndv);
+}
+
 void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);

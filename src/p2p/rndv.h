@@ -30,5 +30,10 @@ void weft_rndv_data(weft_peer *peer, const weft_hdr *hdr, const void *body);
 void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr);
 void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr);
 void weft_rndv_on_cancel(weft_peer *peer, const weft_hdr *hdr);
+/* USE and REVOKED of a promise (p2p/promise). */
+void weft_rndv_use(weft_peer *peer, const weft_hdr *hdr);
+void weft_rndv_revoked(weft_peer *peer, const weft_hdr *hdr);
+/* Notification of a put into promised memory. */
+void weft_rndv_notify(weft_peer *peer, uint32_t id);
 
 #endif

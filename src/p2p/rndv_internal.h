@@ -40,6 +40,13 @@ bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc);
 /* Frees the state; starts receives that wait for one. */
 void weft_rndv_release(weft_rndv *rndv);
 
+/* -- promises (p2p/promise) -- */
+
+/* Receiver: promises the posted receive's buffer for a message of `bytes` to the send with this id. NULL: not possible now. */
+weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, uint64_t bytes, uint32_t send_id, uint32_t msgs);
+/* Receiver: frees the state of a promise that is void. */
+void weft_rndv_unpromise(weft_rndv *rndv);
+
 /* -- the sender's half (rndv_send.c). weft_rndv_next allows the frame; the rendezvous may be over on return. -- */
 
 void weft_rndv_send_on_cts(weft_rndv *rndv, const weft_cts *cts);
@@ -55,6 +62,10 @@ void weft_rndv_begin_pending(weft_worker *worker);
 void weft_rndv_recv_on_data(weft_rndv *rndv, uint64_t offset, const void *body, uint32_t bytes);
 /* The checksum that was requested. */
 void weft_rndv_recv_on_csum(weft_rndv *rndv, uint32_t csum);
+/* The sender, whose request has this id, uses the promise. */
+void weft_rndv_recv_on_use(weft_rndv *rndv, uint32_t remote_id);
+/* Notification of the put that uses a promise: instead of its FIN. It may come before USE. */
+void weft_rndv_recv_on_notify(weft_rndv *rndv);
 /* FIN of the sender: segment `index` or its half (0) is written, or the send failed with rc. */
 void weft_rndv_recv_on_fin(weft_rndv *rndv, uint32_t index, int rc);
 

@@ -94,13 +94,12 @@ static __attribute__((cold)) int on_empty(weft_rndv_pool *pool)
     return WEFT_AGAIN;
 }
 
-int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
+/* Takes a free state; NULL: no more than `reserve` are free. */
+static weft_rndv *take(weft_rndv_pool *pool, weft_req *req, weft_peer *peer, uint32_t reserve)
 {
-    weft_rndv_pool *pool = req->worker->rndv_pool;
-    uint32_t reserve = req->kind == WEFT_REQ_RECV ? 0 : pool->reserve;
     weft_rndv *rndv;
     if (weft_unlikely(pool->free_count <= reserve) && (!grow(pool) || pool->free_count <= reserve))
-        return on_empty(pool);
+        return NULL;
     rndv = state_at(pool, pool->free);
     pool->free = rndv->next_free;
     pool->free_count--;
@@ -111,9 +110,24 @@ int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
     rndv->fragment_count = 0;
     rndv->arrived = 0;
     rndv->is_cold = rndv->has_csum = false;
-    req->rndv = *out = rndv;
-    req->has_rndv = true;
+    return rndv;
+}
+
+int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
+{
+    weft_rndv_pool *pool = req->worker->rndv_pool;
+    weft_rndv *rndv = take(pool, req, peer, req->kind == WEFT_REQ_RECV ? 0 : pool->reserve);
+    if (weft_unlikely(!rndv))
+        return on_empty(pool);
+    *out = rndv;
+    weft_rndv_bind(rndv);
     return 0;
+}
+
+weft_rndv *weft_rndv_alloc_posted(weft_req *req, weft_peer *peer)
+{
+    weft_rndv_pool *pool = req->worker->rndv_pool;
+    return take(pool, req, peer, pool->reserve);
 }
 
 void weft_rndv_free(weft_rndv *rndv)

@@ -51,6 +51,8 @@ typedef struct weft_rndv {
             bool awaits_csum;     /* shorter than the message; the checksum of its beginning was requested and has not come yet */
             bool fin_done;        /* the sender needs no FIN: one was sent, or the sender's brought an error */
             bool is_stepping;     /* inside start_frags */
+            bool is_promised;     /* began by a promise */
+            bool is_written;      /* promised: the put's notification overtook USE */
             bool is_both_ways;    /* rendezvous run in the other direction meanwhile */
             weft_rkey remote_rkey; /* key of remote_addr */
         };
@@ -75,6 +77,14 @@ void weft_rndv_pool_close(weft_worker *worker);
 /* Takes a state for the request of a rendezvous that begins. Sets req, id, and what both halves use to 0. WEFT_AGAIN: none is free now;
  * WEFT_E_NOMEM: there is not one. */
 int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **rndv);
+/* The same for a posted receive, which does not name the state until it has matched (weft_rndv_bind). NULL: the last states are left to
+ * receives that have matched. */
+weft_rndv *weft_rndv_alloc_posted(weft_req *req, weft_peer *peer);
+static inline void weft_rndv_bind(weft_rndv *rndv)
+{
+    rndv->req->rndv = rndv;
+    rndv->req->has_rndv = true;
+}
 /* Returns it; frames with its id are dropped from now on. */
 void weft_rndv_free(weft_rndv *rndv);
 /* The state with this id, of a rendezvous with `peer`; NULL: it has ended. An id is used again after 4,096 others of its state, by

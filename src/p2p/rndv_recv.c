@@ -16,6 +16,7 @@
 #include "p2p/deliver.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
+#include "p2p/promise.h"
 #include "p2p/rndv_internal.h"
 #include "p2p/rndv_select.h"
 #include "type/pack.h"
@@ -122,15 +123,22 @@ static void try_complete_recv(weft_rndv *rndv)
     end_recv(rndv);
 }
 
-/* Requests the sender to move bytes [from, to). PUT: exposed is the exposed fragment. reg: registration of it; NULL: no key is sent. */
-static void send_cts(weft_rndv *rndv, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *exposed, const weft_reg *reg)
+/* Requests the sender to move bytes [from, to). PUT: exposed is the exposed fragment. reg: registration of it; NULL: no key is sent.
+ * Or a PROMISE of these bytes: the same body, to the send with the id remote_id; msgs: messages received before it. */
+static void send_request(weft_rndv *rndv, enum weft_frame_kind kind, uint32_t msgs, enum weft_rndv_proto proto, uint64_t from, uint64_t to,
+                         weft_frag *exposed, const weft_reg *reg)
 {
     union { weft_cts cts; char space[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
         .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_req_start(rndv->req), .from = from, .to = to, .want = rndv->moved,
         .req_id = rndv->id, .index = exposed ? exposed->index : 0, .proto = (uint8_t)proto}};
     if (reg)
         body.cts.key_bytes = weft_rndv_put_key(body.cts.key, rndv, reg, from, to, WEFT_ACCESS_WRITE, &exposed->mw);
-    weft_rndv_send_small(rndv->peer, WEFT_FRAME_CTS, rndv->remote_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
+    weft_rndv_send_small(rndv->peer, kind, rndv->remote_id, 0, (int32_t)msgs, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
+}
+
+static void send_cts(weft_rndv *rndv, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *exposed, const weft_reg *reg)
+{
+    send_request(rndv, WEFT_FRAME_CTS, 0, proto, from, to, exposed, reg);
 }
 
 static void start_frags(weft_rndv *rndv);
@@ -302,12 +310,28 @@ static void end_at_once(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     end_req(req);
 }
 
+/* Initial values, for `moved` bytes of a message that the peer's request remote_id sends. */
+static void prepare(weft_rndv *rndv, uint64_t moved, uint32_t remote_id)
+{
+    rndv->moved = moved;
+    rndv->remote_id = remote_id;
+    rndv->proto = WEFT_RNDV_COPY;
+    rndv->begin_ns = 0;
+    rndv->next = 0;
+    rndv->segments = 0;
+    rndv->awaits_csum = rndv->fin_done = rndv->is_stepping = rndv->is_promised = rndv->is_written = false;
+    weft_list_init(&rndv->exposed);
+}
+
 void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const weft_rts *rts)
 {
     uint64_t moved = rts->bytes < req->bytes ? rts->bytes : req->bytes;
     bool has_csum = hdr->flags & WEFT_HDR_MSG_CSUM, is_nothing = moved == 0 && !(has_csum && rts->bytes);
     weft_rndv *rndv = NULL;
-    int rc = is_nothing ? 0 : weft_rndv_alloc(req, peer, &rndv);
+    int rc;
+    if (weft_unlikely(req->may_promise))
+        weft_promise_on_rts(peer, req, rts);
+    rc = is_nothing ? 0 : weft_rndv_alloc(req, peer, &rndv);
     if (weft_unlikely(rc == WEFT_AGAIN) && defer_rts(peer, req, hdr, rts))
         return;
     if (weft_unlikely(!rndv)) {
@@ -316,16 +340,9 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     }
     rndv->order = req->order; /* recv_info takes its place */
     req->recv_info = (weft_recv_info){.source = hdr->src, .tag = hdr->tag, .bytes = rts->bytes};
-    rndv->moved = moved;
-    rndv->remote_id = rts->req_id;
+    prepare(rndv, moved, rts->req_id);
     rndv->csum = rts->csum;
     rndv->has_csum = has_csum;
-    rndv->proto = WEFT_RNDV_COPY;
-    rndv->begin_ns = 0;
-    rndv->next = 0;
-    rndv->segments = 0;
-    rndv->awaits_csum = rndv->fin_done = rndv->is_stepping = false;
-    weft_list_init(&rndv->exposed);
     if (rndv->has_csum && rndv->moved < rts->bytes)
         request_csum(rndv);
     if (rndv->moved == 0) {
@@ -351,6 +368,71 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     } else {
         start_frags(rndv);
     }
+}
+
+/* -- promises -- */
+
+weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, uint64_t bytes, uint32_t send_id, uint32_t msgs)
+{
+    weft_rndv *rndv = weft_rndv_alloc_posted(req, peer);
+    weft_frag *frag;
+    if (!rndv)
+        return NULL;
+    prepare(rndv, bytes, send_id);
+    rndv->is_promised = true;
+    rndv->order = req->order;
+    rndv->next = bytes;
+    rndv->proto = WEFT_RNDV_PUT;
+    rndv->state = WEFT_RNDV_RECV_PROMISED;
+    if (weft_reg_needed(rndv->iface) && !is_warm(rndv, WEFT_ACCESS_WRITE) &&
+        weft_reg_acquire(rndv->iface, weft_req_start(req), bytes, WEFT_ACCESS_WRITE, &rndv->reg))
+        frag = NULL;
+    else
+        frag = weft_frag_new(req, rndv, WEFT_FRAG_EXPOSED, 0, bytes, NULL);
+    if (!frag) {
+        weft_rndv_unpromise(rndv);
+        return NULL;
+    }
+    frag->index = rndv->segments = 1;
+    weft_list_append(&rndv->exposed, &frag->link);
+    send_request(rndv, WEFT_FRAME_PROMISE, msgs, WEFT_RNDV_PUT, 0, bytes, frag, rndv->reg);
+    return rndv;
+}
+
+void weft_rndv_unpromise(weft_rndv *rndv)
+{
+    weft_list_link *link;
+    while ((link = weft_list_take(&rndv->exposed)))
+        weft_frag_free(weft_container(link, weft_frag, link));
+    weft_reg_release(rndv->iface, rndv->reg);
+    weft_rndv_release(rndv);
+}
+
+void weft_rndv_recv_on_use(weft_rndv *rndv, uint32_t remote_id)
+{
+    weft_req *req = rndv->req;
+    weft_match_unpost(&req->chan->match, req);
+    weft_rndv_bind(rndv);
+    req->recv_info = (weft_recv_info){.source = req->rank, .tag = req->tag, .bytes = rndv->moved};
+    rndv->remote_id = remote_id;
+    req->worker->counters[WEFT_COUNT_RNDV_PUT]++;
+    weft_promise_on_use(req);
+    if (rndv->is_written)
+        weft_rndv_recv_on_fin(rndv, rndv->segments, 0);
+}
+
+void weft_rndv_revoked(weft_peer *peer, const weft_hdr *hdr)
+{
+    weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
+    if (rndv && rndv->state == WEFT_RNDV_RECV_PROMISED) /* else it was used before */
+        weft_promise_on_revoked(rndv->req);
+}
+
+void weft_rndv_recv_on_notify(weft_rndv *rndv)
+{
+    rndv->is_written = true;
+    if (rndv->state == WEFT_RNDV_RECV_PUT)
+        weft_rndv_recv_on_fin(rndv, rndv->segments, 0);
 }
 
 /* Exposed segments and the sender's half are counted at its FIN, also if it sent them by DATA. */

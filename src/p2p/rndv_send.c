@@ -13,6 +13,7 @@
 #include "p2p/bidir.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
+#include "p2p/promise.h"
 #include "p2p/rndv_internal.h"
 #include "p2p/rndv_select.h"
 #include "type/type.h"
@@ -67,14 +68,38 @@ static void send_ends(weft_rndv *rndv)
     weft_rndv_send_end(rndv->peer->rndv_stats, req->rc ? 0 : rndv->moved, weft_clock_ns());
 }
 
+static void put_frag(weft_rndv *rndv, const weft_cts *cts, uint32_t notify);
+
+/* A started persistent receive waits for this message in line: its promise takes the place of a CTS. */
+static int send_promised(weft_peer *peer, weft_req *req, const weft_cts *cts)
+{
+    weft_rndv *rndv;
+    int rc = weft_rndv_alloc(req, peer, &rndv);
+    if (rc)
+        return rc;
+    rndv->mw = NULL;
+    rndv->state = WEFT_RNDV_SEND_MOVING;
+    rndv->left = 1;
+    rndv->moved = req->bytes;
+    rndv->remote_id = cts->req_id;
+    send_begins(rndv);
+    req->worker->counters[WEFT_COUNT_PROMISES_USED]++;
+    weft_rndv_send_small(peer, WEFT_FRAME_USE, cts->req_id, 0, (int32_t)rndv->id, NULL, 0);
+    if (weft_reg_needed(rndv->iface))
+        rndv->reg = weft_reg_lookup(rndv->iface, weft_req_start(req), req->bytes, 0);
+    put_frag(rndv, cts, rndv->iface->caps.notify ? cts->req_id : 0);
+    return 0;
+}
+
 int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
 {
     union { weft_rts rts; char space[sizeof(weft_rts) + WEFT_RKEY_BYTES]; } body = {.rts = {.bytes = req->bytes}};
     weft_rts *rts = &body.rts;
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_RTS, .src = (int32_t)req->chan->rank, .tag = req->tag}, .body = rts};
+    const weft_cts *promise = req->is_persistent && req->is_dense && req->bytes ? weft_promise_take(peer, req) : NULL;
     weft_rndv *rndv;
-    int rc = weft_rndv_alloc(req, peer, &rndv);
-    if (rc)
+    int rc = promise ? send_promised(peer, req, promise) : weft_rndv_alloc(req, peer, &rndv);
+    if (rc || promise)
         return rc;
     rndv->mw = NULL;
     rndv->state = WEFT_RNDV_SEND_ANNOUNCED;
@@ -86,6 +111,8 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         rts->addr = (uint64_t)(uintptr_t)weft_req_start(req);
         fill_rts_hint(rndv, rts);
         hint(rndv, rts);
+        if (req->is_persistent && (rts->send_id = weft_promise_id(peer, req)))
+            rts->flags |= WEFT_RTS_PERSISTENT;
     }
     if (weft_knob.checksum) {
         frame.hdr.flags = WEFT_HDR_MSG_CSUM;
@@ -160,6 +187,7 @@ static void on_put_done(weft_frag *frag, int rc);
 static void push_instead(weft_frag *frag)
 {
     frag->kind = WEFT_FRAG_DATA;
+    frag->notify = 0;
     frag->on_done = on_put_done;
     weft_frag_start(frag);
 }
@@ -172,7 +200,8 @@ static void on_put_done(weft_frag *frag, int rc)
         push_instead(frag);
         return;
     }
-    weft_rndv_send_fin(rndv, frag->index, rc);
+    if (rc || !frag->notify)
+        weft_rndv_send_fin(rndv, frag->index, rc);
     if (frag->index) {
         count_sent(frag, rc);
         return;
@@ -181,7 +210,8 @@ static void on_put_done(weft_frag *frag, int rc)
     end_one(rndv, rc);
 }
 
-static void put_frag(weft_rndv *rndv, const weft_cts *cts)
+/* notify: with the put, instead of FIN; 0: FIN. */
+static void put_frag(weft_rndv *rndv, const weft_cts *cts, uint32_t notify)
 {
     weft_req *req = rndv->req;
     weft_frag *frag = weft_frag_new(req, rndv, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
@@ -191,6 +221,7 @@ static void put_frag(weft_rndv *rndv, const weft_cts *cts)
         return;
     }
     frag->index = cts->index;
+    frag->notify = notify;
     frag->remote_addr = cts->addr;
     rndv->is_cold = cts->to - cts->from < cts->want; /* segments: the receive buffer is not registered as a whole */
     weft_rndv_take_key(&frag->rkey, cts->key, cts->key_bytes);
@@ -233,7 +264,7 @@ void weft_rndv_send_on_cts(weft_rndv *rndv, const weft_cts *cts)
     if (cts->proto == WEFT_RNDV_COPY)
         push_frag(rndv, cts);
     else
-        put_frag(rndv, cts);
+        put_frag(rndv, cts, 0);
 }
 
 void weft_rndv_cancel(weft_req *req)

@@ -24,6 +24,7 @@ enum weft_rndv_state {
     WEFT_RNDV_RECV_PUT,
     WEFT_RNDV_RECV_CSUM,   /* empty receive buffer: only the checksum is to come */
     WEFT_RNDV_RECV_ENDING, /* FIN came: the sender sends no more; own fragments may be in flight */
+    WEFT_RNDV_RECV_PROMISED, /* not matched: a posted receive has promised its buffer (p2p/promise) */
     WEFT_RNDV_STATES
 };
 
@@ -39,6 +40,7 @@ enum weft_rndv_frame {
     WEFT_RNDV_ON_FIN_SEGMENT,   /* a segment is written */
     WEFT_RNDV_ON_FIN_ERROR,     /* either, with an error */
     WEFT_RNDV_ON_FIN_CANCELLED,
+    WEFT_RNDV_ON_USE,           /* the sender uses the promise */
     WEFT_RNDV_ON_OTHER,         /* unknown protocol, bytes outside of the message, a checksum that was not requested */
     WEFT_RNDV_FRAMES
 };

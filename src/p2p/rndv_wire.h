@@ -19,6 +19,7 @@ enum weft_rndv_proto { WEFT_RNDV_COPY, WEFT_RNDV_GET, WEFT_RNDV_SPLIT, WEFT_RNDV
 enum weft_rts_flag {
     WEFT_RTS_NO_RMA = 1,    /* the send buffer cannot or must not be registered: copy */
     WEFT_RTS_COLD = 2,      /* the send buffer was not registered before this message */
+    WEFT_RTS_PERSISTENT = 8, /* send_id is valid: a persistent send that can use promises (p2p/promise) */
     WEFT_RTS_BOTH_WAYS = 4, /* recent rendezvous with the receiver overlapped in both directions (p2p/bidir.h) */
 };
 #define WEFT_RTS_HINT_SHIFT 4 /* flags >> 4: 1 + the protocol that the sender proposes; 0: none (p2p/rndv_select.h) */
@@ -28,7 +29,10 @@ typedef struct weft_rts {
     uint64_t bytes;           /* of the message */
     uint64_t addr;            /* of the data in the sender; 0: not contiguous or empty, copy only */
     uint32_t req_id;          /* of the sender's request */
-    uint32_t csum;            /* valid with WEFT_HDR_MSG_CSUM: CRC32C of the whole message in pack order */
+    union {
+        uint32_t csum;        /* valid with WEFT_HDR_MSG_CSUM: CRC32C of the whole message in pack order */
+        uint32_t send_id;     /* valid with WEFT_RTS_PERSISTENT, never with a checksum: of the persistent send */
+    };
     uint8_t key_bytes, flags; /* flags: enum weft_rts_flag and the hint */
     uint8_t key[];            /* [key_bytes] of the sender's memory */
 } weft_rts;

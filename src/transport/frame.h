@@ -6,6 +6,7 @@
 #ifndef WEFT_TRANSPORT_FRAME_H
 #define WEFT_TRANSPORT_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,8 +27,19 @@ enum weft_frame_kind {
     WEFT_FRAME_DRAINED,   /* messages of that channel no longer wait for credit */
     WEFT_FRAME_ASK,       /* the receiver requests a message of a stalled channel; body is a weft_ask (p2p/stall.h) */
     WEFT_FRAME_CANCEL,    /* the sender cancels its RTS of request id `chan`; the receiver replies if it has not matched */
+    WEFT_FRAME_PROMISE,   /* a started persistent receive promises its buffer to a persistent send; body is a weft_cts (p2p/promise.h) */
+    WEFT_FRAME_USE,       /* the send uses the promise of the receiver's request id `chan` */
+    WEFT_FRAME_REVOKE,    /* the receiver withdraws a promise; the sender replies, unless it has used it */
+    WEFT_FRAME_REVOKED,   /* the sender will not use the promise of the receiver's request id `chan` */
     WEFT_FRAME_LAST
 };
+
+/* Is it a frame that matches receives, or a part of one? */
+static inline bool weft_frame_is_message(uint8_t kind)
+{
+    return kind == WEFT_FRAME_EAGER || kind == WEFT_FRAME_RTS || kind == WEFT_FRAME_EAGER_CSUM || kind == WEFT_FRAME_EAGER_FRAGS ||
+           kind == WEFT_FRAME_FRAG;
+}
 
 typedef struct weft_hdr {
     uint32_t seq;     /* frame number, per peer, from 1; wraps; used only when a peer's iface changes */

@@ -22,7 +22,7 @@ static const struct {
     app_program *what;
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
-            {"modes", app_modes}, {"inter", app_inter}};
+            {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)
@@ -39,6 +39,7 @@ static void choose_knobs(uint64_t seed)
     static const char *const schemes[] = {"copy", "get", "split", "put"};
     static const char *const pins[] = {"sync", "pipeline", "async", "auto", "never"};
     setenv("WEFT_RNDV_SCHEME", schemes[seed % 4], 1);
+    setenv("WEFT_PROMISES", seed % 2 ? "always" : "auto", 1);
     setenv("WEFT_REGCACHE_MONITOR", seed % 8 == 6 ? "auto" : "none", 1); /* see sim.c */
     setenv("WEFT_CREDIT_KIB", seed % 3 == 0 ? "16" : "1024", 1);
     setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);

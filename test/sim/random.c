@@ -44,6 +44,7 @@ static void choose_knobs(uint64_t seed)
     static const char *const schemes[] = {"copy", "get", "split", "put"};
     static const char *const pins[] = {"sync", "pipeline", "async", "auto", "never"};
     setenv("WEFT_RNDV_SCHEME", schemes[seed % 4], 1);
+    setenv("WEFT_PROMISES", seed % 2 ? "always" : "auto", 1);
     setenv("WEFT_REGCACHE_MONITOR", "none", 1);
     setenv("WEFT_CREDIT_KIB", seed % 3 == 0 ? "16" : "1024", 1);
     setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);

@@ -15,6 +15,7 @@
 #include "mem/pool.h"
 #include "p2p/chan.h"
 #include "p2p/frag.h"
+#include "p2p/promise.h"
 #include "p2p/rndv.h"
 #include "p2p/rndv_pool.h"
 #include "p2p/rndv_select.h"
@@ -58,6 +59,7 @@ static const struct { enum weft_rndv_state state; enum weft_rndv_frame frame; en
     {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_FIN_SEGMENT, WEFT_RNDV_RECV_PUT},
     {WEFT_RNDV_RECV_PUT, WEFT_RNDV_ON_FIN_ERROR, WEFT_RNDV_RECV_PUT},
     {WEFT_RNDV_RECV_CSUM, WEFT_RNDV_ON_CSUM, WEFT_RNDV_RECV_CSUM},
+    {WEFT_RNDV_RECV_PROMISED, WEFT_RNDV_ON_USE, WEFT_RNDV_RECV_PUT},
 };
 
 static enum weft_rndv_state expected(int state, int frame)
@@ -120,6 +122,8 @@ static char buf[BYTES], body[BYTES];
 
 static bool is_recv(int state) { return state >= WEFT_RNDV_RECV_COPY; }
 
+static weft_promise promise; /* of the receive in state PROMISED */
+
 /* A rendezvous in this state, with one more fragment in flight than it can have, so that no frame ends it. */
 static weft_rndv *open_rndv(int state)
 {
@@ -137,6 +141,12 @@ static weft_rndv *open_rndv(int state)
     rndv->fragment_count = 1;
     rndv->proto = state >= WEFT_RNDV_RECV_COPY && state <= WEFT_RNDV_RECV_PUT ? (uint8_t)(state - WEFT_RNDV_RECV_COPY) : WEFT_RNDV_GET;
     rndv->state = (uint8_t)state;
+    if (state == WEFT_RNDV_RECV_PROMISED) {
+        req->has_rndv = false;
+        weft_match_post(&chan.match, req);
+        req->is_persistent = true;
+        req->extra = &promise;
+    }
     if (is_recv(state)) {
         rndv->next = BYTES;
         rndv->begin_ns = 0;
@@ -154,6 +164,9 @@ static weft_rndv *open_rndv(int state)
 static void free_rndv(weft_rndv *rndv)
 {
     weft_req *req = rndv->req;
+    if (req->is_posted)
+        weft_match_unpost(&chan.match, req);
+    req->extra = NULL;
     weft_rndv_free(rndv);
     weft_req_free(req);
 }
@@ -186,6 +199,7 @@ static void deliver(uint32_t id, int frame)
     case WEFT_RNDV_ON_FIN_SEGMENT: hdr.src = 1; weft_rndv_fin(&peer, &hdr); return;
     case WEFT_RNDV_ON_FIN_ERROR: hdr.tag = -1; weft_rndv_fin(&peer, &hdr); return;
     case WEFT_RNDV_ON_FIN_CANCELLED: hdr.tag = WEFT_FIN_CANCELLED; weft_rndv_fin(&peer, &hdr); return;
+    case WEFT_RNDV_ON_USE: weft_rndv_use(&peer, &hdr); return;
     default: cts.proto = 77; break;
     }
     weft_rndv_cts(&peer, &hdr, &cts);
@@ -284,14 +298,17 @@ static void test_cancel(void)
 static void test_post(void)
 {
     static const weft_iface_ops zcopy = {.name = "made up", .send = send_zcopy};
-    uint32_t seq = peer.seq_out;
+    uint32_t msgs = weft_peer_msgs_out(&peer), seq = peer.seq_out;
     weft_frame frame = {.hdr = {.kind = WEFT_FRAME_EAGER}};
     iface.ops = &zcopy;
     peer.credits_due = 3;
     CU_ASSERT_EQUAL(weft_peer_post(&peer, &frame), WEFT_INPROGRESS);
     CU_ASSERT(frame.hdr.credits == 3 && peer.credits_due == 0);
-    CU_ASSERT(frame.hdr.seq == seq + 1 && peer.seq_out == seq + 1);
+    CU_ASSERT(frame.hdr.seq == seq + 1 && peer.seq_out == seq + 1 && weft_peer_msgs_out(&peer) == msgs + 1);
     iface.ops = &ops;
+    frame.hdr.kind = WEFT_FRAME_DATA;
+    CU_ASSERT_EQUAL(weft_peer_post(&peer, &frame), 0);
+    CU_ASSERT(peer.seq_out == seq + 2 && weft_peer_msgs_out(&peer) == msgs + 1);
 }
 
 static weft_rndv *take(enum weft_req_kind kind, int *rc)
@@ -342,6 +359,7 @@ int main(void)
     weft_list_init(&worker.free_reqs);
     weft_list_init(&worker.fragments);
     weft_list_init(&worker.backlog);
+    weft_match_open(&chan.match);
     weft_list_init(&peer.waiting);
     weft_list_init(&peer.sendqs);
     worker.pool = weft_pool_open();
