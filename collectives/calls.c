@@ -65,6 +65,12 @@ static bool describe_inter(const weft_team *team, uint32_t member, weft_call cal
     return true;
 }
 
+const char *weft_call_maker_name(uint32_t maker)
+{
+    static const char *const names[] = {"MPI_Comm_dup", "MPI_Comm_create", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Intercomm_merge"};
+    return maker < weft_count(names) ? names[maker] : "another call that makes a communicator";
+}
+
 void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, char *text, size_t capacity)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};
@@ -75,6 +81,10 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
     uint32_t size = call.what >> 16 & 65535;
     char root[16];
 
+    if ((uint32_t)kind == WEFT_CALL_MAKES) {
+        snprintf(text, capacity, "%s", weft_call_maker_name((uint32_t)call.bytes));
+        return;
+    }
     if ((call.what & WEFT_CALL_INTER) && describe_inter(team, member, call, form, text, capacity))
         return;
     if (!(call.what & WEFT_CALL_INTER))

@@ -19,6 +19,12 @@ static inline uint64_t weft_coll_bytes(enum weft_coll_kind kind, const weft_coll
     return args->recvcount * (uint64_t)args->recvtype->size;
 }
 
+/* In place of a kind: a call that makes a communicator of an intercommunicator. Its steps are no schedules (mpi/exchange), but it has a
+ * number, so that another call under that number is found; bytes: enum weft_call_maker. */
+#define WEFT_CALL_MAKES 30u
+enum weft_call_maker { WEFT_CALL_DUP, WEFT_CALL_CREATE, WEFT_CALL_SPLIT, WEFT_CALL_SPLIT_TYPE, WEFT_CALL_MERGE, WEFT_CALL_MAKERS };
+const char *weft_call_maker_name(uint32_t maker);
+
 enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSISTENT };
 #define WEFT_CALL_FORM_SHIFT 5
 

@@ -62,6 +62,11 @@ static void send_for_team(weft_team *team)
         return;
     if (team->area && team->area->awaited)
         send_for_area(team);
+    if (team->is_making && team->awaits_remote) {
+        weft_inquiry msg = {.code = WEFT_INQUIRY_MESSAGE, .tag = team->making_tag};
+        if (!send_to(team, team->remote.first, &msg))
+            return;
+    }
     for (weft_list_link *link = team->active.next; link != &team->active; link = link->next)
         if (!send_for_sched(team, weft_container(link, weft_sched, active)))
             return;

@@ -255,6 +255,15 @@ void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number)
         stop_children(team);
 }
 
+/* Number of the blocking call that this member is in, or makes next. */
+static uint32_t current_number(const weft_team *team)
+{
+    for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next)
+        if (weft_container(link, weft_sched, active)->is_immediate)
+            return (uint32_t)weft_container(link, weft_sched, active)->tag & WEFT_TAG_BITS;
+    return team->sequence & WEFT_TAG_BITS;
+}
+
 static void apply_stop(weft_team *team, const stop_msg *msg)
 {
     team->stop_tag = msg->tag;
@@ -274,6 +283,9 @@ static void apply_stop(weft_team *team, const stop_msg *msg)
     if (!is_inside_call(team))
         weft_team_leave_area(team);
     stop_children(team);
+    if (weft_team_making_is_over(team))
+        weft_team_stop(team->making_local, weft_fail(weft_stop_code(team->stopped), "%s", team->stop_text),
+                       (int)current_number(team->making_local));
 }
 
 /* calls: that this member had made in its area, without the one that failed. */
@@ -435,6 +447,17 @@ int weft_team_stop_error_of_call(weft_team *team, weft_call call)
     memcpy(why, team->stop_text, sizeof why);
     weft_call_describe(team, team->rank, call, here, sizeof here);
     return weft_fail(rc, "%s%s; %s", own, here, why);
+}
+
+void weft_team_begin_making(weft_team *team, weft_team *local, enum weft_call_maker maker)
+{
+    weft_call call = {WEFT_CALL_MAKES | WEFT_CALL_INTER, maker};
+
+    team->making_tag = weft_call_tag(call, team->sequence++ & WEFT_TAG_BITS, false);
+    team->making_local = local;
+    team->maker = maker;
+    team->is_making = true;
+    weft_calls_log(team, team->making_tag, call);
 }
 
 void weft_team_leave_area(weft_team *team)

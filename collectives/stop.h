@@ -65,6 +65,14 @@ static inline bool weft_calls_has_ahead(const weft_team *team)
 /* For waits in a node area: `member` sent a message (*tag) of a later call, so it skipped this one. Returns true once for each message. */
 bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag);
 
+/* Whether the team has stopped at or before the schedule with this number or tag. */
+bool weft_team_is_over(const weft_team *team, uint32_t tag);
+/* A call that makes a communicator of this intercommunicator begins and ends. It takes a number like a schedule, so other calls under that
+ * number are found. Then the team and `local`, that of its group, stop; a wait for the other group ends by weft_team_making_is_over. */
+void weft_team_begin_making(weft_team *team, weft_team *local, enum weft_call_maker maker);
+static inline void weft_team_end_making(weft_team *team) { team->is_making = false; }
+static inline bool weft_team_making_is_over(const weft_team *team) { return team->is_making && weft_team_is_over(team, team->making_tag); }
+
 /* Registers the handlers of team->chan. */
 void weft_stop_open(weft_team *team);
 void weft_stop_close(weft_team *team);
@@ -80,8 +88,6 @@ void weft_sched_cancel(weft_sched *sched);
 void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
 /* This member's current blocking call, in the node area, failed: the same for it and all later calls. */
 void weft_team_stop_in_area(weft_team *team, int rc) __attribute__((cold));
-/* Whether the team has stopped at or before the schedule with this number or tag. */
-bool weft_team_is_over(const weft_team *team, uint32_t tag);
 /* Whether the team has stopped at or before this member's current blocking call, its next one. Calls of a node area have no number of a
  * schedule: they are told apart by their own count. */
 bool weft_team_call_is_over(const weft_team *team);

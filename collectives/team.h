@@ -105,6 +105,10 @@ typedef struct weft_team {
     uint32_t stop_tag;        /* tag of the schedule that failed; it and all later ones are over */
     uint64_t stop_calls;      /* calls in the area (weft_shmcoll.calls) that its origin had made: they go on; used without topology */
     uint32_t stop_origin;     /* member on which it failed */
+    bool is_making;           /* intercommunicator: this member is inside a call that makes a communicator of it */
+    bool awaits_remote;       /* is_making: it is this group's leader, and waits for the other one's */
+    uint32_t making_tag, maker; /* number and hash of that call; enum weft_call_maker. Valid if is_making */
+    struct weft_team *making_local; /* team of this group, whose collectives that call uses: stops with this one. Valid if is_making */
     weft_call agreement_call;        /* the blocking call in which the members agree on an area */
     weft_call_log log;
     weft_list_link active;    /* schedules under way (weft_sched.active) */

@@ -60,7 +60,7 @@ int weft_mpi_comm_create(weft_comm *comm, weft_group *group, MPI_Comm *newcomm, 
     weft_comm *made = NULL;
     int rank = failed ? -1 : own_rank(comm, group), rc = failed ? failed : ranks_of(comm, group, &ranks);
     if (comm->is_inter)
-        rc = weft_intercomm_split(comm, rank < 0 ? MPI_UNDEFINED : 0, rank, rc, &made);
+        rc = weft_intercomm_make_of(comm, WEFT_CALL_CREATE, rank < 0 ? MPI_UNDEFINED : 0, rank, rc, &made);
     else
         rc = weft_comm_create(comm, rank < 0 ? 0 : group->size, (uint32_t)rank, ranks, rc, &made);
     free(ranks);
@@ -167,7 +167,10 @@ int weft_mpi_comm_split(weft_comm *comm, int color, int key, MPI_Comm *newcomm, 
     int rc = failed;
     if (!rc && color < 0 && color != MPI_UNDEFINED) /* not checked in the entry: the other members would hang */
         rc = weft_fail(WEFT_E_ARG, "MPI_Comm_split: argument color is %d: it must not be negative, or be MPI_UNDEFINED", color);
-    rc = weft_comm_split(comm, color, key, rc, &part);
+    if (comm->is_inter)
+        rc = weft_intercomm_make_of(comm, WEFT_CALL_SPLIT, color, key, rc, &part);
+    else
+        rc = weft_comm_split(comm, color, key, rc, &part);
     *newcomm = part ? part : MPI_COMM_NULL;
     return rc;
 }

@@ -55,7 +55,7 @@ int weft_mpi_comm_dup(weft_comm *comm, MPI_Comm *newcomm, int failed)
     weft_comm_hold(comm); /* a copy function may free it */
     rc = failed ? failed : copy_attributes(comm, &attributes);
     if (comm->is_inter)
-        rc = weft_intercomm_split(comm, 0, comm->rank, rc, &made);
+        rc = weft_intercomm_make_of(comm, WEFT_CALL_DUP, 0, comm->rank, rc, &made);
     else
         rc = weft_comm_create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, NULL, rc, &made);
     if (rc) {

@@ -12,6 +12,7 @@
 
 #include "base/hw_resource.h"
 #include "base/status.h"
+#include "collectives/stop.h"
 #include "mpi/calls.h"
 #include "mpi/comm.h"
 #include "mpi/exchange.h"
@@ -253,9 +254,13 @@ int weft_mpi_comm_split_type(weft_comm *comm, int split_type, int key, weft_info
         rc = weft_fail(WEFT_E_ARG, "split_type %d is none of MPI_COMM_TYPE_... or MPI_UNDEFINED", split_type);
     if (!rc && is_guided)
         rc = read_guide(split_type == MPI_COMM_TYPE_RESOURCE_GUIDED, info, &guide);
+    if (comm->is_inter)
+        weft_team_begin_making(&comm->team, &comm->local->team, WEFT_CALL_SPLIT_TYPE);
     rc = agree(comm, split_type, &guide, rc);
     if (!rc)
         rc = split_by(comm, split_type, &guide, key, info, &made);
+    if (comm->is_inter)
+        weft_team_end_making(&comm->team);
     *newcomm = made ? made : MPI_COMM_NULL;
     return rc;
 }

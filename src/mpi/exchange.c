@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "collectives/stop.h"
+#include "core/wait.h"
 #include "core/worker.h"
 #include "p2p/p2p.h"
 
@@ -20,7 +22,9 @@ typedef struct weft_exchange_ops {
     int (*gather)(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
 } weft_exchange_ops;
 
-enum { FAILED, AGREED }; /* words of an agreement: number of the first participant that failed, NONE if none did; then the caller's */
+/* Words of an agreement: number of the first participant that failed, NONE if none did; of calls on an intercommunicator the function
+ * (enum weft_call_maker), for the minimum and the maximum; then the caller's. */
+enum { FAILED, MAKER, NOT_MAKER, AGREED };
 #define NONE UINT32_MAX
 #define UNKNOWN (UINT32_MAX - 1) /* some participant has failed */
 #define AGREEMENT (AGREED + WEFT_EXCHANGE_AGREED)
@@ -181,6 +185,50 @@ weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const 
 
 /* -- over an intercommunicator -- */
 
+typedef struct swap_wait {
+    weft_wait wait;
+    const weft_req *req;
+    const weft_team *team; /* NULL: none whose stop ends the wait */
+} swap_wait;
+
+static bool is_swap_over(weft_wait *wait)
+{
+    const swap_wait *self = weft_container(wait, swap_wait, wait);
+    return self->req->is_done || (self->team && weft_team_making_is_over(self->team));
+}
+
+/* The tag that the program gave, for reports of waits. */
+static int program_tag(const weft_bridge *bridge) { return bridge->team ? WEFT_ANY_TAG : (-17 - bridge->tag) / 2; }
+
+/* Waits for the other leader's message. On an intercommunicator also for its team's stop: then that leader has made another call. */
+static int await_swap(const weft_bridge *bridge, weft_req *req)
+{
+    swap_wait self = {.req = req, .team = bridge->team};
+    bool is_stopped = false;
+    if (bridge->team)
+        bridge->team->awaits_remote = true;
+    weft_wait_begin(&self.wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(bridge->chan, (int)bridge->remote_leader),
+                    program_tag(bridge), 0);
+    self.wait.is_over = is_swap_over;
+    while (!req->is_done) {
+        if (bridge->team && !is_stopped && weft_team_making_is_over(bridge->team)) {
+            is_stopped = true;
+            self.team = NULL; /* a message that has matched still comes */
+            weft_cancel(req);
+        } else {
+            weft_wait_progress(&self.wait);
+        }
+    }
+    weft_wait_end(&self.wait);
+    if (bridge->team)
+        bridge->team->awaits_remote = false;
+    if (req->recv_info.cancelled && is_stopped)
+        return weft_team_stop_error(bridge->team);
+    if (req->rc)
+        weft_req_report_error(req);
+    return req->rc;
+}
+
 static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
     const weft_type *type = weft_type_of(MPI_UINT32_T);
@@ -188,6 +236,8 @@ static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t
     weft_recv_info found;
     weft_req *req;
     int rc, wait_rc;
+    if (bridge->team && weft_team_making_is_over(bridge->team)) /* the other leader learns it too, and waits no longer */
+        return weft_team_stop_error(bridge->team);
     for (int tries = 0;; tries++) {
         rc = weft_irecv(bridge->chan, (int)bridge->remote_leader, bridge->tag, remote_part, remote_words, type, &req);
         if (rc != WEFT_E_NOMEM)
@@ -204,7 +254,7 @@ static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t
     }
     if (rc)
         weft_cancel(req);
-    wait_rc = weft_req_wait(req);
+    wait_rc = await_swap(bridge, req);
     found = req->recv_info;
     weft_req_free(req);
     if (!rc && !wait_rc && found.bytes != (uint64_t)remote_words * sizeof *remote_part)
@@ -241,7 +291,7 @@ int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t w
         return rc ? rc : weft_fail(WEFT_E_OTHER, "the leader of this group could not exchange with the leader of the other group");
     if (!agreed)
         agreed = spread(bridge, remote_part, remote_words);
-    if (agreed && is_leader && !rc)
+    if (agreed && is_leader && !rc && !(bridge->team && weft_team_making_is_over(bridge->team))) /* else that group learns it too */
         end_job(bridge, agreed);
     return rc ? rc : agreed;
 }
@@ -256,9 +306,13 @@ static int another_failed(uint32_t rank, const char *owner)
 }
 
 /* The words of this participant's agreement. */
-static void fill_agreement(uint32_t all[AGREEMENT], bool has_failed, uint32_t rank, const uint32_t *words, uint32_t count)
+static void fill_agreement(uint32_t all[AGREEMENT], const weft_team *team, bool has_failed, uint32_t rank, const uint32_t *words,
+                           uint32_t count)
 {
+    uint32_t maker = team && team->is_making ? team->maker : WEFT_CALL_MAKERS;
     all[FAILED] = has_failed ? rank : NONE;
+    all[MAKER] = maker;
+    all[NOT_MAKER] = ~maker;
     for (uint32_t i = 0; i < WEFT_EXCHANGE_AGREED; i++)
         all[AGREED + i] = i < count ? words[i] : UINT32_MAX;
 }
@@ -266,9 +320,15 @@ static void fill_agreement(uint32_t all[AGREEMENT], bool has_failed, uint32_t ra
 void weft_bridge_refuse(const weft_bridge *bridge, uint32_t rank)
 {
     uint32_t part[AGREEMENT], remote_part[AGREEMENT];
-    fill_agreement(part, true, rank == NONE ? UNKNOWN : rank, NULL, 0);
+    fill_agreement(part, bridge->team, true, rank == NONE ? UNKNOWN : rank, NULL, 0);
     if (bridge->chan)
         leader_swap(bridge, part, AGREEMENT, remote_part, AGREEMENT);
+}
+
+static int differ(uint32_t maker, uint32_t other)
+{
+    return weft_fail(WEFT_E_NOT_SAME, "members of the intercommunicator called %s, others %s: all members must make the same calls",
+                     weft_call_maker_name(maker), weft_call_maker_name(other));
 }
 
 int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32_t *remote_words, uint32_t count)
@@ -277,8 +337,10 @@ int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32
     char cause[512];
     int agreed;
     snprintf(cause, sizeof cause, "%s", rc ? weft_fail_text(rc) : ""); /* messages may replace this thread's text */
-    fill_agreement(local, rc != 0, (uint32_t)bridge->local->rank, words, count);
+    fill_agreement(local, bridge->team, rc != 0, (uint32_t)bridge->local->rank, words, count);
     agreed = comm_min(bridge->local, local, AGREEMENT);
+    if (!agreed && local[MAKER] != ~local[NOT_MAKER])
+        agreed = differ(local[MAKER], ~local[NOT_MAKER]);
     if (agreed || local[FAILED] != NONE) {
         char why[512];
         snprintf(why, sizeof why, "%s", agreed ? weft_fail_text(agreed) : "");
@@ -293,6 +355,8 @@ int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32
         return agreed;
     if (remote[FAILED] != NONE)
         return another_failed(remote[FAILED], "the remote group");
+    if (remote[MAKER] != local[MAKER])
+        return differ(local[MAKER], remote[MAKER]);
     for (uint32_t i = 0; i < count; i++) {
         words[i] = local[AGREED + i];
         remote_words[i] = remote[AGREED + i];
@@ -303,7 +367,7 @@ int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32
 weft_bridge weft_bridge_of(weft_comm *comm)
 {
     return (weft_bridge){.local = comm->local, .chan = comm->team.chan, .remote_leader = comm->team.remote.first,
-                         .tag = WEFT_EXCHANGE_TAG_INTERCOMM};
+                         .tag = WEFT_EXCHANGE_TAG_INTERCOMM, .team = &comm->team};
 }
 
 static int bridge_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)
@@ -362,7 +426,7 @@ int weft_exchange_agree(const weft_exchange *exchange, int rc, uint32_t *words, 
     if (exchange->ops->min == bridge_min)
         return agree_over_intercomm(exchange, rc, words, count);
     snprintf(cause, sizeof cause, "%s", rc ? weft_fail_text(rc) : ""); /* messages may replace this thread's text */
-    fill_agreement(all, rc != 0, exchange->rank, words, count);
+    fill_agreement(all, NULL, rc != 0, exchange->rank, words, count);
     agreed = exchange->ops->min(exchange, all, AGREEMENT);
     if (rc || agreed)
         return rc ? weft_fail(rc, "%s", cause) : agreed;

@@ -61,6 +61,7 @@ typedef struct weft_bridge {
     weft_chan *chan;
     uint32_t leader, remote_leader;
     int tag;
+    weft_team *team; /* of an intercommunicator, by calls that make others of it (weft_team_begin_making); NULL: none */
 } weft_bridge;
 /* Swaps data between the groups: part[words], the same on all members of a group, becomes remote_part[remote_words] on all members of the
  * other. */

@@ -275,6 +275,14 @@ int weft_intercomm_split(weft_comm *comm, int color, int key, int rc, weft_comm 
     return make(&self, color, key, rc, out);
 }
 
+int weft_intercomm_make_of(weft_comm *comm, enum weft_call_maker maker, int color, int key, int rc, weft_comm **out)
+{
+    weft_team_begin_making(&comm->team, &comm->local->team, maker);
+    rc = weft_intercomm_split(comm, color, key, rc, out);
+    weft_team_end_making(&comm->team);
+    return rc;
+}
+
 int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out)
 {
     making self = {.bridge = bridge, .over = bridge.local};
@@ -325,7 +333,7 @@ static int merged_group(weft_comm *comm, bool is_remote_first, weft_group **grou
     return weft_group_union(first, second, group);
 }
 
-int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm, int failed)
+static int merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm, int failed)
 {
     uint32_t local_high = high != 0, remote_high = 0;
     weft_bridge bridge;
@@ -335,9 +343,6 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     weft_comm *made = NULL;
     bool is_remote_first;
     int rc;
-    *newintracomm = MPI_COMM_NULL;
-    if (!intercomm->is_inter)
-        return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
     bridge = weft_bridge_of(intercomm);
     rc = weft_bridge_agree(&bridge, failed, &local_high, &remote_high, 1); /* high is the same on all members of a group */
     if (rc)
@@ -351,5 +356,17 @@ int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintrac
     rc = weft_comm_make(&members, rc, &made);
     weft_group_drop(group);
     *newintracomm = made ? made : MPI_COMM_NULL;
+    return rc;
+}
+
+int weft_mpi_intercomm_merge(weft_comm *intercomm, int high, MPI_Comm *newintracomm, int failed)
+{
+    int rc;
+    *newintracomm = MPI_COMM_NULL;
+    if (!intercomm->is_inter)
+        return weft_fail(WEFT_E_COMM, "MPI_Intercomm_merge: argument intercomm is an intracommunicator");
+    weft_team_begin_making(&intercomm->team, &intercomm->local->team, WEFT_CALL_MERGE);
+    rc = merge(intercomm, high, newintracomm, failed);
+    weft_team_end_making(&intercomm->team);
     return rc;
 }

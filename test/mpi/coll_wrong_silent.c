@@ -100,6 +100,33 @@ static int gather_with_roots(MPI_Comm inter, int is_first)
     return MPI_Gather(&one, 1, MPI_DOUBLE, many, 1, MPI_DOUBLE, is_first ? 0 : MPI_ROOT, inter);
 }
 
+/* -- calls that make communicators, against others -- */
+
+static int barrier_against_dup(MPI_Comm inter, int is_first)
+{
+    MPI_Comm made;
+    return is_first ? MPI_Barrier(inter) : MPI_Comm_dup(inter, &made);
+}
+
+static int split_against_bcast(MPI_Comm inter, int is_first)
+{
+    MPI_Comm made;
+    return is_first ? MPI_Comm_split(inter, 0, 0, &made) : MPI_Bcast(&one, 1, MPI_DOUBLE, 0, inter);
+}
+
+static int merge_against_dup(MPI_Comm inter, int is_first)
+{
+    MPI_Comm made;
+    return is_first ? MPI_Intercomm_merge(inter, 0, &made) : MPI_Comm_dup(inter, &made);
+}
+
+static int one_splits(MPI_Comm inter, int is_first)
+{
+    MPI_Comm made;
+    (void)is_first;
+    return rank == size - 1 ? MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made) : MPI_Barrier(inter);
+}
+
 int main(void)
 {
     check_start(NULL, NULL, &rank, &size);
@@ -114,6 +141,10 @@ int main(void)
     between(6, bcast_without_root);
     if (size > 2)
         between(7, gather_with_roots);
+    between(8, barrier_against_dup);
+    between(9, split_against_bcast);
+    between(10, merge_against_dup);
+    between(11, one_splits);
     OK(MPI_Finalize());
     return 0;
 }
