@@ -35,9 +35,17 @@ weft_sched_algorithm weft_allreduce_multileader; /* hierarchical, each member le
 
 weft_sched_algorithm weft_gather_linear, weft_gather_binomial;
 weft_sched_algorithm weft_scatter_linear, weft_scatter_binomial;
+/* gather_linear, scatter_linear, allgather_ring, allgather_bruck, alltoall_linear and alltoall_pairwise also take layouts. */
 weft_sched_algorithm weft_allgather_ring, weft_allgather_bruck;
 weft_sched_algorithm weft_allgather_doubling; /* requires a power of two of ranks */
 weft_sched_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_bruck;
+
+weft_sched_algorithm weft_scan_doubling, weft_exscan_doubling; /* in rank order */
+weft_sched_algorithm weft_scan_chain, weft_exscan_chain;       /* in rank order; pipelined: sends the bytes once, takes `ranks` latencies */
+/* Blocks by recv_layout, or equal ones. */
+weft_sched_algorithm weft_reduce_scatter_doubling; /* allreduce by doubling, in rank order; each rank keeps its block */
+weft_sched_algorithm weft_reduce_scatter_linear;   /* each rank reduces its block, in rank order */
+weft_sched_algorithm weft_reduce_scatter_ring;     /* requires a commutative operator */
 
 /* The algorithm of an intercommunicator's team (inter.c). NULL for a barrier: an intracommunicator's, among all members of the team. */
 weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind);

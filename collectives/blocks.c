@@ -67,10 +67,22 @@ uint64_t weft_blocks_unpack(weft_sched *sched, const weft_blocks *blocks, uint32
     return move(sched, blocks, first, count, (char *)bytes, false);
 }
 
+const uint64_t *weft_blocks_starts(weft_sched *sched, const weft_layout *layout, uint32_t ranks)
+{
+    uint64_t *starts = weft_sched_temp(sched, (ranks + (uint64_t)1) * sizeof *starts, weft_sched_bytes());
+
+    if (!starts)
+        return NULL;
+    starts[0] = 0;
+    for (uint32_t i = 0; i < ranks; i++)
+        starts[i + 1] = starts[i] + (uint64_t)weft_counts_get(layout->counts, i);
+    return starts;
+}
+
 weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks)
 {
     const weft_type *byte = weft_sched_bytes();
-    weft_blocks packed = {.type = byte, .count = blocks->count * (uint64_t)blocks->type->size};
+    weft_blocks packed = {.type = byte};
     char *bytes;
 
     if (blocks->layout) {
@@ -81,6 +93,8 @@ weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uin
         for (uint32_t i = 0; i < ranks; i++)
             starts[i + 1] = starts[i] + weft_blocks_bytes(blocks, i, 1);
         packed.starts = starts;
+    } else {
+        packed.count = blocks->count * (uint64_t)blocks->type->size;
     }
     bytes = weft_sched_temp(sched, packed.starts ? packed.starts[ranks] : ranks * packed.count, byte);
     if (bytes)

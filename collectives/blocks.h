@@ -86,7 +86,8 @@ static inline void weft_blocks_fill(weft_sched *sched, const weft_blocks *blocks
     weft_sched_copy(sched, block.at, block.count, block.type, from, count, type);
 }
 
-static inline void weft_blocks_take(weft_sched *sched, const weft_blocks *blocks, uint32_t i, void *to, uint64_t count, const weft_type *type)
+static inline void weft_blocks_take(weft_sched *sched, const weft_blocks *blocks, uint32_t i, void *to, uint64_t count,
+                                    const weft_type *type)
 {
     weft_block block = weft_blocks_at(blocks, i);
 
@@ -98,7 +99,10 @@ uint64_t weft_blocks_bytes(const weft_blocks *blocks, uint32_t first, uint32_t c
 /* Packs these blocks, or unpacks them, from consecutive bytes; in one step if they are consecutive. Returns their bytes. */
 uint64_t weft_blocks_pack(weft_sched *sched, const weft_blocks *blocks, uint32_t first, uint32_t count, char *bytes);
 uint64_t weft_blocks_unpack(weft_sched *sched, const weft_blocks *blocks, uint32_t first, uint32_t count, const char *bytes);
-/* The first `ranks` blocks in temporary memory, packed and consecutive, with `starts` unless all have one length. buf is NULL: out of memory. */
+/* Where the blocks of a vector with these counts begin, and its end: ranks + 1 values in temporary memory. NULL: out of memory. */
+const uint64_t *weft_blocks_starts(weft_sched *sched, const weft_layout *layout, uint32_t ranks);
+/* The first `ranks` blocks in temporary memory, packed and consecutive, with `starts` unless all have one length. buf is NULL: out of
+ * memory. */
 weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks);
 
 #endif

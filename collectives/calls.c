@@ -8,7 +8,9 @@
 
 const char *weft_coll_name(enum weft_coll_kind kind)
 {
-    static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
+    static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter",
+                                        "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "scan",
+                                        "exscan", "reduce_scatter_block", "reduce_scatter"};
     return kind < WEFT_COLL_LAST ? names[kind] : "?";
 }
 
@@ -18,6 +20,8 @@ weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, en
     uint64_t bytes = args->root == WEFT_ROOT_NONE ? 0 : weft_coll_bytes(kind, args, is_root), back = 0;
     weft_call call;
 
+    if (kind == WEFT_COLL_ALLGATHERV) /* a member knows only its own part of what its group sends */
+        bytes = 0;
     if (is_exchange) {
         uint64_t sent = args->sendcount * (uint64_t)args->sendtype->size;
         back = team->local.first ? sent : bytes;
@@ -95,8 +99,24 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
         snprintf(root, sizeof root, "%u", group_rank(team, weft_call_root(call)));
     switch (kind) {
     case WEFT_COLL_BARRIER:
+    case WEFT_COLL_ALLTOALLV:
+    case WEFT_COLL_ALLTOALLW:
         snprintf(text, capacity, "%s%s", form, name);
         break;
+    case WEFT_COLL_ALLGATHERV:
+        if (call.what & WEFT_CALL_INTER)
+            snprintf(text, capacity, "%s%s", form, name);
+        else
+            snprintf(text, capacity, "%s%s of %llu bytes in all", form, name, bytes);
+        break;
+    case WEFT_COLL_GATHERV:
+    case WEFT_COLL_SCATTERV:
+        snprintf(text, capacity, "%s%s, root %s", form, name, root);
+        break;
+    case WEFT_COLL_SCAN:
+    case WEFT_COLL_EXSCAN:
+    case WEFT_COLL_REDUCE_SCATTER_BLOCK:
+    case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_ALLREDUCE:
         snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s", form, name, bytes, size, op);
         break;

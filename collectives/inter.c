@@ -2,7 +2,8 @@
  *
  * inter: collectives of intercommunicators (MPI 5.0 6.2.2, 6.2.3), built of views of the team. Called by coll.c where team->is_inter.
  * bcast, gather, scatter: the intracommunicator algorithm among the other group and the root, its last rank, which works in place.
- * reduce, allreduce, allgather: flows of data from one group to the other (struct flow). alltoall: messages between all pairs.
+ * reduce, allreduce, allgather, reduce_scatter: flows of data from one group to the other (struct flow). alltoall, allgatherv: messages
+ * between all pairs.
  * Invariant: both groups describe a flow by the same numbers, so all members choose alike. A member that passed MPI_PROC_NULL does nothing.
  */
 #include "collectives/algorithms.h"
@@ -52,6 +53,8 @@ static void with_root(weft_sched *sched, enum weft_coll_kind kind, const weft_co
 static void bcast(weft_sched *sched, const weft_coll *args) { with_root(sched, WEFT_COLL_BCAST, args); }
 static void gather(weft_sched *sched, const weft_coll *args) { with_root(sched, WEFT_COLL_GATHER, args); }
 static void scatter(weft_sched *sched, const weft_coll *args) { with_root(sched, WEFT_COLL_SCATTER, args); }
+static void gatherv(weft_sched *sched, const weft_coll *args) { with_root(sched, WEFT_COLL_GATHERV, args); }
+static void scatterv(weft_sched *sched, const weft_coll *args) { with_root(sched, WEFT_COLL_SCATTERV, args); }
 
 /* ---- flows ----
  * What `from` has together goes to all members of `to`, in one of two ways.
@@ -136,29 +139,39 @@ static vector own_block(weft_sched *sched, const flow *flow, const weft_coll *ar
     return own;
 }
 
-/* Elements of `own` and `other`, blocks of even partitions, that overlap. Returns their number; *begin: the first one. */
-static uint64_t overlap(uint64_t count, uint32_t owns, uint32_t own, uint32_t others, uint32_t other, uint64_t *begin)
-{
-    uint64_t first = weft_sched_block_start(count, owns, own), end = weft_sched_block_start(count, owns, own + 1);
-    uint64_t from = weft_sched_block_start(count, others, other), to = weft_sched_block_start(count, others, other + 1);
+/* Elements begin .. end - 1 of a vector. */
+typedef struct range {
+    uint64_t begin, end;
+} range;
 
-    *begin = first > from ? first : from;
-    end = end < to ? end : to;
+/* Block i of an even partition. */
+static range even_range(uint64_t count, uint32_t blocks, uint32_t i)
+{
+    return (range){weft_sched_block_start(count, blocks, i), weft_sched_block_start(count, blocks, i + 1)};
+}
+
+/* Elements that are in both. Returns their number; *begin: the first one. */
+static uint64_t overlap(range own, range other, uint64_t *begin)
+{
+    uint64_t end = own.end < other.end ? own.end : other.end;
+
+    *begin = own.begin > other.begin ? own.begin : other.begin;
     return end > *begin ? end - *begin : 0;
 }
 
 static void flow_send(weft_sched *sched, const flow *flow, const vector *out)
 {
     uint32_t index = sched->rank - flow->from.first;
-    uint64_t begin, n, own = weft_sched_block_start(flow->count, flow->from.count, index);
+    range own = even_range(flow->count, flow->from.count, index);
+    uint64_t begin, n;
 
     if (!flow->is_in_blocks && index < pairs_of(flow))
         weft_sched_send(sched, flow->to.first + index, out->at, out->count, out->type);
     for (uint32_t i = 0; i < flow->to.count && flow->is_in_blocks && !sched->rc; i++) {
         uint32_t to = (i + index) % flow->to.count; /* not all to the same one first */
-        n = overlap(flow->count, flow->from.count, index, flow->to.count, to, &begin);
+        n = overlap(own, even_range(flow->count, flow->to.count, to), &begin);
         if (n)
-            weft_sched_send(sched, flow->to.first + to, weft_sched_at(out->at, out->type, begin - own), n, out->type);
+            weft_sched_send(sched, flow->to.first + to, weft_sched_at(out->at, out->type, begin - own.begin), n, out->type);
     }
 }
 
@@ -166,12 +179,13 @@ static void flow_send(weft_sched *sched, const flow *flow, const vector *out)
 static void flow_recv(weft_sched *sched, const flow *flow, const vector *in)
 {
     uint32_t index = sched->rank - flow->to.first;
+    range own = even_range(flow->count, flow->to.count, index);
     uint64_t begin, n;
 
     if (!flow->is_in_blocks && index < pairs_of(flow))
         weft_sched_recv(sched, flow->from.first + index, in->at, in->count, in->type);
     for (uint32_t i = 0; i < flow->from.count && flow->is_in_blocks && !sched->rc; i++) {
-        n = overlap(flow->count, flow->to.count, index, flow->from.count, i, &begin);
+        n = overlap(own, even_range(flow->count, flow->from.count, i), &begin);
         if (n)
             weft_sched_recv(sched, flow->from.first + i, weft_sched_at(in->at, in->type, begin), n, in->type);
     }
@@ -282,10 +296,10 @@ static void allgather(weft_sched *sched, const weft_coll *args)
 
 /* ---- alltoall ---- */
 
-/* Block i goes to, or comes from, rank i of the remote group. Each direction has its counts: empty blocks need no message. */
-static void block_message(weft_sched *sched, const weft_blocks *blocks, uint32_t i, bool is_send)
+/* Block i goes to, or comes from, rank `other` of the remote group. Each direction has its counts: empty blocks need no message. */
+static void block_message(weft_sched *sched, const weft_blocks *blocks, uint32_t i, uint32_t other, bool is_send)
 {
-    uint32_t remote = sched->team->remote.first + i;
+    uint32_t remote = sched->team->remote.first + other;
     weft_block block = weft_blocks_at(blocks, i);
 
     if (weft_block_bytes(&block) && is_send)
@@ -295,8 +309,8 @@ static void block_message(weft_sched *sched, const weft_blocks *blocks, uint32_t
 }
 
 /* In round r, rank i of the first group and rank i + r of the second one exchange blocks, modulo the larger size. Many ranks: a fence after
- * each round, so that no rank receives from all at once. */
-static void exchange_pairs(weft_sched *sched, const weft_blocks *out, const weft_blocks *in)
+ * each round, so that no rank receives from all at once. is_same: block 0 goes to all. */
+static void exchange_pairs(weft_sched *sched, const weft_blocks *out, const weft_blocks *in, bool is_same)
 {
     const weft_team *team = sched->team;
     uint32_t rounds = max(team->local.count, team->remote.count), index = team->rank - team->local.first;
@@ -304,8 +318,8 @@ static void exchange_pairs(weft_sched *sched, const weft_blocks *out, const weft
     for (uint32_t round = 0; round < rounds && !sched->rc; round++) {
         uint32_t other = (index + (team->local.first ? rounds - round : round)) % rounds;
         if (other < team->remote.count) {
-            block_message(sched, in, other, false);
-            block_message(sched, out, other, true);
+            block_message(sched, in, other, other, false);
+            block_message(sched, out, is_same ? 0 : other, other, true);
         }
         if (rounds > WEFT_COLL_RULE_RANKS)
             weft_sched_fence(sched);
@@ -317,7 +331,62 @@ static void alltoall(weft_sched *sched, const weft_coll *args)
 {
     weft_blocks out = weft_blocks_sent(args), in = weft_blocks_received(args);
 
-    exchange_pairs(sched, &out, &in);
+    exchange_pairs(sched, &out, &in, false);
+}
+
+/* A member does not know the counts of its own group, so blocks are not combined there. */
+static void allgatherv(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks out = weft_blocks_sent(args), in = weft_blocks_received(args);
+
+    exchange_pairs(sched, &out, &in, true);
+}
+
+/* ---- reduce_scatter ----
+ * A flow in blocks each way. A member does not know the other group's blocks: an even partition crosses, and is then dealt out within the
+ * group by the counts, unless these are equal. */
+
+static void deal_out(weft_sched *sched, const weft_coll *args, const vector *even, range own)
+{
+    weft_members local = sched->team->local;
+    const uint64_t *starts = weft_blocks_starts(sched, args->recv_layout, local.count);
+    uint32_t index = sched->rank - local.first;
+    uint64_t begin, n;
+
+    for (uint32_t k = 0; k < local.count && starts; k++) {
+        uint32_t i = (index + k) % local.count;
+        range theirs = {starts[i], starts[i + 1]}, wanted = {starts[index], starts[index + 1]};
+        n = overlap(wanted, even_range(args->recvcount, local.count, i), &begin);
+        if (n && k)
+            weft_sched_recv(sched, local.first + i, weft_sched_at(args->recvbuf, even->type, begin - wanted.begin), n, even->type);
+        else if (n)
+            weft_sched_copy(sched, weft_sched_at(args->recvbuf, even->type, begin - wanted.begin), n, even->type,
+                            weft_sched_at(even->at, even->type, begin), n, even->type);
+        n = overlap(own, theirs, &begin);
+        if (n && k)
+            weft_sched_send(sched, local.first + i, weft_sched_at(even->at, even->type, begin), n, even->type);
+    }
+    weft_sched_fence(sched);
+}
+
+static void reduce_scatter(weft_sched *sched, const weft_coll *args)
+{
+    const weft_team *team = sched->team;
+    const weft_type *type = args->recvtype;
+    flow out = {team->local, team->remote, args->recvcount, type, true}, in = {team->remote, team->local, args->recvcount, type, true};
+    range own = even_range(in.count, team->local.count, sched->rank - team->local.first);
+    void *place = args->recv_layout ? weft_sched_temp(sched, own.end - own.begin, type) : args->recvbuf;
+    vector even = {(char *)place - (int64_t)own.begin * type->extent, in.count, type}; /* only this member's block of it exists */
+    vector local;
+
+    if (!args->recvcount || sched->rc)
+        return;
+    local = own_block(sched, &out, args);
+    flow_recv(sched, &in, &even);
+    flow_send(sched, &out, &local);
+    weft_sched_fence(sched);
+    if (args->recv_layout)
+        deal_out(sched, args, &even, own);
 }
 
 weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind)
@@ -325,6 +394,9 @@ weft_sched_algorithm *weft_inter_algorithm(enum weft_coll_kind kind)
     static weft_sched_algorithm *const algorithms[WEFT_COLL_LAST] = {
         [WEFT_COLL_BCAST] = bcast,         [WEFT_COLL_GATHER] = gather,       [WEFT_COLL_SCATTER] = scatter,   [WEFT_COLL_REDUCE] = reduce,
         [WEFT_COLL_ALLREDUCE] = allreduce, [WEFT_COLL_ALLGATHER] = allgather, [WEFT_COLL_ALLTOALL] = alltoall,
+        [WEFT_COLL_GATHERV] = gatherv,     [WEFT_COLL_SCATTERV] = scatterv,   [WEFT_COLL_ALLGATHERV] = allgatherv,
+        [WEFT_COLL_ALLTOALLV] = alltoall,  [WEFT_COLL_ALLTOALLW] = alltoall,
+        [WEFT_COLL_REDUCE_SCATTER_BLOCK] = reduce_scatter, [WEFT_COLL_REDUCE_SCATTER] = reduce_scatter,
     };
     return algorithms[kind];
 }

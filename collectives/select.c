@@ -32,6 +32,9 @@
  *     binomial gather, scatter; Bruck, doubling of allgather   k + (P - 1) x
  *     linear, ring of allgather, pairwise                      (P - 1) (1 + x)
  *     Bruck of alltoall              k (1 + x P / 2)
+ *     scan by doubling, by chain     k (1 + x), (P - 2 + x / 4) 5      segments of four latencies; exscan by doubling: a round more
+ *     reduce_scatter by doubling, in blocks or a ring   k (1 + x), P - 1 + x
+ * In allgatherv and reduce_scatter x is of all blocks, in allgather of one.
  * The functions below return the size at which two of them are equal, in 1/256 of a latency. */
 
 static uint64_t log2_up(uint32_t ranks) { return 32 - (uint64_t)__builtin_clz(ranks - 1); }
@@ -62,6 +65,26 @@ static uint64_t tree_or_linear(uint32_t ranks)
     (void)ranks;
     return 256 * 4;
 }
+
+/* allgatherv: the bytes of all ranks */
+static uint64_t tree_or_linear_of_all(uint32_t ranks) { return tree_or_linear(ranks) * ranks; }
+
+static uint64_t rounds_or_chain(uint64_t rounds, uint32_t ranks) { return 1024 * (5 * (uint64_t)ranks - 10 - rounds) / (4 * rounds - 5); }
+static uint64_t scan_or_chain(uint32_t ranks) { return rounds_or_chain(log2_up(ranks), ranks); }
+static uint64_t exscan_or_chain(uint32_t ranks) { return rounds_or_chain(1 + log2_up(ranks - 1), ranks); }
+
+static uint64_t doubling_or_blocks(uint32_t ranks)
+{
+    uint64_t rounds = log2_up(ranks) + (ranks & (ranks - 1) ? 1 : 0);
+    return 256 * ((uint64_t)ranks - 1 - rounds) / (rounds - 1);
+}
+
+#define REDUCE_SCATTER_RULES(kind) \
+    {kind, "doubling", weft_reduce_scatter_doubling, 1, ALL, LATENCIES(1), 0, "latency dominates: log2(ranks) exchanges", \
+     doubling_or_blocks}, \
+    {kind, "blocks", weft_reduce_scatter_linear, 1, 16, ANY, 0, "all ranks reduce at once, each its block"}, \
+    {kind, "ring", weft_reduce_scatter_ring, 1, ALL, ANY, COMMUTATIVE, "neighbours only"}, \
+    {kind, "blocks", weft_reduce_scatter_linear, 1, ALL, ANY, 0, "the operator does not commute"}
 
 static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
     [WEFT_COLL_BARRIER] = {
@@ -127,6 +150,38 @@ static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
         {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
         {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
     },
+    [WEFT_COLL_GATHERV] = {
+        {WEFT_COLL_GATHERV, "linear", weft_gather_linear, 1, ALL, ANY, 0, "only the root knows the counts"},
+    },
+    [WEFT_COLL_SCATTERV] = {
+        {WEFT_COLL_SCATTERV, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "only the root knows the counts"},
+    },
+    [WEFT_COLL_ALLGATHERV] = {
+        {WEFT_COLL_ALLGATHERV, "Bruck", weft_allgather_bruck, 1, ALL, LATENCIES(8), 0, "latency dominates: log2(ranks) rounds",
+         tree_or_linear_of_all},
+        {WEFT_COLL_ALLGATHERV, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
+    },
+    [WEFT_COLL_ALLTOALLV] = {
+        {WEFT_COLL_ALLTOALLV, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
+        {WEFT_COLL_ALLTOALLV, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
+    },
+    [WEFT_COLL_ALLTOALLW] = {
+        {WEFT_COLL_ALLTOALLW, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
+        {WEFT_COLL_ALLTOALLW, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
+    },
+    [WEFT_COLL_SCAN] = {
+        {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, 1, 2, ANY, 0, "one message"},
+        {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, 1, ALL, LATENCIES(16), 0, "latency dominates: log2(ranks) rounds", scan_or_chain},
+        {WEFT_COLL_SCAN, "chain", weft_scan_chain, 1, ALL, ANY, 0, "pipelined: each byte once on each link"},
+    },
+    [WEFT_COLL_EXSCAN] = {
+        {WEFT_COLL_EXSCAN, "doubling", weft_exscan_doubling, 1, 2, ANY, 0, "one message"},
+        {WEFT_COLL_EXSCAN, "doubling", weft_exscan_doubling, 1, ALL, LATENCIES(16), 0, "latency dominates: log2(ranks) rounds",
+         exscan_or_chain},
+        {WEFT_COLL_EXSCAN, "chain", weft_exscan_chain, 1, ALL, ANY, 0, "pipelined: each byte once on each link"},
+    },
+    [WEFT_COLL_REDUCE_SCATTER_BLOCK] = {REDUCE_SCATTER_RULES(WEFT_COLL_REDUCE_SCATTER_BLOCK)},
+    [WEFT_COLL_REDUCE_SCATTER] = {REDUCE_SCATTER_RULES(WEFT_COLL_REDUCE_SCATTER)},
 };
 
 static uint64_t rule_bytes(const weft_coll_rule *rule, const weft_coll_query *query)

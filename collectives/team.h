@@ -49,6 +49,10 @@ struct weft_topology;
  *   gather             send* on every rank; recv* at the root, counts per rank; in_place at the root: send* ignored
  *   scatter            send* at the root, counts per rank; recv* on every rank; in_place at the root: recv* ignored
  *   allgather, alltoall  send* and recv*, counts per rank; in_place on every rank: send* ignored
+ *   gatherv, scatterv, allgatherv, alltoallv, alltoallw  the same with is_v, and a layout on the side with counts per rank
+ *   scan, exscan       as allreduce
+ *   reduce_scatter(_block)  as allreduce; recvcount: elements of the whole vector; reduce_scatter: recv_layout.counts, the blocks of a rank
+ * With a layout, that side's count is the sum of all blocks; where types differ by rank, count and type are not read.
  * root is a member of the team. Intercommunicators (MPI 5.0 6.2.3): never in_place. Where there is a root, it only sends or only receives,
  * the other group's members do the opposite, and the other members of its own group have root WEFT_ROOT_NONE, counts 0 and no op. */
 #define WEFT_ROOT_NONE (-1)
@@ -68,13 +72,15 @@ typedef struct weft_coll {
     const weft_op *op;
     int root;
     bool in_place;
-    bool is_v;                          /* each rank has its own count, on this member too if it has no layout: empty blocks need no message */
-    const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: blocks of sendcount, recvcount elements */
+    bool is_v;                          /* each rank has its own count, even if this member has no layout: empty blocks need no message */
+    const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: sendcount, recvcount elements each */
 } weft_coll;
 
 enum weft_coll_kind {
     WEFT_COLL_BARRIER, WEFT_COLL_BCAST, WEFT_COLL_REDUCE, WEFT_COLL_ALLREDUCE,
-    WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL, WEFT_COLL_LAST
+    WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL,
+    WEFT_COLL_GATHERV, WEFT_COLL_SCATTERV, WEFT_COLL_ALLGATHERV, WEFT_COLL_ALLTOALLV, WEFT_COLL_ALLTOALLW,
+    WEFT_COLL_SCAN, WEFT_COLL_EXSCAN, WEFT_COLL_REDUCE_SCATTER_BLOCK, WEFT_COLL_REDUCE_SCATTER, WEFT_COLL_LAST
 };
 
 /* Consecutive members of a team. */

@@ -42,11 +42,13 @@ def partners(row, buffer):
     size = row.find(prefix + "size") if prefix else None
     if size:
         return None, None, size
-    return row.find(prefix + "count") or row.find("count"), row.find(prefix + "type") or row.find("datatype"), None
+    count = row.find(prefix + "count") or row.find("count") or (row.find("recvcount") if row.find("datatype") else None)
+    return count, row.find(prefix + "type") or row.find("datatype"), None
 
 
 # Counts of one member's block: the whole buffer holds a block for each member.
-PER_RANK = {"gather": ("recv",), "scatter": ("send",), "allgather": ("recv",), "alltoall": ("send", "recv")}
+PER_RANK = {"gather": ("recv",), "scatter": ("send",), "allgather": ("recv",), "alltoall": ("send", "recv"),
+            "reduce_scatter_block": ("recv",)}
 
 
 def spans(row):
@@ -57,7 +59,8 @@ def spans(row):
         count, kind, _ = partners(row, param) if param.kind_is("buf") else (None, None, None)
         if not (count and kind) or count.mark or count.length or kind.mark or kind.length:
             continue
-        ranks = "comm_at->remote_size" if count.name[:4] in PER_RANK.get(name, ()) else "1"
+        size = "size" if name.startswith("reduce_scatter") else "remote_size"
+        ranks = "comm_at->" + size if count.name[:4] in PER_RANK.get(name, ()) else "1"
         if (count, kind, ranks) not in out:
             out.append((count, kind, ranks))
     return out
@@ -65,7 +68,23 @@ def spans(row):
 
 def at_root_only(row, param):
     return ("rootrecv" in row.flags and param.name.startswith("recv")) or ("rootsend" in row.flags and
-        param.name.startswith("send"))
+        param.name.startswith("send")) or ("coll" in row.flags and param.name == "displs" and row.find("root") is not None)
+
+
+def length_of(row, param):
+    """C expression for the length of an array, by comm_at; None: no array, or one that is not checked."""
+    if param.length != "*":
+        return param.length
+    if "coll" not in row.flags or "neighbor" in row.name or not param.kind_is("count", "displ", "type") or param.mark:
+        return None
+    # One element for each member that blocks come from or go to (MPI 5.0 6.2.3); in a reduce-scatter for each of the own group (6.10.2).
+    return "comm_at->size" if "reduce_scatter" in row.name.lower() else "comm_at->remote_size"
+
+
+def is_out_of_place(row, param):
+    """Is the argument insignificant if sendbuf is MPI_IN_PLACE?"""
+    names = ("sendcount", "sendcounts", "sdispls", "sendtype", "sendtypes")
+    return "coll" in row.flags and row.find("recvbuf") and param.name in names and "rootsend" not in row.flags
 
 
 def role_of(row, param):
@@ -106,17 +125,28 @@ def is_negative_an_error(param):
     return param.kind_is("count", "many", "bytes", "asize", "blocklen", "nparams") and param.mark == "" and param.length is None
 
 
-def is_array_in(param):
-    """An array of numbers or datatypes that src/mpi reads or fills, whose length is a parameter."""
-    if param.length in (None, "*") or param.mark not in ("", ">", "<>"):
+def is_array_in(row, param):
+    """An array of numbers or datatypes that src/mpi reads or fills, whose length is known."""
+    if length_of(row, param) is None or param.mark not in ("", ">", "<>"):
         return False
-    return param.kind_is("count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type", "dims", "flag", "coord", "urank",
+    return param.kind_is("displ", "count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type", "dims", "flag", "coord", "urank",
                          "degree", "index", "rank")
 
 
 def is_null_callback(param):
     """A callback whose predefined value is 0 (MPI_COMM_NULL_COPY_FN)."""
     return param.callback.endswith("attr_function") or param.callback in ("Copy_function", "Delete_function")
+
+
+def quick_array(row, param):
+    name, length = param.name, length_of(row, param)
+    if param.kind_is("type") and param.mark == "":
+        text = "weft_checks_types_odd(%s, %s)" % (name, length)
+    elif param.kind_is("count", "blocklen") and param.mark == "":
+        text = "weft_checks_counts_odd((weft_counts){%s, sizeof *%s}, %s)" % (name, name, length)
+    else:
+        text = "(!%s && %s > 0)" % (name, length)
+    return "(sendbuf != MPI_IN_PLACE && %s)" % text if is_out_of_place(row, param) else text
 
 
 def quick_of(row, param):
@@ -154,12 +184,8 @@ def quick_of(row, param):
         out.append("!" + name)
     elif param.kind_is("address"):
         out.append("!" + name)
-    elif is_array_in(param) and param.kind_is("type") and param.mark == "":
-        out.append("weft_checks_types_odd(%s, %s)" % (name, param.length))
-    elif is_array_in(param) and param.kind_is("count", "blocklen") and param.mark == "":
-        out.append("weft_checks_counts_odd((weft_counts){%s, sizeof *%s}, %s)" % (name, name, param.length))
-    elif is_array_in(param):
-        out.append("(!%s && %s > 0)" % (name, param.length))
+    elif is_array_in(row, param):
+        out.append(quick_array(row, param))
     elif param.kind_is("buf") and any(partners(row, param)):
         if may_be_in_place(row, param) == "yes":
             out.append("!" + name)
@@ -172,6 +198,12 @@ def signed_of(row, param):
     if any(param is count for count, _, _ in spans(row)):
         return False  # weft_checks_is_long finds negative ones too
     return is_negative_an_error(param) or (param.kind_is("tag") and param.mark == "" and row.comm())
+
+
+def must_be_apart(row):
+    """May the buffers not begin at one address? With displacements src/mpi compares the blocks."""
+    arrays = any(p.length == "*" and p.kind_is("count") for p in row.params)
+    return row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags and not arrays
 
 
 def checks_of(row, wide=True):
@@ -190,7 +222,7 @@ def checks_of(row, wide=True):
                 where.append("weft_checks_is_long(%s, %s_at)" % (count.name, kind.name))
             elif param is count:
                 where.append("weft_checks_are_long(%s, %s_at, %s)" % (count.name, kind.name, ranks))
-    if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
+    if must_be_apart(row):
         (root if row.find("root") else always).append("sendbuf == recvbuf")
     first = [c for c in always if c in ("!comm_at", "!weft_world_now") or c.startswith("!") and c.endswith("_at")]
     rest = [c for c in always if c not in first]
@@ -224,8 +256,10 @@ def matters(row, param):
     if param.is_wide_only:
         terms.append("is_large")
     if "coll" in row.flags and row.find("recvbuf"):
-        if param.name in ("sendcount", "sendtype") and "rootsend" not in row.flags:
+        if is_out_of_place(row, param):
             terms.append("sendbuf != MPI_IN_PLACE")
+        if "exscan" in row.name.lower() and param.name == "recvbuf":
+            terms.append("(at->rank > 0 || sendbuf == MPI_IN_PLACE)")
         if param.name in ("recvcount", "recvtype") and "rootsend" in row.flags:
             terms.append("(!weft_checks_is_root(at, root) || recvbuf != MPI_IN_PLACE)")
     return " && ".join(terms)
@@ -237,6 +271,7 @@ def cold_of(row, param):
     comm = row.comm()
     at = "at" if comm else "NULL"
     about = 'function, %s, "%s"' % (at, name)
+    length = (length_of(row, param) or "").replace("comm_at", "at")
     out = []
     if is_pointer_out(param) or is_status_in(param) or (param.kind_is("string") and param.mark == "") or param.kind_is("address"):
         out.append("weft_checks_pointer(%s, %s)" % (about, name))
@@ -257,13 +292,13 @@ def cold_of(row, param):
     elif is_negative_an_error(param):
         check = {"count": "count", "many": "count", "blocklen": "blocklength", "nparams": "length"}.get(param.kind.name, "bytes")
         out.append("weft_checks_%s(%s, %s)" % (check, about, name))
-    elif is_array_in(param) and param.kind_is("type") and param.mark == "":
-        out.append("weft_checks_types(%s, %s, %s)" % (about, name, param.length))
-    elif is_array_in(param) and param.kind_is("count", "blocklen") and param.mark == "":
+    elif is_array_in(row, param) and param.kind_is("type") and param.mark == "":
+        out.append("weft_checks_types(%s, %s, %s)" % (about, name, length))
+    elif is_array_in(row, param) and param.kind_is("count", "blocklen") and param.mark == "":
         check = "counts" if param.kind_is("count") else "blocklengths"
-        out.append("weft_checks_%s(%s, %s, %s)" % (check, about, name, param.length))
-    elif is_array_in(param):
-        out.append("weft_checks_array(%s, %s, %s)" % (about, name + (".at" if param.kind.is_poly else ""), param.length))
+        out.append("weft_checks_%s(%s, %s, %s)" % (check, about, name, length))
+    elif is_array_in(row, param):
+        out.append("weft_checks_array(%s, %s, %s)" % (about, name + (".at" if param.kind.is_poly else ""), length))
     elif param.kind_is("dest", "source", "root") and comm and param.mark == "":
         out.append("weft_checks_%s(%s, %s)" % (param.kind.name, about, name))
     elif param.kind_is("tag", "rtag") and comm and param.mark == "":
@@ -321,11 +356,10 @@ def cold_checks(row):
     for count, kind, ranks in spans(row):
         about = 'function, %s, "%s"' % ("at" if comm else "NULL", count.name)
         check("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
-    if row.find("sendbuf") and row.find("recvbuf") and "coll" in row.flags:
-        count = "sendcount" if row.find("sendcount") else "count"
-        if row.find("recvcount"):
-            count = "recvcount ? %s : 0" % count
-        check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, "weft_checks_is_own_root(at, root)" if row.find("root") else "")
+    if must_be_apart(row):
+        count = "recvcount ? sendcount : 0" if row.find("sendcount") else "count" if row.find("count") else "recvcount"
+        when = "weft_checks_is_own_root(at, root)" if row.find("root") else "at->rank > 0" if "exscan" in row.name.lower() else ""
+        check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, when)
     declared = "".join(", " + text for text in [cold_declare(p) for p in row.params] + (["bool is_large"] if row.needs_form() else []))
     head = ["WEFT_COLD int %s_bad(const char *function%s)" % (row.name.lower(), declared), "{"]
     if comm and any(re.search(r"\bat\b", line) for line in lines[before:]):

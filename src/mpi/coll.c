@@ -2,17 +2,15 @@
  *
  * coll: collective calls (MPI 5.0 chapter 6). Checks combinations of arguments (in place, root-only arguments, operator and type),
  * fills in a weft_coll and passes it to layer 5. One fill function per operation serves its blocking, nonblocking and persistent call.
- * Called by the generated entries under the worker's lock.
+ * Called by the generated entries under the worker's lock. Calls with counts by rank: coll_v.c; scan and reduce_scatter: coll_scan.c.
  */
 #include <mpi.h>
 
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/coll_local.h"
 #include "mpi/persistent_reg.h"
 #include "mpi/request.h"
-
-/* Form of the call. */
-enum form { BLOCKING, NONBLOCKING, PERSISTENT };
 
 /* The user's operator runs unlocked: it or another thread may free type and operator during the call, so both are held. */
 static __attribute__((noinline)) int run_user_op(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args)
@@ -33,7 +31,7 @@ static int no_place(void)
     return weft_fail(WEFT_E_BUFFER, "a buffer is MPI_IN_PLACE, which is not allowed on an intercommunicator: pass sendbuf and recvbuf");
 }
 
-static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum form form, MPI_Request *request)
+int weft_coll_call(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *args, int rc, enum form form, MPI_Request *request)
 {
     weft_req *req = NULL;
     if (weft_unlikely(comm->is_inter) && args->in_place && !rc)
@@ -53,16 +51,12 @@ static int perform(weft_comm *comm, enum weft_coll_kind kind, const weft_coll *a
     return weft_request_return(comm, comm->team.chan, req, rc, request);
 }
 
-static bool is_in_place(const void *buf) { return buf == MPI_IN_PLACE; }
-
-static int in_place_error(const char *argument, const char *instead) __attribute__((cold));
-static int in_place_error(const char *argument, const char *instead)
+int weft_coll_in_place_error(const char *argument, const char *instead)
 {
     return weft_fail(WEFT_E_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here: %s", argument, instead);
 }
 
-/* Rejects equal send and receive buffers: these need MPI_IN_PLACE. */
-static int check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count, const weft_type *type)
+int weft_coll_check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count, const weft_type *type)
 {
     if (weft_likely(sendbuf != recvbuf) || !sendbuf || !count || !type->size)
         return 0;
@@ -70,8 +64,7 @@ static int check_alias(const void *sendbuf, const void *recvbuf, MPI_Count count
                      sendbuf);
 }
 
-/* Checks count and type that are significant at some ranks only, which the entry cannot check. */
-static int check_pair(const char *which, MPI_Count count, const weft_type *type)
+int weft_coll_check_pair(const char *which, MPI_Count count, const weft_type *type)
 {
     if (count < 0)
         return weft_fail(WEFT_E_COUNT, "%scount is %lld: it must not be negative", which, (long long)count);
@@ -82,10 +75,8 @@ static int check_pair(const char *which, MPI_Count count, const weft_type *type)
     return 0;
 }
 
-/* A rank's block for itself must match exactly: no other rank can detect a mismatch. */
-static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_Count recvcount, const weft_type *recvtype)
+int weft_coll_check_own_block(uint64_t sent, uint64_t capacity)
 {
-    uint64_t sent = (uint64_t)sendcount * (uint64_t)sendtype->size, capacity = (uint64_t)recvcount * (uint64_t)recvtype->size;
     if (weft_likely(sent == capacity))
         return 0;
     return weft_fail(sent > capacity ? WEFT_E_TRUNCATE : WEFT_E_COUNT,
@@ -93,25 +84,10 @@ static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_C
                      (unsigned long long)sent, (unsigned long long)capacity);
 }
 
-/* What a rank is in a call with a root. On an intracommunicator all ranks, the root too, give or get a block; on an intercommunicator the
- * ranks of the group without the root (MPI 5.0 6.2.3). */
-typedef struct role {
-    int root; /* member of the team, or WEFT_ROOT_NONE */
-    bool is_root, has_block;
-} role;
-
-static role role_of(const weft_comm *comm, int root)
+static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_Count recvcount, const weft_type *recvtype)
 {
-    if (weft_likely(!comm->is_inter))
-        return (role){root, comm->rank == root, true};
-    if (root == MPI_ROOT)
-        return (role){(int)comm->team.rank, true, false};
-    if (root == MPI_PROC_NULL)
-        return (role){WEFT_ROOT_NONE, false, false};
-    return (role){(int)comm->team.remote.first + root, false, true};
+    return weft_coll_check_own_block((uint64_t)sendcount * (uint64_t)sendtype->size, (uint64_t)recvcount * (uint64_t)recvtype->size);
 }
-
-static bool is_idle(role role) { return role.root == WEFT_ROOT_NONE; }
 
 /* ---- fill functions ---- */
 
@@ -121,12 +97,11 @@ static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft
     if (weft_unlikely(is_idle(role)))
         return 0;
     *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = role.root};
-    return is_in_place(buffer) ? in_place_error("buffer", "MPI_Bcast has one buffer only") : 0;
+    return is_in_place(buffer) ? weft_coll_in_place_error("buffer", "MPI_Bcast has one buffer only") : 0;
 }
 
-/* role: of an allreduce, as if each rank were the root. */
-static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
-                       const weft_op *op, role role)
+int weft_coll_fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
+                          const weft_op *op, role role)
 {
     int rc;
     *args = (weft_coll){.root = role.root};
@@ -147,11 +122,11 @@ static int fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_
         args->in_place = true;
         args->sendbuf = recvbuf;
         if (!role.is_root)
-            return in_place_error("sendbuf", "only the root may pass it");
-    } else if (role.is_root && role.has_block && (rc = check_alias(sendbuf, recvbuf, count, type))) {
+            return weft_coll_in_place_error("sendbuf", "only the root may pass it");
+    } else if (role.is_root && role.has_block && (rc = weft_coll_check_alias(sendbuf, recvbuf, count, type))) {
         return rc;
     }
-    return role.is_root && is_in_place(recvbuf) ? in_place_error("recvbuf", "pass it as sendbuf") : 0;
+    return role.is_root && is_in_place(recvbuf) ? weft_coll_in_place_error("recvbuf", "pass it as sendbuf") : 0;
 }
 
 static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
@@ -170,16 +145,16 @@ static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount
                         .root = role.root,
                         .in_place = role.has_block && is_in_place(sendbuf)};
     if (args->in_place && !role.is_root)
-        return in_place_error("sendbuf", "only the root may pass it");
+        return weft_coll_in_place_error("sendbuf", "only the root may pass it");
     if (role.has_block && !args->in_place)
-        rc = check_pair("send", sendcount, sendtype);
+        rc = weft_coll_check_pair("send", sendcount, sendtype);
     if (rc || !role.is_root)
         return rc;
     if (is_in_place(recvbuf))
-        return in_place_error("recvbuf", "pass it as sendbuf");
-    rc = check_pair("recv", recvcount, recvtype);
+        return weft_coll_in_place_error("recvbuf", "pass it as sendbuf");
+    rc = weft_coll_check_pair("recv", recvcount, recvtype);
     if (!rc && role.has_block && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
-        rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
+        rc = weft_coll_check_alias(sendbuf, recvbuf, recvcount, recvtype);
     return rc;
 }
 
@@ -199,16 +174,16 @@ static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcoun
                         .root = role.root,
                         .in_place = role.has_block && is_in_place(recvbuf)};
     if (args->in_place && !role.is_root)
-        return in_place_error("recvbuf", "only the root may pass it");
+        return weft_coll_in_place_error("recvbuf", "only the root may pass it");
     if (role.has_block && !args->in_place)
-        rc = check_pair("recv", recvcount, recvtype);
+        rc = weft_coll_check_pair("recv", recvcount, recvtype);
     if (rc || !role.is_root)
         return rc;
     if (is_in_place(sendbuf))
-        return in_place_error("sendbuf", "pass it as recvbuf");
-    rc = check_pair("send", sendcount, sendtype);
+        return weft_coll_in_place_error("sendbuf", "pass it as recvbuf");
+    rc = weft_coll_check_pair("send", sendcount, sendtype);
     if (!rc && role.has_block && !args->in_place && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
-        rc = check_alias(sendbuf, recvbuf, sendcount, sendtype);
+        rc = weft_coll_check_alias(sendbuf, recvbuf, sendcount, sendtype);
     return rc;
 }
 
@@ -216,7 +191,7 @@ static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcoun
 static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf,
                          MPI_Count recvcount, const weft_type *recvtype, const weft_comm *comm)
 {
-    int rc = check_pair("recv", recvcount, recvtype);
+    int rc = weft_coll_check_pair("recv", recvcount, recvtype);
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)sendcount,
@@ -227,14 +202,14 @@ static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcou
     if (rc)
         return rc;
     if (is_in_place(recvbuf))
-        return in_place_error("recvbuf", "pass it as sendbuf");
+        return weft_coll_in_place_error("recvbuf", "pass it as sendbuf");
     if (args->in_place)
         return 0;
-    rc = check_pair("send", sendcount, sendtype);
+    rc = weft_coll_check_pair("send", sendcount, sendtype);
     if (weft_unlikely(comm->is_inter)) /* no block of its own; each direction has its count */
-        return rc ? rc : check_alias(sendbuf, recvbuf, sendcount ? recvcount : 0, recvtype);
+        return rc ? rc : weft_coll_check_alias(sendbuf, recvbuf, sendcount ? recvcount : 0, recvtype);
     if (!rc && !(rc = check_own_block(sendcount, sendtype, recvcount, recvtype)))
-        rc = check_alias(sendbuf, recvbuf, recvcount, recvtype);
+        rc = weft_coll_check_alias(sendbuf, recvbuf, recvcount, recvtype);
     return rc;
 }
 
@@ -243,7 +218,7 @@ static int fill_exchange(weft_coll *args, const void *sendbuf, MPI_Count sendcou
 static int barrier(weft_comm *comm, enum form form, MPI_Request *request)
 {
     static const weft_coll nothing;
-    return perform(comm, WEFT_COLL_BARRIER, &nothing, 0, form, request);
+    return weft_coll_call(comm, WEFT_COLL_BARRIER, &nothing, 0, form, request);
 }
 
 int weft_mpi_barrier(weft_comm *comm) { return barrier(comm, BLOCKING, NULL); }
@@ -261,7 +236,7 @@ static int bcast(void *buffer, MPI_Count count, const weft_type *type, int root,
 {
     weft_coll args;
     int rc = fill_bcast(&args, buffer, count, type, role_of(comm, root));
-    return perform(comm, WEFT_COLL_BCAST, &args, rc, form, request);
+    return weft_coll_call(comm, WEFT_COLL_BCAST, &args, rc, form, request);
 }
 
 int weft_mpi_bcast(void *buffer, MPI_Count count, const weft_type *datatype, int root, weft_comm *comm)
@@ -287,8 +262,8 @@ static int reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const wef
                   weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, role_of(comm, root));
-    return perform(comm, WEFT_COLL_REDUCE, &args, rc, form, request);
+    int rc = weft_coll_fill_reduce(&args, sendbuf, recvbuf, count, type, op, role_of(comm, root));
+    return weft_coll_call(comm, WEFT_COLL_REDUCE, &args, rc, form, request);
 }
 
 int weft_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op, int root,
@@ -314,8 +289,8 @@ static int allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const 
                      weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_coll args;
-    int rc = fill_reduce(&args, sendbuf, recvbuf, count, type, op, (role){.is_root = true, .has_block = true});
-    return perform(comm, WEFT_COLL_ALLREDUCE, &args, rc, form, request);
+    int rc = weft_coll_fill_reduce(&args, sendbuf, recvbuf, count, type, op, (role){.is_root = true, .has_block = true});
+    return weft_coll_call(comm, WEFT_COLL_ALLREDUCE, &args, rc, form, request);
 }
 
 int weft_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *datatype, const weft_op *op,
@@ -344,7 +319,7 @@ static int gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sen
 {
     weft_coll args;
     int rc = fill_gather(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, role_of(comm, root));
-    return perform(comm, WEFT_COLL_GATHER, &args, rc, form, request);
+    return weft_coll_call(comm, WEFT_COLL_GATHER, &args, rc, form, request);
 }
 
 int weft_mpi_gather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -373,7 +348,7 @@ static int scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *se
 {
     weft_coll args;
     int rc = fill_scatter(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, role_of(comm, root));
-    return perform(comm, WEFT_COLL_SCATTER, &args, rc, form, request);
+    return weft_coll_call(comm, WEFT_COLL_SCATTER, &args, rc, form, request);
 }
 
 int weft_mpi_scatter(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -402,7 +377,7 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *
 {
     weft_coll args;
     int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-    return perform(comm, WEFT_COLL_ALLGATHER, &args, rc, form, request);
+    return weft_coll_call(comm, WEFT_COLL_ALLGATHER, &args, rc, form, request);
 }
 
 int weft_mpi_allgather(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,
@@ -431,7 +406,7 @@ static int alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *s
 {
     weft_coll args;
     int rc = fill_exchange(&args, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-    return perform(comm, WEFT_COLL_ALLTOALL, &args, rc, form, request);
+    return weft_coll_call(comm, WEFT_COLL_ALLTOALL, &args, rc, form, request);
 }
 
 int weft_mpi_alltoall(const void *sendbuf, MPI_Count sendcount, const weft_type *sendtype, void *recvbuf, MPI_Count recvcount,

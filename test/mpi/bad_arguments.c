@@ -116,7 +116,8 @@ static void pointers(void)
     BAD(MPI_Get_count(MPI_STATUS_IGNORE, MPI_INT, &rank), MPI_ERR_ARG, "MPI_Get_count", "status is NULL");
     BAD(MPI_Comm_split(MPI_COMM_WORLD, -4, 0, &comm), MPI_ERR_ARG, "MPI_Comm_split", "color is -4");
     BAD(MPI_Op_create(NULL, 1, &(MPI_Op){MPI_OP_NULL}), MPI_ERR_ARG, "user_fn is NULL");
-    BAD(MPI_Scan(x, y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Scan", "not built");
+    BAD(MPI_Neighbor_allgather(x, 1, MPI_INT, y, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Neighbor_allgather",
+        "not built");
 }
 
 /* Unusual but valid arguments. */

@@ -122,6 +122,8 @@ static char *capacity(uint64_t bytes)
     return buf;
 }
 
+/* ---- plain calls ---- */
+
 /* Expected element i of a rank's buffer, before and after the call. */
 static uint64_t before(const cases_call *call, uint32_t rank, uint64_t i)
 {
@@ -193,7 +195,7 @@ static bool begins_full(const cases_call *call, uint32_t rank, uint64_t i)
     return true;
 }
 
-void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
+static void begin_plain(const cases_call *call, uint32_t rank, cases_side *side)
 {
     const weft_type *type = type_of(call->type);
     place at = place_of(call, rank);
@@ -226,6 +228,225 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
         side->args = (weft_coll){.root = WEFT_ROOT_NONE};
 }
 
+/* ---- scans and reduce-scatters ---- */
+
+static bool is_scan(enum weft_coll_kind kind) { return kind == WEFT_COLL_SCAN || kind == WEFT_COLL_EXSCAN; }
+static bool is_deal(enum weft_coll_kind kind) { return kind == WEFT_COLL_REDUCE_SCATTER || kind == WEFT_COLL_REDUCE_SCATTER_BLOCK; }
+
+/* Elements of a reduce_scatter's vector: the same for both groups. */
+static uint64_t vector_count(const cases_call *call)
+{
+    if (call->kind == WEFT_COLL_REDUCE_SCATTER)
+        return 3 * call->count;
+    return call->first ? call->count * call->first * (call->ranks - call->first) : call->count * call->ranks;
+}
+
+/* First element of block i of n. */
+static uint64_t deal_start(const cases_call *call, uint64_t n, uint64_t i)
+{
+    uint64_t all = vector_count(call);
+
+    return call->kind == WEFT_COLL_REDUCE_SCATTER ? all * i * i / (n * n) : all / n * i;
+}
+
+/* An array of n counts or displacements, of 4 or 8 bytes. */
+static weft_counts array_of(cases_side *side, const cases_call *call, const int64_t *values, uint32_t n)
+{
+    size_t width = call->round % 2 ? 4 : 8;
+    char *array = side->arrays[side->array_count++] = malloc(n * width);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (width == 4)
+            ((int32_t *)(void *)array)[i] = (int32_t)values[i];
+        else
+            ((int64_t *)(void *)array)[i] = values[i];
+    return (weft_counts){array, width};
+}
+
+static void begin_reduction(const cases_call *call, uint32_t rank, cases_side *side)
+{
+    const weft_type *type = type_of(call->type);
+    place at = place_of(call, rank);
+    uint64_t extent = (uint64_t)type->extent, n = call->ranks;
+    uint64_t vector = is_deal(call->kind) ? vector_count(call) : call->count, first = 0, got = call->count;
+    weft_members over = at.remote;
+
+    if (call->first)
+        n -= at.remote.count;
+    if (is_scan(call->kind))
+        over = (weft_members){0, call->kind == WEFT_COLL_SCAN ? rank + 1 : rank};
+    if (is_deal(call->kind)) {
+        first = deal_start(call, n, at.index);
+        got = deal_start(call, n, at.index + 1) - first;
+    }
+    side->send_bytes = call->in_place ? 0 : vector * extent;
+    side->recv_bytes = (call->in_place ? vector : got) * extent;
+    side->send = capacity(side->send_bytes);
+    side->recv = capacity(side->recv_bytes);
+    for (uint64_t i = 0; i < vector; i++)
+        element_put(type, call->in_place ? side->recv : side->send, i, value(call, rank, i));
+    side->expect_send = capacity(side->send_bytes);
+    side->expect_recv = capacity(side->recv_bytes);
+    memcpy(side->expect_send, side->send, side->send_bytes + 2 * PAD);
+    memcpy(side->expect_recv, side->recv, side->recv_bytes + 2 * PAD);
+    for (uint64_t i = 0; i < got && over.count; i++)
+        element_put(type, side->expect_recv, i, folded(call, over, first + i));
+    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendcount = vector, .recvcount = vector,
+                             .sendtype = type, .recvtype = type, .in_place = call->in_place,
+                             .op = call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : &compose};
+    if (call->kind == WEFT_COLL_REDUCE_SCATTER) {
+        int64_t counts[64];
+        for (uint32_t i = 0; i < n; i++)
+            counts[i] = (int64_t)(deal_start(call, n, i + 1) - deal_start(call, n, i));
+        side->recv_layout = (weft_layout){.counts = array_of(side, call, counts, (uint32_t)n)};
+        side->args.recv_layout = &side->recv_layout;
+        side->args.is_v = true;
+    }
+}
+
+/* ---- calls with a count for each rank ---- */
+
+static bool is_pairs(enum weft_coll_kind kind) { return kind == WEFT_COLL_ALLTOALLV || kind == WEFT_COLL_ALLTOALLW; }
+
+/* Elements that member `from` sends to member `to`: none, half of the call's count, all, or more. In place both ways are equal. */
+static uint64_t share(const cases_call *call, uint32_t from, uint32_t to)
+{
+    uint32_t a = from, b = to;
+
+    if (call->kind == WEFT_COLL_SCATTERV)
+        a = 0;
+    else if (!is_pairs(call->kind))
+        b = 0;
+    else if (call->in_place && from > to)
+        a = to, b = from;
+    return call->count * (((a * 7 + b * 3 + call->round) ^ (a * b)) % 4) / 2;
+}
+
+static uint64_t sent_value(const cases_call *call, uint32_t from, uint32_t to, uint64_t i)
+{
+    return value(call, from, call->kind == WEFT_COLL_GATHERV || call->kind == WEFT_COLL_ALLGATHERV ? i : to * 4096 + i);
+}
+
+/* The blocks of one side: with gaps, and in every second call from the last rank to the first. */
+typedef struct blocks {
+    uint32_t n;
+    int64_t counts[64], displs[64]; /* displs: bytes; -1: no block, not filled */
+    const weft_type *types[64];
+    uint64_t bytes;
+} blocks;
+
+static blocks blocks_of(const cases_call *call, uint32_t rank, weft_members others, bool is_send, const weft_type *type)
+{
+    blocks b = {.n = others.count};
+
+    for (uint32_t k = 0; k < b.n; k++) {
+        uint32_t i = call->round / 2 % 2 ? b.n - 1 - k : k, other = others.first + i;
+        b.counts[i] = (int64_t)(is_send ? share(call, rank, other) : share(call, other, rank));
+        b.types[i] = type;
+        if (call->kind == WEFT_COLL_ALLTOALLW && call->type == CASES_WIDE && !call->in_place)
+            b.types[i] = (i + rank + is_send) % 2 ? pair : wide;
+        b.displs[i] = (int64_t)b.bytes;
+        b.bytes += ((uint64_t)b.counts[i] + i % 3) * (uint64_t)b.types[i]->extent;
+    }
+    return b;
+}
+
+static weft_layout layout_of(const cases_call *call, cases_side *side, const blocks *b, const weft_type *type)
+{
+    weft_layout layout = {.counts = array_of(side, call, b->counts, b->n)};
+    int64_t displs[64];
+
+    if (call->kind == WEFT_COLL_ALLTOALLW) {
+        layout.types = side->arrays[side->array_count++] = malloc(b->n * sizeof *layout.types);
+        for (uint32_t i = 0; i < b->n; i++)
+            ((const void **)layout.types)[i] = call->type == CASES_LONG ? (const void *)HANDLE_INT64 : b->types[i];
+        layout.displs = array_of(side, call, b->displs, b->n);
+        return layout;
+    }
+    for (uint32_t i = 0; i < b->n; i++)
+        displs[i] = b->displs[i] / type->extent;
+    layout.displs = array_of(side, call, displs, b->n);
+    return layout;
+}
+
+static void block_put(const cases_call *call, char *buf, const blocks *b, uint32_t i, uint32_t from, uint32_t to)
+{
+    for (uint64_t j = 0; j < (uint64_t)b->counts[i]; j++)
+        element_put(b->types[i], buf + b->displs[i], j, sent_value(call, from, to, j));
+}
+
+static void begin_v(const cases_call *call, uint32_t rank, cases_side *side)
+{
+    const weft_type *type = type_of(call->type);
+    place at = place_of(call, rank);
+    bool is_gather = call->kind == WEFT_COLL_GATHERV, is_scatter = call->kind == WEFT_COLL_SCATTERV, is_rooted = is_gather || is_scatter;
+    bool is_in_place = call->in_place && (!is_rooted || at.is_root);
+    weft_members others = is_rooted ? at.others : at.remote;
+    bool sends_many = (is_pairs(call->kind) && !is_in_place) || (is_scatter && at.is_root);
+    bool gets_many = is_pairs(call->kind) || call->kind == WEFT_COLL_ALLGATHERV || (is_gather && at.is_root);
+    bool sends_one = (call->kind == WEFT_COLL_ALLGATHERV || (is_gather && at.has_block)) && !is_in_place;
+    bool gets_one = is_scatter && at.has_block && !is_in_place;
+    uint32_t root = (uint32_t)call->root;
+    blocks out = {.n = 0}, in = {.n = 0};
+
+    if (call->type == CASES_WIDE && rank % 2)
+        type = pair; /* only signatures must be equal */
+    if (sends_many)
+        out = blocks_of(call, rank, others, true, type);
+    else if (sends_one)
+        out = (blocks){1, {(int64_t)share(call, rank, 0)}, {0}, {type}, share(call, rank, 0) * (uint64_t)type->extent};
+    if (gets_many)
+        in = blocks_of(call, rank, others, false, type);
+    else if (gets_one)
+        in = (blocks){1, {(int64_t)share(call, root, rank)}, {0}, {type}, share(call, root, rank) * (uint64_t)type->extent};
+    side->send_bytes = out.bytes;
+    side->recv_bytes = in.bytes;
+    side->send = capacity(out.bytes);
+    side->recv = capacity(in.bytes);
+    side->expect_recv = capacity(in.bytes);
+    for (uint32_t i = 0; i < out.n; i++)
+        block_put(call, side->send, &out, i, rank, sends_many ? others.first + i : 0);
+    for (uint32_t i = 0; i < in.n; i++) {
+        uint32_t other = gets_many ? others.first + i : root;
+        block_put(call, side->expect_recv, &in, i, other, rank);
+        if (is_in_place && (is_pairs(call->kind) || other == rank))
+            block_put(call, side->recv, &in, i, rank, other);
+    }
+    side->expect_send = capacity(out.bytes);
+    memcpy(side->expect_send, side->send, out.bytes + 2 * PAD);
+    if (is_rooted && !at.is_root && !at.has_block) {
+        side->args = (weft_coll){.root = WEFT_ROOT_NONE, .is_v = true};
+        return;
+    }
+    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendtype = type, .recvtype = type,
+                             .root = call->root, .in_place = is_in_place, .is_v = true};
+    if (call->kind == WEFT_COLL_ALLTOALLW) /* as from MPI_Alltoallw */
+        side->args.sendtype = side->args.recvtype = NULL;
+    for (uint32_t i = 0; i < out.n; i++)
+        side->args.sendcount += (uint64_t)out.counts[i];
+    for (uint32_t i = 0; i < in.n; i++)
+        side->args.recvcount += (uint64_t)in.counts[i];
+    if (sends_many) {
+        side->send_layout = layout_of(call, side, &out, type);
+        side->args.send_layout = &side->send_layout;
+    }
+    if (gets_many) {
+        side->recv_layout = layout_of(call, side, &in, type);
+        side->args.recv_layout = &side->recv_layout;
+    }
+}
+
+void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
+{
+    side->array_count = 0;
+    if (is_scan(call->kind) || is_deal(call->kind))
+        begin_reduction(call, rank, side);
+    else if (call->kind >= WEFT_COLL_GATHERV)
+        begin_v(call, rank, side);
+    else
+        begin_plain(call, rank, side);
+}
+
 const char *cases_compare(const cases_side *side)
 {
     if (memcmp(side->send, side->expect_send, side->send_bytes + 2 * PAD))
@@ -241,4 +462,6 @@ void cases_end(cases_side *side)
     free(side->recv);
     free(side->expect_send);
     free(side->expect_recv);
+    for (int i = 0; i < side->array_count; i++)
+        free(side->arrays[i]);
 }

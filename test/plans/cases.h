@@ -11,6 +11,9 @@
 /* long: integers, sum. pair: strings of affine maps, an operator that does not commute. wide: pairs with a gap after each. */
 enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_TYPES };
 
+/* Kinds that node areas perform. */
+enum { CASES_AREA_KINDS = WEFT_COLL_ALLTOALL + 1 };
+
 typedef struct cases_call {
     enum weft_coll_kind kind;
     uint32_t ranks;
@@ -27,6 +30,9 @@ typedef struct cases_side {
     weft_coll args;
     char *send, *recv, *expect_send, *expect_recv;
     uint64_t send_bytes, recv_bytes;
+    weft_layout send_layout, recv_layout; /* of calls with a count for each rank; their arrays: */
+    void *arrays[6];
+    int array_count;
 } cases_side;
 
 void cases_open(void);

@@ -188,7 +188,7 @@ static void test_flips(void)
     static const uint64_t counts[] = {2, 100, 1500};
     int handed_on = 0;
 
-    for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
+    for (int kind = WEFT_COLL_BCAST; kind < CASES_AREA_KINDS; kind++)
         for (int i = 0; i < 3 * 16; i++)
             one_flip(kind, 0, counts[i / 16], i & 1, i & 2, i & 4, i & 8, &handed_on);
     CU_ASSERT_EQUAL(handed_on, 4); /* the long, dedicated allreduces: both writers, in place and not */
@@ -287,7 +287,7 @@ static void one_odd(uint64_t seed)
     while (is_same(&rig.call, &rig.odd_call)) {
         uint64_t what = rig_draw(&random) % 3;
         if (what == 0)
-            rig.odd_call.kind = rig_draw(&random) % WEFT_COLL_LAST;
+            rig.odd_call.kind = rig_draw(&random) % CASES_AREA_KINDS;
         else if (what == 1)
             rig.odd_call.count = rig_draw(&random) % 3 ? rig_draw(&random) % 10 : rig_draw(&random) % 6000;
         else
@@ -378,7 +378,7 @@ static void one_hold(enum weft_coll_kind kind, uint32_t parts)
 
 static void test_lock_offers(void)
 {
-    for (enum weft_coll_kind kind = WEFT_COLL_BCAST; kind < WEFT_COLL_LAST; kind++)
+    for (int kind = WEFT_COLL_BCAST; kind < CASES_AREA_KINDS; kind++)
         one_hold(kind, 0);
     one_hold(WEFT_COLL_ALLREDUCE, 4);
 }

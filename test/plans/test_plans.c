@@ -200,11 +200,14 @@ static void test_inter(void)
 {
     int failures = 0;
 
-    for (int kind = WEFT_COLL_BARRIER + 1; kind < WEFT_COLL_LAST; kind++)
+    for (int kind = WEFT_COLL_BARRIER + 1; kind < WEFT_COLL_LAST; kind++) {
+        if (kind == WEFT_COLL_SCAN || kind == WEFT_COLL_EXSCAN) /* of intracommunicators only */
+            continue;
         for (uint32_t ranks = 2; ranks <= 44 && failures < 5; ranks += ranks < 9 ? 1 : 5)
             for (uint32_t first = 1; first < ranks && failures < 5; first += ranks < 9 ? 1 : 1 + ranks / 8)
                 for (uint64_t seed = first_seed; seed < first_seed + (ranks < 9 ? 12 : 4); seed++)
                     failures += try_inter((enum weft_coll_kind)kind, ranks, first, seed * 64 + (uint64_t)kind);
+    }
     CU_ASSERT_EQUAL(failures, 0);
 }
 
@@ -228,6 +231,8 @@ static void body_many(weft_team *team, void *argument)
                                 .count = model_random(&random) % 30, .type = model_random(&random) % CASES_TYPES, .first = t->call.first,
                                 .back = model_random(&random) % 40};
         calls[i].root = (int)(model_random(&random) % team->size);
+        if (calls[i].first && (calls[i].kind == WEFT_COLL_SCAN || calls[i].kind == WEFT_COLL_EXSCAN))
+            calls[i].kind = WEFT_COLL_REDUCE_SCATTER; /* scans are of intracommunicators only */
         cases_begin(&calls[i], team->rank, &sides[i]);
         if (is_blocking ? weft_coll_run(team, calls[i].kind, &sides[i].args)
                         : weft_coll_start(team, calls[i].kind, &sides[i].args, &reqs[i]))
@@ -275,7 +280,7 @@ static void test_table(void)
         size_t count;
         const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
         CU_ASSERT_PTR_NOT_NULL(weft_coll_select(&any)->algorithm);
-        CU_ASSERT(count >= 2);
+        CU_ASSERT(count >= 1);
         for (size_t i = 0; i < count; i++) {
             CU_ASSERT_EQUAL(rules[i].kind, kind);
             CU_ASSERT(weft_coll_select_print(&rules[i], &any, text, sizeof text) < (int)sizeof text);
@@ -298,13 +303,20 @@ static int failures_at_scale;
 #define WORST_FEW 2.0   /* up to WEFT_COLL_RULE_RANKS ranks the measured bounds include reductions, copies, oversubscribed CPUs */
 #define WORST_MANY 1.3
 
-/* Time of an algorithm in latencies, for x latencies' worth of bytes. Derived from the algorithms, not from the table. */
-static double cost_of(const weft_coll_rule *rule, double p, double x)
+static double log2_up(double p)
 {
-    double k = 0, floor_k = 0, all = p - 1;
+    double k = 0;
 
     while ((uint64_t)1 << (int)k < (uint64_t)p)
         k++;
+    return k;
+}
+
+/* Time of an algorithm in latencies, for x latencies' worth of bytes. Derived from the algorithms, not from the table. */
+static double cost_of(const weft_coll_rule *rule, double p, double x)
+{
+    double k = log2_up(p), floor_k = 0, all = p - 1;
+
     floor_k = (double)((uint64_t)1 << (int)k) > p ? k - 1 : k;
     if (!strcmp(rule->name, "chain")) {
         double segments = x > 4 ? x / 4 : 1;
@@ -324,6 +336,20 @@ static double cost_of(const weft_coll_rule *rule, double p, double x)
         return !strcmp(rule->name, "binomial") ? k + all * x : all * (1 + x);
     case WEFT_COLL_ALLGATHER:
         return strcmp(rule->name, "ring") ? k + all * x : all * (1 + x);
+    case WEFT_COLL_GATHERV:
+    case WEFT_COLL_SCATTERV:
+    case WEFT_COLL_ALLTOALLV:
+    case WEFT_COLL_ALLTOALLW:
+        return all;
+    case WEFT_COLL_ALLGATHERV: /* x: all blocks */
+        return strcmp(rule->name, "ring") ? k + x : all + x;
+    case WEFT_COLL_SCAN:
+        return k * (1 + x);
+    case WEFT_COLL_EXSCAN:
+        return (p > 2 ? 1 + log2_up(p - 1) : 1) * (1 + x);
+    case WEFT_COLL_REDUCE_SCATTER_BLOCK:
+    case WEFT_COLL_REDUCE_SCATTER:
+        return !strcmp(rule->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : all + x;
     default:
         return strcmp(rule->name, "Bruck") ? all * (1 + x) : k * (1 + x * p / 2);
     }

@@ -9,9 +9,14 @@
 
 #include "random.h"
 
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
+enum {
+    BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, ALLTOALLW,
+    SCAN, EXSCAN, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER, KINDS
+};
 enum { BLOCKING, NONBLOCKING, PERSISTENT };
-static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
+static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall",
+                                    "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "scan", "exscan", "reduce_scatter_block",
+                                    "reduce_scatter"};
 
 /* -- operators: int64 pairs (a, b) stand for x -> a x + b modulo a prime; composition does not commute -- */
 
@@ -80,10 +85,12 @@ enum { REMOTE = 32 };
 
 typedef struct coll {
     int kind, form, root, op, n, rank; /* n: ranks that data come from or go to: of the remote group, if there are two */
+    int local;                         /* ranks of the own group */
     int self;                          /* first of the numbers of this rank's group in keys; the other group's: REMOTE - self */
     bool in_place, is_inter;
     bool is_root, is_idle;             /* is_idle: in the root's group, but not the root */
     uint32_t step, turn, turns;
+    int message; /* of the step */
     uint64_t key;
     MPI_Comm comm;
     /* data movement: items of a block on either side; a reduction: elements */
@@ -96,7 +103,13 @@ typedef struct coll {
     uint8_t *send, *receive;
 } coll;
 
-static bool is_reduction(int kind) { return kind == REDUCE || kind == ALLREDUCE; }
+static bool is_reduction(int kind) { return kind == REDUCE || kind == ALLREDUCE || kind >= SCAN; }
+static bool is_v(int kind) { return kind >= GATHERV && kind <= ALLTOALLW; }
+static bool is_pairs(int kind) { return kind == ALLTOALL || kind == ALLTOALLV || kind == ALLTOALLW; }
+static bool is_rooted(int kind)
+{
+    return kind == BCAST || kind == REDUCE || kind == GATHER || kind == SCATTER || kind == GATHERV || kind == SCATTERV;
+}
 
 static void plan_one(rp *rp, rp_step *step, rp_dice *dice, int comm, rp_message *m)
 {
@@ -113,6 +126,8 @@ static void plan_one(rp *rp, rp_step *step, rp_dice *dice, int comm, rp_message 
     m->sdepth = (int)rp_draw(dice, 3);
     m->tag = (int)rp_draw(dice, OPS);
     m->is_same = rp_draw(dice, 4) == 0 && !rp->comms[comm].is_inter; /* in place */
+    if (rp->comms[comm].is_inter && (m->mode == SCAN || m->mode == EXSCAN)) /* of intracommunicators only */
+        m->mode += REDUCE_SCATTER_BLOCK - SCAN;
     m->to = 1 + (int)rp_draw(dice, 3);  /* starts of a persistent one */
     m->rform = (int)rp_draw(dice, 6);
     m->is_wide = rp->comms[comm].n[0] > 4 || rp->comms[comm].n[1] > 4;
@@ -143,21 +158,43 @@ static int far(const coll *c) { return c->is_inter ? REMOTE - c->self : 0; }
 
 static uint64_t block_key(const coll *c, int from, int to)
 {
-    return rp_hash(c->key, (uint64_t)from * 64 + (uint64_t)(c->kind == SCATTER || c->kind == ALLTOALL ? to : 0));
+    bool by_receiver = c->kind == SCATTER || c->kind == SCATTERV || is_pairs(c->kind);
+    return rp_hash(c->key, (uint64_t)from * 64 + (uint64_t)(by_receiver ? to : 0));
+}
+
+/* A v-form: length of a block, 0 to 2 times that of the plain form; in place both ways are equal. */
+static int share(const coll *c, int from, int to)
+{
+    uint64_t a = (uint64_t)from, b = (uint64_t)to, call = (uint64_t)c->step * 8 + (uint64_t)c->message;
+    if (!is_v(c->kind))
+        return 1;
+    if (c->kind == GATHERV || c->kind == ALLGATHERV)
+        b = 0;
+    if (c->in_place && is_pairs(c->kind) && a > b)
+        a = (uint64_t)to, b = (uint64_t)from;
+    return (int)(rp_hash(rp_hash(call, a), b) % 3);
+}
+
+/* First item of a block; those of the v-forms have gaps, and are reversed in every second call. */
+static uint64_t block_at(const coll *c, int block)
+{
+    return !is_v(c->kind) ? (uint64_t)block * c->count : 2 * c->count * (uint64_t)(c->step % 2 ? c->n - 1 - block : block);
 }
 
 /* from, to: numbers of ranks */
-static void put(coll *c, rp_buf *buf, int block, int from, int to)
+static void put_at(coll *c, rp_buf *buf, uint64_t item, int from, int to)
 {
-    rp_buf_put(buf, &c->type, (uint64_t)block * c->count, block_key(c, from, to), c->basics);
+    rp_buf_put(buf, &c->type, item, block_key(c, from, to), c->basics * (uint64_t)share(c, from, to));
 }
+
+static void put(coll *c, rp_buf *buf, int block, int from, int to) { put_at(c, buf, block_at(c, block), from, to); }
 
 /* Fills what is sent, and what must be received, of a data movement. */
 static void fill_blocks(rp *rp, coll *c)
 {
     rp_buf *out = c->in_place && c->kind != BCAST ? &c->in : &c->out;
     int own = c->in_place ? c->rank : 0, me = c->self + c->rank, root = far(c) + c->root;
-    bool gathers = c->kind == ALLGATHER || c->is_root;
+    bool is_all = c->kind == ALLGATHER || c->kind == ALLGATHERV, gathers = is_all || c->is_root;
     memset(c->in.mem, RP_GAP, c->in.bytes);
     memset(c->want.mem, RP_GAP, c->want.bytes);
     if (c->is_idle)
@@ -170,18 +207,21 @@ static void fill_blocks(rp *rp, coll *c)
         break;
     case GATHER:
     case ALLGATHER:
+    case GATHERV:
+    case ALLGATHERV:
         if (!gathers)
-            put(c, &c->out, 0, me, 0);
-        else if (!c->is_inter || c->kind == ALLGATHER)
-            put(c, out, own, me, 0);
+            put_at(c, &c->out, 0, me, 0);
+        else if (!c->is_inter || is_all)
+            put_at(c, out, c->in_place ? block_at(c, own) : 0, me, 0);
         for (int r = 0; r < c->n && gathers; r++)
             put(c, &c->want, r, far(c) + r, me);
         break;
     case SCATTER:
+    case SCATTERV:
         for (int r = 0; r < c->n && c->is_root; r++)
             put(c, &c->out, r, me, far(c) + r);
         if (!c->is_root || (!c->in_place && !c->is_inter))
-            put(c, &c->want, 0, c->is_root ? me : root, me);
+            put_at(c, &c->want, 0, c->is_root ? me : root, me);
         break;
     default:
         for (int r = 0; r < c->n; r++) {
@@ -189,15 +229,13 @@ static void fill_blocks(rp *rp, coll *c)
             put(c, &c->want, r, far(c) + r, me);
         }
     }
-    if (c->count && ((c->kind == BCAST && c->is_root) || (c->kind == ALLGATHER && !c->in_place)) && rp_plants(rp, "coll")) {
-        rp_buf *sent = c->kind == BCAST ? &c->in : &c->out;
-        sent->mem[sent->origin + c->type.map[0].at] ^= 1;
-    }
+    if (c->basics && rp_plants(rp, "coll"))
+        c->want.mem[c->want.origin + c->type.map[0].at] ^= 1;
 }
 
 static void fill_operands(coll *c)
 {
-    uint8_t *to = c->in_place && (c->kind == ALLREDUCE || c->is_root) ? c->receive : c->send;
+    uint8_t *to = c->in_place && (!is_rooted(c->kind) || c->is_root) ? c->receive : c->send;
     memset(c->receive, RP_GAP, (size_t)c->bytes);
     for (uint64_t i = 0; i < c->count; i++) {
         affine value = operand(c->key, c->self + c->rank, i, c->op);
@@ -208,25 +246,40 @@ static void fill_operands(coll *c)
     }
 }
 
+/* First element of block i of a reduce_scatter. */
+static uint64_t deal_start(const coll *c, int i)
+{
+    uint64_t n = (uint64_t)c->local, at = (uint64_t)i;
+    return c->kind == REDUCE_SCATTER ? c->count * at * at / (n * n) : c->count / n * at;
+}
+
 static void verify_operands(rp *rp, const coll *c)
 {
-    for (uint64_t i = 0; i < c->count; i++) {
-        affine want = operand(c->key, far(c), i, c->op), got = {0, 0};
-        for (int r = 1; r < c->n; r++)
-            want = combine(want, operand(c->key, far(c) + r, i, c->op), c->op);
+    int first = far(c), last = first + c->n - 1;
+    uint64_t begin = 0, end = c->count;
+    if (c->kind == SCAN || c->kind == EXSCAN)
+        last = c->kind == SCAN ? c->rank : c->rank - 1;
+    if (c->kind >= REDUCE_SCATTER_BLOCK) {
+        begin = deal_start(c, c->rank);
+        end = deal_start(c, c->rank + 1);
+    }
+    for (uint64_t i = begin; i < end && last >= first; i++) {
+        affine want = operand(c->key, first, i, c->op), got = {0, 0};
+        for (int r = first + 1; r <= last; r++)
+            want = combine(want, operand(c->key, r, i, c->op), c->op);
         if (c->width == 4) {
             int32_t value;
-            memcpy(&value, c->receive + i * 4, 4);
+            memcpy(&value, c->receive + (i - begin) * 4, 4);
             got.a = value;
         } else
-            memcpy(&got, c->receive + i * (size_t)c->width, c->width == 8 ? 8 : sizeof got);
+            memcpy(&got, c->receive + (i - begin) * (size_t)c->width, c->width == 8 ? 8 : sizeof got);
         if (c->op == 7)
-            want.a = c->n == 1 ? want.a : !!want.a;
+            want.a = last == first ? want.a : !!want.a;
         if (got.a != want.a || (c->op >= USER && got.b != want.b))
             rp_fail(rp, "%s, op %d, element %llu of %llu: expected %lld, got %lld", names[c->kind], c->op, (unsigned long long)i,
                     (unsigned long long)c->count, (long long)want.a, (long long)got.a);
     }
-    for (size_t i = c->count * (size_t)c->width; i < (size_t)c->bytes; i++)
+    for (size_t i = (c->in_place ? c->count : end - begin) * (size_t)c->width; i < (size_t)c->bytes; i++)
         if (c->receive[i] != RP_GAP)
             rp_fail(rp, "%s wrote behind its buffer, at %zu", names[c->kind], i);
 }
@@ -245,7 +298,7 @@ static void verify(rp *rp, coll *c)
     if (c->kind == BARRIER)
         return;
     if (is_reduction(c->kind)) {
-        if (c->kind == ALLREDUCE || c->is_root)
+        if (!is_rooted(c->kind) || c->is_root)
             verify_operands(rp, c);
         return;
     }
@@ -280,6 +333,45 @@ static int root_argument(const coll *c)
     return !c->is_inter ? c->root : c->is_root ? MPI_ROOT : c->is_idle ? MPI_PROC_NULL : c->root;
 }
 
+enum { RANKS = 64 };
+
+/* The arrays of a v-form; types and bytes for alltoallw. */
+typedef struct arrays {
+    int counts[RANKS], displs[RANKS], bytes[RANKS];
+    MPI_Datatype types[RANKS];
+} arrays;
+
+static void arrays_of(const coll *c, bool is_send, arrays *a)
+{
+    int me = c->self + c->rank;
+    for (int i = 0; i < c->n; i++) {
+        int other = far(c) + i;
+        a->counts[i] = (int)c->count * (is_send ? share(c, me, other) : share(c, other, me));
+        a->displs[i] = (int)block_at(c, i);
+        a->bytes[i] = a->displs[i] * (int)(c->type.ub - c->type.lb);
+        a->types[i] = c->type.mpi;
+    }
+}
+
+static void call_v(rp *rp, coll *c, MPI_Request *req)
+{
+    void *out = rp_buf_at(&c->out, &c->type, 0), *in = rp_buf_at(&c->in, &c->type, 0), *place = c->in_place ? MPI_IN_PLACE : out;
+    int me = c->self + c->rank, root = root_argument(c), from = c->is_root ? me : far(c) + c->root;
+    int sent = (int)c->count * share(c, me, 0), got = (int)c->count * share(c, from, me);
+    MPI_Datatype t = c->type.mpi;
+    arrays to, of;
+    arrays_of(c, true, &to);
+    arrays_of(c, false, &of);
+    switch (c->kind) {
+    case GATHERV: CALL(Gatherv, gatherv, c->is_root ? place : out, sent, t, in, of.counts, of.displs, t, root); break;
+    case SCATTERV: CALL(Scatterv, scatterv, out, to.counts, to.displs, t, c->is_root && c->in_place ? MPI_IN_PLACE : in, got, t, root);
+        break;
+    case ALLGATHERV: CALL(Allgatherv, allgatherv, place, sent, t, in, of.counts, of.displs, t); break;
+    case ALLTOALLV: CALL(Alltoallv, alltoallv, place, to.counts, to.displs, t, in, of.counts, of.displs, t); break;
+    default: CALL(Alltoallw, alltoallw, place, to.counts, to.bytes, to.types, in, of.counts, of.bytes, of.types);
+    }
+}
+
 static void call_blocks(rp *rp, coll *c, MPI_Request *req)
 {
     void *out = rp_buf_at(&c->out, &c->type, 0), *in = rp_buf_at(&c->in, &c->type, 0);
@@ -297,13 +389,24 @@ static void call_blocks(rp *rp, coll *c, MPI_Request *req)
 static void call_other(rp *rp, coll *c, MPI_Request *req)
 {
     MPI_Op op = op_of(rp, c->op);
-    int n = (int)c->count;
+    void *data = c->in_place ? MPI_IN_PLACE : (void *)c->send;
+    int n = (int)c->count, counts[RANKS];
+    for (int i = 0; i < c->local && c->kind == REDUCE_SCATTER; i++)
+        counts[i] = (int)(deal_start(c, i + 1) - deal_start(c, i));
     if (c->kind == BARRIER)
         RP_OK(rp, c->form == BLOCKING ? MPI_Barrier(c->comm) : MPI_Ibarrier(c->comm, req));
     else if (c->kind == REDUCE)
         CALL(Reduce, reduce, c->in_place && c->is_root ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op, root_argument(c));
+    else if (c->kind == ALLREDUCE)
+        CALL(Allreduce, allreduce, data, c->receive, n, c->element, op);
+    else if (c->kind == SCAN)
+        CALL(Scan, scan, data, c->receive, n, c->element, op);
+    else if (c->kind == EXSCAN)
+        CALL(Exscan, exscan, data, c->receive, n, c->element, op);
+    else if (c->kind == REDUCE_SCATTER_BLOCK)
+        CALL(Reduce_scatter_block, reduce_scatter_block, data, c->receive, n / c->local, c->element, op);
     else
-        CALL(Allreduce, allreduce, c->in_place ? MPI_IN_PLACE : c->send, c->receive, n, c->element, op);
+        CALL(Reduce_scatter, reduce_scatter, data, c->receive, counts, c->element, op);
 }
 
 static void turn_done(rp *rp, rp_op *op, const MPI_Status *status)
@@ -334,7 +437,7 @@ static void open_blocks(rp *rp, coll *c, const rp_message *m)
         c->count = units;
     }
     c->basics = c->count * c->type.entries;
-    uint64_t blocks = c->kind == BCAST ? 1 : (uint64_t)(c->n > c->rank ? c->n : c->rank + 1);
+    uint64_t blocks = c->kind == BCAST ? 1 : (uint64_t)(c->n > c->rank ? c->n : c->rank + 1) * (is_v(c->kind) ? 2 : 1);
     rp_buf_open(&c->out, &c->type, c->count * blocks + 1);
     rp_buf_open(&c->in, &c->type, c->count * blocks + 1);
     rp_buf_open(&c->want, &c->type, c->count * blocks + 1);
@@ -353,6 +456,8 @@ static void open_operands(rp *rp, coll *c, const rp_message *m)
         RP_OK(rp, MPI_Type_commit(&c->element));
         RP_OK(rp, MPI_Type_free(&pair));
     }
+    if (c->kind == REDUCE_SCATTER_BLOCK) /* both groups have a block for each of their ranks */
+        c->count -= c->count % (uint64_t)(c->local * c->n);
     c->bytes = (int)c->count * c->width + 64;
     c->send = rp_alloc((size_t)c->bytes);
     c->receive = rp_alloc((size_t)c->bytes);
@@ -369,11 +474,12 @@ static void run_one(rp *rp, rp_step *step, int i)
     *c = (coll){.kind = m->mode, .form = m->sform, .root = m->from, .op = m->tag, .n = comm->n[comm->is_inter ? 1 - comm->side : 0],
                 .rank = comm->rank, .comm = comm->mpi,
                 .in_place = m->is_same, .step = step->index, .key = (uint64_t)i, .turns = (uint32_t)m->to};
+    c->message = i;
     c->is_inter = comm->is_inter;
+    c->local = comm->n[comm->is_inter ? comm->side : 0];
     c->self = comm->is_inter ? comm->side * REMOTE : 0;
     c->is_root = comm->side == m->to_side && c->rank == c->root;
-    c->is_idle = comm->is_inter && comm->side == m->to_side && !c->is_root && c->kind != ALLREDUCE && c->kind != ALLGATHER &&
-                 c->kind != ALLTOALL;
+    c->is_idle = comm->is_inter && comm->side == m->to_side && !c->is_root && is_rooted(c->kind);
     if (c->form == PERSISTENT && (!RP_HAS_PERSISTENT || c->kind == BARRIER))
         c->form = NONBLOCKING;
     if (is_reduction(c->kind))
@@ -384,6 +490,8 @@ static void run_one(rp *rp, rp_step *step, int i)
         fill(rp, c);
     if (is_reduction(c->kind) || c->kind == BARRIER)
         call_other(rp, c, &req);
+    else if (is_v(c->kind))
+        call_v(rp, c, &req);
     else
         call_blocks(rp, c, &req);
     for (; c->form == PERSISTENT && c->turn < c->turns; c->turn++) {

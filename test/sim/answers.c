@@ -14,31 +14,39 @@ static int64_t element(const question *question, int r, int to, uint64_t i)
 
 static bool goes_to_each(enum weft_coll_kind kind)
 {
-    return kind == WEFT_COLL_SCATTER || kind == WEFT_COLL_ALLTOALL;
+    return kind == WEFT_COLL_SCATTER || kind == WEFT_COLL_SCATTERV || kind == WEFT_COLL_ALLTOALL || kind == WEFT_COLL_ALLTOALLV ||
+           kind == WEFT_COLL_ALLTOALLW;
 }
 
 static bool comes_from_each(enum weft_coll_kind kind)
 {
-    return kind == WEFT_COLL_GATHER || kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL;
+    return kind == WEFT_COLL_GATHER || kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL || kind == WEFT_COLL_GATHERV ||
+           kind == WEFT_COLL_ALLGATHERV || kind == WEFT_COLL_ALLTOALLV || kind == WEFT_COLL_ALLTOALLW;
 }
 
 static bool has_result(const rig *rig, const question *question)
 {
-    bool is_root_only = question->kind == WEFT_COLL_REDUCE || question->kind == WEFT_COLL_GATHER;
+    bool is_root_only = question->kind == WEFT_COLL_REDUCE || question->kind == WEFT_COLL_GATHER || question->kind == WEFT_COLL_GATHERV;
+    if (question->kind == WEFT_COLL_EXSCAN)
+        return rig->rank > 0;
     return question->kind != WEFT_COLL_BARRIER && (!is_root_only || rig->rank == question->root);
 }
 
 static int64_t expected(const rig *rig, const question *question, int block, uint64_t i)
 {
     int64_t sum = 0;
+    int end = rig->size;
     switch (question->kind) {
     case WEFT_COLL_BCAST: return element(question, question->root, 0, i);
-    case WEFT_COLL_SCATTER: return element(question, question->root, rig->rank, i);
-    case WEFT_COLL_ALLTOALL: return element(question, block, rig->rank, i);
-    case WEFT_COLL_GATHER: case WEFT_COLL_ALLGATHER: return element(question, block, 0, i);
+    case WEFT_COLL_SCATTER: case WEFT_COLL_SCATTERV: return element(question, question->root, rig->rank, i);
+    case WEFT_COLL_ALLTOALL: case WEFT_COLL_ALLTOALLV: case WEFT_COLL_ALLTOALLW: return element(question, block, rig->rank, i);
+    case WEFT_COLL_GATHER: case WEFT_COLL_ALLGATHER: case WEFT_COLL_GATHERV: case WEFT_COLL_ALLGATHERV:
+        return element(question, block, 0, i);
+    case WEFT_COLL_SCAN: end = rig->rank + 1; break;
+    case WEFT_COLL_EXSCAN: end = rig->rank; break;
     default: break;
     }
-    for (int r = 0; r < rig->size; r++)
+    for (int r = 0; r < end; r++)
         sum += element(question, r, 0, i);
     return sum;
 }

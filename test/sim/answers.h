@@ -9,6 +9,8 @@
 
 #define ANSWERS_INT64 0x258 /* MPI_INT64_T and MPI_SUM of the standard ABI */
 #define ANSWERS_SUM 0x21
+/* Kinds with answers: not reduce_scatter, and of the v-forms equal blocks without a layout. test/random has the others. */
+enum { ANSWERS_KINDS = WEFT_COLL_REDUCE_SCATTER_BLOCK };
 
 /* One collective call, the same on every rank. */
 typedef struct question {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "collectives/calls.h"
 #include "test/sim/answers.h"
 #include "test/sim/traffic.h"
 
@@ -13,8 +14,6 @@ typedef struct call {
     uint64_t count;
     bool is_blocking;
 } call;
-
-static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall"};
 
 static int perform(rig *rig, const call *call, int64_t *send, int64_t *receive)
 {
@@ -33,7 +32,7 @@ static int perform(rig *rig, const call *call, int64_t *send, int64_t *receive)
 static int check(const rig *rig, const call *call, const int64_t *receive)
 {
     int64_t at = question_wrong(rig, &call->of, receive, call->count);
-    return at < 0 ? 0 : rig_fail_wrong(rig, "%s of %llu, root %d: element %llu of block %llu is wrong", names[call->of.kind],
+    return at < 0 ? 0 : rig_fail_wrong(rig, "%s of %llu, root %d: element %llu of block %llu is wrong", weft_coll_name(call->of.kind),
                                         (unsigned long long)call->count, call->of.root, (unsigned long long)at % call->count,
                                         (unsigned long long)at / call->count);
 }
@@ -44,7 +43,7 @@ static int one_call(rig *rig, const call *call)
     int64_t *send = malloc(capacity * sizeof *send), *receive = malloc(capacity * sizeof *receive);
     question_fill(rig, &call->of, send, receive, call->count);
     int rc = perform(rig, call, send, receive);
-    rc = rc ? rig_fail(rig, "%s failed: %s", names[call->of.kind], weft_fail_text(rc)) : check(rig, call, receive);
+    rc = rc ? rig_fail(rig, "%s failed: %s", weft_coll_name(call->of.kind), weft_fail_text(rc)) : check(rig, call, receive);
     free(send);
     free(receive);
     return rc;
@@ -59,7 +58,7 @@ int colls_program(int rank, void *arg)
     (void)rank;
     for (uint32_t round = 0; round < 4 * what->rounds && !rc; round++) {
         call call;
-        call.of.kind = (enum weft_coll_kind)(rig_random(&state) % WEFT_COLL_LAST);
+        call.of.kind = (enum weft_coll_kind)(rig_random(&state) % ANSWERS_KINDS);
         call.count = rig_random(&state) % (rig_random(&state) % 4 ? 20 : 2500);
         call.of.salt = rig_random(&state) >> 32;
         call.of.root = (int)(rig_random(&state) % (uint64_t)rig.size);

@@ -114,7 +114,7 @@ static uint64_t draw_count(const damage *damage, uint64_t *state)
 static call draw_call(const rig *rig, const damage *damage, uint64_t *state)
 {
     call call;
-    call.of.kind = (enum weft_coll_kind)(rig_random(state) % WEFT_COLL_LAST);
+    call.of.kind = (enum weft_coll_kind)(rig_random(state) % ANSWERS_KINDS);
     call.of.salt = rig_random(state) >> 32;
     call.count = draw_count(damage, state);
     call.of.root = (int)(rig_random(state) % (uint64_t)rig->size);
@@ -150,7 +150,7 @@ static int greet_all(rig *rig)
     return rc;
 }
 
-static void hurt_rounds(rig *rig, damage *damage, uint64_t *state, call kept[WEFT_COLL_LAST])
+static void hurt_rounds(rig *rig, damage *damage, uint64_t *state, call kept[ANSWERS_KINDS])
 {
     for (int round = 0; round < ROUNDS; round++) {
         enum mode mode = (enum mode)(rig_random(state) % MODES);
@@ -161,7 +161,7 @@ static void hurt_rounds(rig *rig, damage *damage, uint64_t *state, call kept[WEF
             perform_damaged(rig, damage, &call, mode);
         call_close(&call);
         if (!damage->is_cut)
-            perform_damaged(rig, damage, &kept[round % WEFT_COLL_LAST], PERSISTENT);
+            perform_damaged(rig, damage, &kept[round % ANSWERS_KINDS], PERSISTENT);
     }
 }
 
@@ -169,13 +169,13 @@ static int program(int rank, void *arg)
 {
     damage *damage = arg;
     rig rig;
-    call kept[WEFT_COLL_LAST];
+    call kept[ANSWERS_KINDS];
     uint64_t state = damage->seed * 31;
     int rc = rig_open(&rig, damage->seed);
     (void)rank;
     if (rc)
         return rc;
-    for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
+    for (int kind = 0; kind < ANSWERS_KINDS; kind++) {
         kept[kind] = draw_call(&rig, damage, &state);
         kept[kind].of.kind = (enum weft_coll_kind)kind;
         kept[kind].own_count = kept[kind].count;
@@ -183,9 +183,9 @@ static int program(int rank, void *arg)
     }
     hurt_rounds(&rig, damage, &state, kept);
     meet(&rig, damage);
-    for (int i = 0; i < WEFT_COLL_LAST * MODES && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
-        rc = perform_reliable(&rig, &kept[i % WEFT_COLL_LAST], (enum mode)(i / WEFT_COLL_LAST));
-    for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
+    for (int i = 0; i < ANSWERS_KINDS * MODES && !rc && !damage->is_cut; i++) /* after a wrong count all later calls are errors */
+        rc = perform_reliable(&rig, &kept[i % ANSWERS_KINDS], (enum mode)(i / ANSWERS_KINDS));
+    for (int kind = 0; kind < ANSWERS_KINDS; kind++)
         call_close(&kept[kind]);
     rc = rc ? rc : damage->is_cut ? greet_all(&rig) : rig_barrier(&rig);
     return rc ? rc : rig_close(&rig);
