@@ -5,7 +5,7 @@
 /* The calls of all ranks but the last, and those of the last. First letter: I nonblocking, P persistent, B blocking. */
 enum call {
     NOTHING, IBARRIER, IBCAST, IREDUCE, IALLREDUCE, IMAXIMUM, IGATHER, IALLGATHER, IALLTOALL,
-    PBCAST, PALLREDUCE, PMAXIMUM, BALLREDUCE, BBARRIER
+    PBCAST, PALLREDUCE, PMAXIMUM, BALLREDUCE, BBARRIER, ISCAN, IGATHERV, IALLGATHERV, IALLTOALLV, IREDUCE_SCATTER, PREDUCE_SCATTER
 };
 
 typedef struct wrong {
@@ -32,6 +32,14 @@ static const wrong wrongs[] = {
     {{PALLREDUCE}, {PMAXIMUM}, 8, 8, "persistent allreduce of 8 bytes (each 8) by MPI_SUM",
      "persistent allreduce of 8 bytes (each 8) by MPI_MAX"},
     {{PALLREDUCE}, {IALLREDUCE}, 8, 8, "", ""}, /* numbered apart: found only in a later call, by an unknown message */
+    {{ISCAN}, {IALLREDUCE}, 8, 8, "nonblocking scan of 8 bytes (each 8) by MPI_SUM", "nonblocking allreduce of 8 bytes"},
+    {{ISCAN}, {ISCAN}, 8, 800, "nonblocking scan of 8 bytes", "nonblocking scan of 800 bytes"},
+    {{IALLGATHERV}, {IALLGATHER}, 64, 64, "nonblocking allgatherv of ", "nonblocking allgather of 64 bytes a rank"},
+    {{IALLGATHERV}, {IALLGATHERV}, 64, 8, "nonblocking allgatherv of ", "nonblocking allgatherv of "},
+    {{IALLTOALLV}, {IALLTOALL}, 64, 64, "nonblocking alltoallv", "nonblocking alltoall of 64 bytes a rank"},
+    {{IGATHERV}, {IGATHER}, 64, 64, "nonblocking gatherv, root 0", "nonblocking gather of 64 bytes a rank"},
+    {{IREDUCE_SCATTER}, {IREDUCE_SCATTER}, 64, 640, "nonblocking reduce_scatter of ", "nonblocking reduce_scatter of "},
+    {{PREDUCE_SCATTER}, {PALLREDUCE}, 64, 64, "persistent reduce_scatter_block of ", "persistent allreduce of 64 bytes"},
     {{IALLREDUCE, IBARRIER}, {IBARRIER, IALLREDUCE}, 8, 8, "nonblocking allreduce of 8 bytes", "nonblocking barrier"},
     {{IBARRIER, IALLREDUCE}, {IALLREDUCE, IBARRIER}, 8, 8, "nonblocking barrier", "nonblocking allreduce of 8 bytes"},
 };
@@ -42,9 +50,20 @@ static char *out, *in;
 static int start(enum call call, int n, MPI_Comm c, MPI_Request *req)
 {
     MPI_Info none = MPI_INFO_NULL;
-    int code;
+    int code, counts[4], displs[4], eighths[4];
+    for (int i = 0; i < 4; i++) {
+        counts[i] = n;
+        eighths[i] = n / 8;
+        displs[i] = i * n;
+    }
     *req = MPI_REQUEST_NULL;
     switch (call) {
+    case ISCAN: return MPI_Iscan(out, in, n / 8, MPI_INT64_T, MPI_SUM, c, req);
+    case IGATHERV: return MPI_Igatherv(out, n, MPI_BYTE, in, counts, displs, MPI_BYTE, 0, c, req);
+    case IALLGATHERV: return MPI_Iallgatherv(out, n, MPI_BYTE, in, counts, displs, MPI_BYTE, c, req);
+    case IALLTOALLV: return MPI_Ialltoallv(out, counts, displs, MPI_BYTE, in, counts, displs, MPI_BYTE, c, req);
+    case IREDUCE_SCATTER: return MPI_Ireduce_scatter(out, in, eighths, MPI_INT64_T, MPI_SUM, c, req);
+    case PREDUCE_SCATTER: code = MPI_Reduce_scatter_block_init(out, in, n / 8, MPI_INT64_T, MPI_SUM, c, none, req); break;
     case IBARRIER: return MPI_Ibarrier(c, req);
     case IBCAST: return MPI_Ibcast(in, n, MPI_BYTE, 0, c, req);
     case IREDUCE: return MPI_Ireduce(out, in, n / 8, MPI_INT64_T, MPI_SUM, 0, c, req);
