@@ -14,7 +14,7 @@
 #include "mpi/comm.h"
 #include "p2p/p2p.h"
 
-#define WEFT_PARTITION_UNIT_MIN 1024 /* bytes; shorter partitions move together, in units of at least this length */
+#define WEFT_PARTITION_UNIT_MIN 4096 /* bytes; shorter partitions move together, in units of at least this length */
 
 /* What the receiver learns of the sender's request: the body of SETUP. */
 typedef struct weft_partition_setup {
