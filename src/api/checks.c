@@ -94,6 +94,10 @@ static int bad_handle(WEFT_ABOUT, int code, const char *kind, const void *handle
 int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle)
 {
     (void)comm;
+    if ((handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF) && !weft_world_model)
+        return weft_fail(WEFT_E_COMM, "%s: argument %s is %s, which exists from MPI_Init to MPI_Finalize only: in the Sessions Model "
+                         "make a communicator by MPI_Comm_create_from_group", function, argument,
+                         handle == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
     return weft_comm_of(handle) ? 0
                                 : bad_handle(function, NULL, argument, WEFT_E_COMM, "a communicator", handle, "MPI_COMM_NULL", 0x100);
 }

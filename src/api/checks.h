@@ -14,7 +14,7 @@
 
 /* Declared hidden before their headers, so that entries access them without the GOT. */
 #pragma GCC visibility push(hidden)
-extern struct weft_world *weft_world_now;
+extern struct weft_world *weft_world_now, *weft_world_model;
 extern const struct MPI_ABI_Datatype *const weft_type_table[256];
 extern const struct MPI_ABI_Op *const weft_op_table[32];
 #pragma GCC visibility pop
@@ -42,7 +42,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 static inline weft_comm *weft_checks_comm_at(MPI_Comm handle)
 {
     if (weft_likely(handle == MPI_COMM_WORLD)) {
-        weft_world *world = weft_world_now; /* its mpi is set between MPI_Init and MPI_Finalize */
+        weft_world *world = weft_world_model; /* its mpi is set between MPI_Init and MPI_Finalize */
         weft_comm *comm;
         if (weft_unlikely(!world))
             return NULL;

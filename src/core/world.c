@@ -16,7 +16,7 @@
 #include "core/peer.h"
 #include "mem/wakeup_sock.h"
 
-weft_world *weft_world_now;
+weft_world *weft_world_now, *weft_world_model;
 
 /* More ranks than CPUs, by the launcher's count or by this process's CPU quota. */
 static bool is_oversubscribed(const weft_boot *boot)

@@ -12,6 +12,8 @@
 #include "launch/boot.h"
 
 extern weft_world *weft_world_now; /* NULL before init and after finalize */
+/* The same from MPI_Init to MPI_Finalize, else NULL: MPI_COMM_WORLD and MPI_COMM_SELF exist only then (MPI 5.0 11.3). Set by src/mpi. */
+extern weft_world *weft_world_model;
 
 /* Opens worker 0 and its ifaces over a boot and makes the world current. Takes ownership of the boot; on error finalizes it.
  * `callbacks` are the ifaces' upcalls of p2p. Call weft_p2p_open instead. */

@@ -65,7 +65,7 @@ static inline weft_comm *weft_comm_of(const void *handle)
 {
     uintptr_t bits = (uintptr_t)handle;
     if (weft_object_is_constant(handle)) {
-        weft_mpi_world *mpi = weft_mpi_now();
+        weft_mpi_world *mpi = weft_world_model ? weft_world_model->mpi : NULL; /* with sessions alone there is neither */
         return !mpi ? NULL : bits == 0x101 ? mpi->comm_world : bits == 0x102 ? mpi->comm_self : NULL;
     }
     return ((weft_comm *)handle)->traits.object.magic == WEFT_COMM_MAGIC ? (weft_comm *)handle : NULL;

@@ -2,7 +2,8 @@
  *
  * info_env: the info object MPI_INFO_ENV, and MPI_Info_create_env (MPI 5.0 11.2.1, chapter 10). Any thread, any time.
  * The keys describe how this process was started: command, argv, maxprocs, host, arch, wdir, mpi_initial_errhandler and
- * mpi_memory_alloc_kinds; unknown values are omitted (maxprocs under launchers that do not pass it before MPI_Init).
+ * mpi_memory_alloc_kinds; unknown values are omitted. MPI_INFO_ENV is valid from MPI_Init on (11.3); a program that uses it before lacks
+ * maxprocs there, under launchers that do not pass it, until a world is open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,11 +113,16 @@ static weft_info *build(int argc, char **argv)
 
 void weft_info_env_open(int argc, char **argv)
 {
+    char value[WEFT_INFO_VALUE_BYTES];
     pthread_mutex_lock(&guard);
     if (!env) {
         env = build(argc, argv);
         if (env)
             env->is_constant = true;
+    } else if (weft_world_now && !weft_info_find(env, "maxprocs", value)) { /* it was used before */
+        env->is_constant = false;
+        add_maxprocs(env);
+        env->is_constant = true;
     }
     pthread_mutex_unlock(&guard);
 }

@@ -172,6 +172,7 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
     if (!rc) {
         weft_mpi_now()->main_thread = (unsigned long)pthread_self();
         weft_mpi_now()->world_level = *provided;
+        weft_world_model = weft_world_now;
         weft_info_env_open(argc ? *argc : 0, argv ? *argv : NULL);
     }
     set_stage(rc ? WEFT_STAGE_BEFORE : WEFT_STAGE_OPEN);
@@ -214,6 +215,7 @@ int weft_mpi_finalize(void)
     if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     delete_attributes(world);
+    weft_world_model = NULL;
     rc = weft_instance_close(true);
     set_stage(WEFT_STAGE_AFTER);
     return weft_event_point(rc);

@@ -118,7 +118,7 @@ static void arrivals_while_not_running_are_not_lost_wakeups(void) { CU_ASSERT_EQ
 static void early_messages_do_not_end_polling(void)
 {
     enum { MESSAGES = 1000 };
-    weft_comm *comm = weft_comm_of(MPI_COMM_SELF);
+    weft_comm *comm = weft_mpi_now()->comm_self;
     weft_req *req;
     const weft_type *type = weft_type_of(MPI_INT);
     MPI_Status status;

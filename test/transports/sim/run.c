@@ -33,8 +33,10 @@ static void hand_over(sim_run *run)
 {
     sim_rank *me = run->now;
     me->world = weft_world_now;
+    me->model = weft_world_model;
     weft_fibre_pause(me->fibre);
     weft_world_now = me->world;
+    weft_world_model = me->model;
 }
 
 void sim_run_yield(sim_run *run, const char *waits_for)
@@ -356,11 +358,12 @@ static void resume(sim_run *run, sim_rank *rank)
     sim->counts[WEFT_SIM_SWITCHES]++;
     run->now = rank;
     weft_world_now = rank->world;
+    weft_world_model = rank->model;
     _Atomic int *stage_before = weft_boot_stage;
     weft_boot_stage = &rank->stage;
     bool goes_on = weft_fibre_resume(rank->fibre);
     weft_boot_stage = stage_before;
-    weft_world_now = NULL;
+    weft_world_now = weft_world_model = NULL;
     run->now = NULL;
     /* a rank that ended without closing its iface is as dead as one that was killed */
     if (!goes_on && run->config->net)
@@ -476,7 +479,7 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
 {
     sim_run run = {.config = config, .program = program, .arg = arg};
     weft_boot *(*hook_before)(void) = weft_boot_hook;
-    weft_world *world_before = weft_world_now;
+    weft_world *world_before = weft_world_now, *model_before = weft_world_model;
     if (running)
         return weft_fail(WEFT_E_ARG, "one simulated run at a time: this one was asked for inside another");
     if (!config->ranks)
@@ -499,6 +502,7 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
     free(run.node_of);
     free(run.local_of);
     weft_world_now = world_before;
+    weft_world_model = model_before;
     weft_boot_hook = hook_before;
     running = NULL;
     return rc;

@@ -32,7 +32,7 @@ typedef struct sim_rank {
     uint64_t calls;         /* iface ops called, on another network */
     uint64_t rings_seen;    /* value of net->rings when the descriptors were last silent */
     uint32_t dull;          /* empty polls in a row */
-    weft_world *world;      /* its weft_world_now while other ranks run */
+    weft_world *world, *model; /* its weft_world_now and weft_world_model while other ranks run */
     _Atomic int stage;      /* its *weft_boot_stage */
     const char *waits_for;  /* set inside a boot's call; else NULL */
     int code;
