@@ -133,7 +133,7 @@ static weft_topo *topo_of(edge_list *list, int me)
 
 enum { TAG = 0 };
 
-/* Both try again where there is no memory: another member waits for the message. */
+/* Both try again where there is no memory to begin: another member waits for the message. One that fails later ends on both sides. */
 static int send_ints(weft_comm *comm, int to, const int *ints, uint64_t count, weft_req **req)
 {
     for (int tries = 0;; tries++) {
@@ -146,12 +146,19 @@ static int send_ints(weft_comm *comm, int to, const int *ints, uint64_t count, w
 
 static int recv_ints(weft_comm *comm, int from, int *ints, uint64_t count)
 {
+    weft_req *req;
+    int rc;
     for (int tries = 0;; tries++) {
-        int rc = weft_recv(comm->chan, from, TAG, ints, count, weft_type_of(MPI_INT), NULL);
+        rc = weft_irecv(comm->chan, from, TAG, ints, count, weft_type_of(MPI_INT), &req);
         if (rc != WEFT_E_NOMEM)
-            return rc;
+            break;
         weft_exchange_before_retry(comm->worker, tries);
     }
+    if (rc)
+        return rc;
+    rc = weft_req_wait(req);
+    weft_req_free(req);
+    return rc;
 }
 
 /* Waits for a message; also for the end of the collectives, as its sender may have failed in one and left. */
@@ -269,7 +276,12 @@ static int exchange_edges(weft_comm *comm, const mail *m, edge_list *list)
         free(ints);
     }
     for (uint32_t i = 0; i < sent; i++) {
-        int end = weft_req_wait(m->reqs[i]);
+        int end;
+        if (comm->team.stopped) /* then its receiver may have stopped too, and wait for its own sends */
+            weft_cancel(m->reqs[i]);
+        end = weft_req_wait(m->reqs[i]);
+        if (end == WEFT_E_COMM) /* the receiver has closed the channel */
+            end = weft_fail(WEFT_E_OTHER, "another member failed to make its part of the communicator: its own error names the cause");
         rc = rc ? rc : end;
         weft_req_free(m->reqs[i]);
     }

@@ -15,14 +15,14 @@
 #include "test/sim/rig.h"
 
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
-            IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, MERGE, GROUP, PERSISTENT,
+            IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, LARGE_GRAPH, MERGE, GROUP, PERSISTENT,
             INTER_SUMS, INTER_BCAST, INTER_GATHER, INTER_ALLGATHER, INTER_IDUP, CALLS };
 static const char *const names[] = {
     "dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce", "large allreduce", "gather",
     "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup", "idup, bad copy function", "cart_create", "dist_graph_create",
-    "intercomm_create, merge", "create_group", "persistent", "allreduce between groups", "bcast between groups", "gather between groups",
-    "allgather between groups", "idup of groups"};
-enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000 };
+    "large dist_graph_create", "intercomm_create, merge", "create_group", "persistent", "allreduce between groups",
+    "bcast between groups", "gather between groups", "allgather between groups", "idup of groups"};
+enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000, EDGES = 12000 };
 
 typedef struct run {
     enum call call;
@@ -101,6 +101,16 @@ static int graph(MPI_Comm c, int rank, MPI_Comm *made)
     return MPI_Dist_graph_create(c, 1, &rank, &one, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
 }
 
+/* Each member sends each other one more edges than an eager message has. */
+static int large_graph(MPI_Comm c, int rank, MPI_Comm *made)
+{
+    static int dests[EDGES];
+    int degree = EDGES, size, rc = MPI_Comm_size(c, &size);
+    for (int i = 0; i < EDGES; i++)
+        dests[i] = i % size;
+    return rc ? rc : MPI_Dist_graph_create(c, 1, &rank, &degree, dests, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
+}
+
 /* All but the last rank make a communicator. */
 static int group(MPI_Comm c, int rank, MPI_Comm *made)
 {
@@ -144,6 +154,7 @@ static int perform(const run *run, MPI_Comm c, MPI_Comm half, MPI_Comm *inter, i
     case IDUP: case BAD_COPY: code = idup(run, c, &made); break;
     case CART: code = cart(c, &made); break;
     case GRAPH: code = graph(c, rank, &made); break;
+    case LARGE_GRAPH: code = large_graph(c, rank, &made); break;
     case MERGE: code = merge(c, half, rank, inter, &made); break;
     case GROUP: code = group(c, rank, &made); break;
     case BARRIER: return MPI_Barrier(c);
