@@ -5,15 +5,21 @@
  */
 #include "collectives/algorithms.h"
 
-void weft_allgather_blocks_ring(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift)
+/* Rounds first .. size - 2. */
+static void ring_from(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift, uint32_t first)
 {
     uint32_t size = sched->size, right = (place + 1 + shift) % size, left = (place + size - 1 + shift) % size;
 
-    for (uint32_t i = 0; i + 1 < size; i++) {
+    for (uint32_t i = first; i + 1 < size; i++) {
         weft_blocks_send(sched, right, blocks, (place + size - i) % size);
         weft_blocks_recv(sched, left, blocks, (place + 2 * size - i - 1) % size);
         weft_sched_fence(sched);
     }
+}
+
+void weft_allgather_blocks_ring(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift)
+{
+    ring_from(sched, blocks, place, shift, 0);
 }
 
 void weft_allgather_blocks_linear(weft_sched *sched, const weft_blocks *blocks)
@@ -39,9 +45,20 @@ static void place_own(weft_sched *sched, const weft_coll *args, const weft_block
 void weft_allgather_ring(weft_sched *sched, const weft_coll *args)
 {
     weft_blocks all = weft_blocks_received(args);
+    uint32_t size = sched->size, rank = sched->rank;
 
+    if (args->in_place || size == 1) {
+        place_own(sched, args, &all);
+        ring_from(sched, &all, rank, 0, 0);
+        return;
+    }
+    /* The first round sends from sendbuf: lines just written to recvbuf are costly for the neighbour to read. */
+    if (!args->is_v || (args->sendcount && args->sendtype->size))
+        weft_sched_send(sched, (rank + 1) % size, args->sendbuf, args->sendcount, args->sendtype);
+    weft_blocks_recv(sched, (rank + size - 1) % size, &all, (rank + size - 1) % size);
     place_own(sched, args, &all);
-    weft_allgather_blocks_ring(sched, &all, sched->rank, 0);
+    weft_sched_fence(sched);
+    ring_from(sched, &all, rank, 0, 1);
 }
 
 void weft_allgather_doubling(weft_sched *sched, const weft_coll *args)

@@ -7,26 +7,26 @@
 
 static const void *own_data(const weft_coll *args) { return args->in_place ? args->recvbuf : args->sendbuf; }
 
-/* Data and result in recvbuf. Before the round of `bit`, sum covers `bit` ranks, of which this one is the last. */
-static void doubling_core(weft_sched *sched, const weft_coll *args)
+/* Before the round of `bit`, sum covers `bit` ranks, of which this one is the last. The first round sends from the data itself: lines just
+ * written to recvbuf are costly for the receiver to read. */
+void weft_scan_doubling(weft_sched *sched, const weft_coll *args)
 {
+    const void *own = own_data(args);
     void *sum = args->recvbuf, *more = sched->rank ? weft_sched_temp(sched, args->recvcount, args->recvtype) : NULL;
 
     for (uint64_t bit = 1; bit < sched->size; bit *= 2) {
         if (sched->rank + bit < sched->size)
-            weft_sched_send(sched, (uint32_t)(sched->rank + bit), sum, args->recvcount, args->recvtype);
+            weft_sched_send(sched, (uint32_t)(sched->rank + bit), bit == 1 ? own : sum, args->recvcount, args->recvtype);
         if (sched->rank >= bit)
             weft_sched_recv(sched, (uint32_t)(sched->rank - bit), more, args->recvcount, args->recvtype);
+        if (bit == 1)
+            weft_sched_copy(sched, sum, args->recvcount, args->recvtype, own, args->recvcount, args->recvtype);
         weft_sched_fence(sched);
         if (sched->rank >= bit)
             weft_sched_reduce(sched, more, sum, args->recvcount, args->recvtype);
     }
-}
-
-void weft_scan_doubling(weft_sched *sched, const weft_coll *args)
-{
-    weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, own_data(args), args->recvcount, args->recvtype);
-    doubling_core(sched, args);
+    if (sched->size == 1)
+        weft_sched_copy(sched, sum, args->recvcount, args->recvtype, own, args->recvcount, args->recvtype);
 }
 
 /* Each rank passes its vector to the next one; then a scan of what came, without rank 0. */
@@ -35,6 +35,7 @@ void weft_exscan_doubling(weft_sched *sched, const weft_coll *args)
     uint64_t count = args->recvcount;
     const weft_type *type = args->recvtype;
     void *lower = args->recvbuf;
+    weft_coll upper = *args;
 
     if (args->in_place && sched->rank)
         lower = weft_sched_temp(sched, count, type);
@@ -46,7 +47,8 @@ void weft_exscan_doubling(weft_sched *sched, const weft_coll *args)
     if (!sched->rank)
         return;
     weft_sched_copy(sched, args->recvbuf, count, type, lower, count, type);
-    weft_sched_among(sched, (weft_members){1, sched->size - 1}, doubling_core, args);
+    upper.in_place = true;
+    weft_sched_among(sched, (weft_members){1, sched->size - 1}, weft_scan_doubling, &upper);
 }
 
 /* A vector in segments, pipelined along the ranks. */
@@ -101,10 +103,10 @@ void weft_scan_chain(weft_sched *sched, const weft_coll *args)
 {
     chain chain = chain_of(sched, args);
 
-    chain.sum = args->recvbuf;
+    chain.sum = sched->rank ? args->recvbuf : (void *)own_data(args); /* rank 0 only reads it */
     if (sched->rank)
         chain.lower = weft_sched_temp(sched, 2 * chain.segment, chain.type);
-    weft_sched_copy(sched, chain.sum, chain.count, chain.type, own_data(args), chain.count, chain.type);
+    weft_sched_copy(sched, args->recvbuf, chain.count, chain.type, own_data(args), chain.count, chain.type);
     chain_run(sched, &chain);
 }
 
