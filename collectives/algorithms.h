@@ -38,6 +38,8 @@ weft_sched_algorithm weft_scatter_linear, weft_scatter_binomial;
 /* gather_linear, scatter_linear, allgather_ring, allgather_bruck, alltoall_linear and alltoall_pairwise also take layouts. */
 weft_sched_algorithm weft_allgather_ring, weft_allgather_bruck;
 weft_sched_algorithm weft_allgather_doubling; /* requires a power of two of ranks */
+/* Only args->neighbors exchange messages. allgather: also with a layout; alltoall: also with layouts and types. */
+weft_sched_algorithm weft_neighbor_allgather, weft_neighbor_alltoall;
 weft_sched_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_bruck;
 
 weft_sched_algorithm weft_scan_doubling, weft_exscan_doubling; /* in rank order */

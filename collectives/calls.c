@@ -10,8 +10,9 @@ const char *weft_coll_name(enum weft_coll_kind kind)
 {
     static const char *const names[] = {"barrier", "bcast", "reduce", "allreduce", "gather", "scatter",
                                         "allgather", "alltoall", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "scan",
-                                        "exscan", "reduce_scatter_block", "reduce_scatter"};
-    return kind < WEFT_COLL_LAST ? names[kind] : "?";
+                                        "exscan", "reduce_scatter_block", "reduce_scatter", "neighbor_allgather", "neighbor_allgatherv",
+                                        "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"};
+    return kind < WEFT_COLL_KINDS ? names[kind] : "?";
 }
 
 weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
@@ -101,6 +102,11 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
     case WEFT_COLL_BARRIER:
     case WEFT_COLL_ALLTOALLV:
     case WEFT_COLL_ALLTOALLW:
+    case WEFT_COLL_NEIGHBOR_ALLGATHER:
+    case WEFT_COLL_NEIGHBOR_ALLGATHERV:
+    case WEFT_COLL_NEIGHBOR_ALLTOALL:
+    case WEFT_COLL_NEIGHBOR_ALLTOALLV:
+    case WEFT_COLL_NEIGHBOR_ALLTOALLW:
         snprintf(text, capacity, "%s%s", form, name);
         break;
     case WEFT_COLL_ALLGATHERV:

@@ -86,7 +86,9 @@ static uint64_t doubling_or_blocks(uint32_t ranks)
     {kind, "ring", weft_reduce_scatter_ring, 1, ALL, ANY, COMMUTATIVE, "neighbours only"}, \
     {kind, "blocks", weft_reduce_scatter_linear, 1, ALL, ANY, 0, "the operator does not commute"}
 
-static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
+#define NEIGHBOR_RULE(kind, algorithm) [kind] = {{kind, "linear", algorithm, 1, ALL, ANY, 0, "one message along each edge, all at once"}}
+
+static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
     [WEFT_COLL_BARRIER] = {
         {WEFT_COLL_BARRIER, "shmcoll", NULL, 2, ALL, ANY, AREA, "a flag in shared memory costs one cache line"},
         {WEFT_COLL_BARRIER, "hier", weft_barrier_hier, 3, ALL, ANY, NODES, ONE_LEADER},
@@ -182,6 +184,11 @@ static const weft_coll_rule rules[WEFT_COLL_LAST][RULES_MAX] = {
     },
     [WEFT_COLL_REDUCE_SCATTER_BLOCK] = {REDUCE_SCATTER_RULES(WEFT_COLL_REDUCE_SCATTER_BLOCK)},
     [WEFT_COLL_REDUCE_SCATTER] = {REDUCE_SCATTER_RULES(WEFT_COLL_REDUCE_SCATTER)},
+    NEIGHBOR_RULE(WEFT_COLL_NEIGHBOR_ALLGATHER, weft_neighbor_allgather),
+    NEIGHBOR_RULE(WEFT_COLL_NEIGHBOR_ALLGATHERV, weft_neighbor_allgather),
+    NEIGHBOR_RULE(WEFT_COLL_NEIGHBOR_ALLTOALL, weft_neighbor_alltoall),
+    NEIGHBOR_RULE(WEFT_COLL_NEIGHBOR_ALLTOALLV, weft_neighbor_alltoall),
+    NEIGHBOR_RULE(WEFT_COLL_NEIGHBOR_ALLTOALLW, weft_neighbor_alltoall),
 };
 
 static uint64_t rule_bytes(const weft_coll_rule *rule, const weft_coll_query *query)

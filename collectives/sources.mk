@@ -6,7 +6,7 @@ libweft_la_SOURCES += \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
 	collectives/algorithms.h \
 	collectives/barrier.c collectives/bcast.c collectives/reduce.c collectives/allreduce.c collectives/gather.c \
-	collectives/reduce_scatter.c collectives/scan.c collectives/scatter.c collectives/allgather.c collectives/alltoall.c \
+	collectives/reduce_scatter.c collectives/scan.c collectives/scatter.c collectives/allgather.c collectives/alltoall.c collectives/neighbor.c \
 	collectives/hier.c collectives/inter.c collectives/topology.c collectives/topology.h collectives/eager_split.c \
 	collectives/shmcoll.c collectives/shmcoll.h collectives/shmcoll_rsag.c collectives/shmcoll_setup.c \
 	collectives/shmcoll_area.c collectives/shmcoll_area.h collectives/shmcoll_wait.c collectives/shmcoll_wait.h \

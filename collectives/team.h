@@ -52,6 +52,7 @@ struct weft_topology;
  *   gatherv, scatterv, allgatherv, alltoallv, alltoallw  the same with is_v, and a layout on the side with counts per rank
  *   scan, exscan       as allreduce
  *   reduce_scatter(_block)  as allreduce; recvcount: elements of the whole vector; reduce_scatter: recv_layout.counts, the blocks of a rank
+ *   neighbor_*         as the dense ones, never in_place; a block for each of `neighbors`
  * With a layout, that side's count is the sum of all blocks; where types differ by rank, count and type are not read.
  * root is a member of the team. Intercommunicators (MPI 5.0 6.2.3): never in_place. Where there is a root, it only sends or only receives,
  * the other group's members do the opposite, and the other members of its own group have root WEFT_ROOT_NONE, counts 0 and no op. */
@@ -64,6 +65,13 @@ typedef struct weft_layout {
     const void *const *types; /* handles; NULL: all blocks have the buffer's type */
 } weft_layout;
 
+/* This member's edges in a topology. MPI_PROC_NULL (negative): no message. */
+typedef struct weft_neighbors {
+    const int *sources, *destinations; /* members */
+    uint32_t source_count, destination_count;
+    bool is_grid; /* each dimension has two of both: one step down, one step up */
+} weft_neighbors;
+
 typedef struct weft_coll {
     const void *sendbuf;
     void *recvbuf;
@@ -74,13 +82,17 @@ typedef struct weft_coll {
     bool in_place;
     bool is_v;                          /* each rank has its own count, even if this member has no layout: empty blocks need no message */
     const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: sendcount, recvcount elements each */
+    const weft_neighbors *neighbors;    /* of neighborhood collectives: a block is an edge's */
 } weft_coll;
 
 enum weft_coll_kind {
     WEFT_COLL_BARRIER, WEFT_COLL_BCAST, WEFT_COLL_REDUCE, WEFT_COLL_ALLREDUCE,
     WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER, WEFT_COLL_ALLTOALL,
     WEFT_COLL_GATHERV, WEFT_COLL_SCATTERV, WEFT_COLL_ALLGATHERV, WEFT_COLL_ALLTOALLV, WEFT_COLL_ALLTOALLW,
-    WEFT_COLL_SCAN, WEFT_COLL_EXSCAN, WEFT_COLL_REDUCE_SCATTER_BLOCK, WEFT_COLL_REDUCE_SCATTER, WEFT_COLL_LAST
+    WEFT_COLL_SCAN, WEFT_COLL_EXSCAN, WEFT_COLL_REDUCE_SCATTER_BLOCK, WEFT_COLL_REDUCE_SCATTER, WEFT_COLL_LAST,
+    /* along the edges of a topology */
+    WEFT_COLL_NEIGHBOR_ALLGATHER = WEFT_COLL_LAST, WEFT_COLL_NEIGHBOR_ALLGATHERV, WEFT_COLL_NEIGHBOR_ALLTOALL,
+    WEFT_COLL_NEIGHBOR_ALLTOALLV, WEFT_COLL_NEIGHBOR_ALLTOALLW, WEFT_COLL_KINDS
 };
 
 /* Consecutive members of a team. */

@@ -29,6 +29,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "mpi/info.h"
 #include "mpi/message.h"
 #include "mpi/session_type.h"
+#include "mpi/topo.h"
 #include "type/op.h"
 #include "type/type.h"
 

@@ -75,8 +75,10 @@ def length_of(row, param):
     """C expression for the length of an array, by comm_at; None: no array, or one that is not checked."""
     if param.length != "*":
         return param.length
-    if "coll" not in row.flags or "neighbor" in row.name or not param.kind_is("count", "displ", "type") or param.mark:
+    if "coll" not in row.flags or not param.kind_is("count", "displ", "type", "aint") or param.mark:
         return None
+    if "neighbor" in row.name.lower():  # one element for each edge
+        return "weft_topo_degree(comm_at, %s)" % ("true" if param.name.startswith("s") else "false")
     # One element for each member that blocks come from or go to (MPI 5.0 6.2.3); in a reduce-scatter for each of the own group (6.10.2).
     return "comm_at->size" if "reduce_scatter" in row.name.lower() else "comm_at->remote_size"
 

@@ -104,6 +104,17 @@ static int shifted(const weft_topo *topo, int rank, int direction, int64_t coord
     return to < 0 || to >= size ? MPI_PROC_NULL : rank + (int)((to - coord) * stride);
 }
 
+void weft_cart_set_neighbors(weft_topo *topo, int rank)
+{
+    int stride = 1;
+    for (int i = topo->cart.ndims - 1; i >= 0; i--) {
+        int coord = rank / stride % topo->cart.dims[i];
+        topo->cart.neighbors[2 * i] = shifted(topo, rank, i, coord, stride, -1);
+        topo->cart.neighbors[2 * i + 1] = shifted(topo, rank, i, coord, stride, 1);
+        stride *= topo->cart.dims[i];
+    }
+}
+
 /* A displacement of 0 gives the caller's own rank twice: the standard's example of a skewed array uses it. */
 int weft_mpi_cart_shift(weft_comm *comm, int direction, int disp, int *rank_source, int *rank_dest)
 {

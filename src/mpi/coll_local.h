@@ -46,6 +46,17 @@ int weft_coll_check_alias(const void *sendbuf, const void *recvbuf, MPI_Count co
 int weft_coll_check_pair(const char *which, MPI_Count count, const weft_type *type);
 /* A rank's block for itself must match exactly: no other rank can detect a mismatch. */
 int weft_coll_check_own_block(uint64_t sent, uint64_t capacity);
+/* One side with a block for each of `ranks` ranks, or edges. */
+typedef struct weft_coll_side {
+    const char *which; /* "send" or "recv" */
+    const void *buf;
+    const weft_type *type; /* not read if the layout has types */
+    const weft_layout *layout;
+    uint32_t ranks;
+} weft_coll_side;
+/* Checks what the entry cannot: types, that all blocks together can be addressed, the buffer. *total: elements of all blocks; of types of
+ * their own, 0. */
+int weft_coll_check_side(const weft_coll_side *side, uint64_t *total);
 /* Fills in a reduction. role: of one without a root, as if each rank were the root. */
 int weft_coll_fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, MPI_Count count, const weft_type *type,
                           const weft_op *op, role role);

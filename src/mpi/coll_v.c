@@ -7,23 +7,14 @@
 #include "mpi/calls.h"
 #include "mpi/coll_local.h"
 
-/* One side with a block for each of `ranks` ranks. */
-typedef struct side {
-    const char *which; /* "send" or "recv" */
-    const void *buf;
-    const weft_type *type; /* not read if the layout has types */
-    const weft_layout *layout;
-    uint32_t ranks;
-} side;
-
-static weft_block block_of(const side *side, uint32_t i)
+static weft_block block_of(const weft_coll_side *side, uint32_t i)
 {
     weft_blocks blocks = {.buf = side->buf, .type = side->type, .layout = side->layout};
 
     return weft_blocks_at(&blocks, i);
 }
 
-static int types_check(const side *side)
+static int types_check(const weft_coll_side *side)
 {
     for (uint32_t i = 0; i < side->ranks; i++) {
         const weft_type *type = weft_type_of(side->layout->types[i]);
@@ -33,9 +24,7 @@ static int types_check(const side *side)
     return 0;
 }
 
-/* Checks what the entry cannot: types, that all blocks together can be addressed, the buffer. *total: elements of all blocks; of types of
- * their own, 0. */
-static int side_check(const side *side, uint64_t *total)
+int weft_coll_check_side(const weft_coll_side *side, uint64_t *total)
 {
     bool is_empty = true;
     uint64_t sum = 0;
@@ -46,7 +35,7 @@ static int side_check(const side *side, uint64_t *total)
         weft_block block = block_of(side, i);
         if (block.count > block.type->count_max || __builtin_add_overflow(sum, block.count, &sum) ||
             (!side->layout->types && sum > block.type->count_max))
-            return weft_fail(WEFT_E_COUNT, "%scounts: the elements of ranks 0 to %u exceed 2^62 bytes", side->which, i);
+            return weft_fail(WEFT_E_COUNT, "%scounts: the elements of blocks 0 to %u exceed 2^62 bytes", side->which, i);
         is_empty = is_empty && (!block.count || !block.type->is_dense || !block.type->is_predefined);
         /* NULL is MPI_BOTTOM: valid for a derived type with absolute addresses, never for a predefined dense one. */
         if (!side->buf && !is_empty)
@@ -73,7 +62,7 @@ static int gatherv(const void *sendbuf, MPI_Count sendcount, const weft_type *se
 {
     weft_layout layout = {.counts = recvcounts, .displs = displs};
     role role = role_of(comm, root);
-    side all = {"recv", recvbuf, recvtype, &layout, (uint32_t)comm->remote_size};
+    weft_coll_side all = {"recv", recvbuf, recvtype, &layout, (uint32_t)comm->remote_size};
     weft_coll args = {.is_v = true, .root = role.root};
     int rc = 0;
 
@@ -94,7 +83,7 @@ static int gatherv(const void *sendbuf, MPI_Count sendcount, const weft_type *se
         if (!rc && is_in_place(recvbuf))
             rc = weft_coll_in_place_error("recvbuf", "pass it as sendbuf");
         if (!rc)
-            rc = side_check(&all, &args.recvcount);
+            rc = weft_coll_check_side(&all, &args.recvcount);
         if (!rc && role.has_block && !args.in_place)
             rc = own_check((weft_block){(void *)sendbuf, args.sendcount, sendtype}, block_of(&all, comm->rank));
     }
@@ -125,7 +114,7 @@ static int scatterv(const void *sendbuf, weft_counts sendcounts, weft_counts dis
 {
     weft_layout layout = {.counts = sendcounts, .displs = displs};
     role role = role_of(comm, root);
-    side all = {"send", sendbuf, sendtype, &layout, (uint32_t)comm->remote_size};
+    weft_coll_side all = {"send", sendbuf, sendtype, &layout, (uint32_t)comm->remote_size};
     weft_coll args = {.is_v = true, .root = role.root};
     int rc = 0;
 
@@ -146,7 +135,7 @@ static int scatterv(const void *sendbuf, weft_counts sendcounts, weft_counts dis
         if (!rc && is_in_place(sendbuf))
             rc = weft_coll_in_place_error("sendbuf", "pass it as recvbuf");
         if (!rc)
-            rc = side_check(&all, &args.sendcount);
+            rc = weft_coll_check_side(&all, &args.sendcount);
         if (!rc && role.has_block && !args.in_place)
             rc = own_check(block_of(&all, comm->rank), (weft_block){recvbuf, args.recvcount, recvtype});
     }
@@ -179,10 +168,10 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount, const weft_type 
                       weft_counts displs, const weft_type *recvtype, weft_comm *comm, enum form form, MPI_Request *request)
 {
     weft_layout layout = {.counts = recvcounts, .displs = displs};
-    side all = {"recv", recvbuf, recvtype, &layout, (uint32_t)comm->remote_size};
+    weft_coll_side all = {"recv", recvbuf, recvtype, &layout, (uint32_t)comm->remote_size};
     weft_coll args = {.is_v = true, .sendbuf = sendbuf, .sendcount = (uint64_t)sendcount, .sendtype = sendtype, .recvbuf = recvbuf,
                       .recvtype = recvtype, .recv_layout = &layout, .in_place = is_in_place(sendbuf)};
-    int rc = is_in_place(recvbuf) ? weft_coll_in_place_error("recvbuf", "pass it as sendbuf") : side_check(&all, &args.recvcount);
+    int rc = is_in_place(recvbuf) ? weft_coll_in_place_error("recvbuf", "pass it as sendbuf") : weft_coll_check_side(&all, &args.recvcount);
 
     if (!rc && !args.in_place)
         rc = weft_coll_check_pair("send", sendcount, sendtype);
@@ -212,7 +201,7 @@ int weft_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, const wef
 
 /* ---- alltoallv, alltoallw ---- */
 
-static int exchange(weft_comm *comm, enum weft_coll_kind kind, side out, side in, enum form form, MPI_Request *request)
+static int exchange(weft_comm *comm, enum weft_coll_kind kind, weft_coll_side out, weft_coll_side in, enum form form, MPI_Request *request)
 {
     weft_coll args = {.is_v = true, .sendbuf = out.buf, .sendtype = out.type, .recvbuf = (void *)in.buf, .recvtype = in.type,
                       .send_layout = out.layout, .recv_layout = in.layout, .in_place = is_in_place(out.buf)};
@@ -220,9 +209,9 @@ static int exchange(weft_comm *comm, enum weft_coll_kind kind, side out, side in
 
     in.ranks = out.ranks = (uint32_t)comm->remote_size;
     if (!rc)
-        rc = side_check(&in, &args.recvcount);
+        rc = weft_coll_check_side(&in, &args.recvcount);
     if (!rc && !args.in_place)
-        rc = side_check(&out, &args.sendcount);
+        rc = weft_coll_check_side(&out, &args.sendcount);
     if (!rc && !args.in_place && !comm->is_inter)
         rc = own_check(block_of(&out, comm->rank), block_of(&in, comm->rank));
     return weft_coll_call(comm, kind, &args, rc, form, request);
@@ -234,8 +223,8 @@ static int alltoallv(const void *sendbuf, weft_counts sendcounts, weft_counts sd
 {
     weft_layout out = {.counts = sendcounts, .displs = sdispls}, in = {.counts = recvcounts, .displs = rdispls};
 
-    return exchange(comm, WEFT_COLL_ALLTOALLV, (side){.which = "send", .buf = sendbuf, .type = sendtype, .layout = &out},
-                    (side){.which = "recv", .buf = recvbuf, .type = recvtype, .layout = &in}, form, request);
+    return exchange(comm, WEFT_COLL_ALLTOALLV, (weft_coll_side){.which = "send", .buf = sendbuf, .type = sendtype, .layout = &out},
+                    (weft_coll_side){.which = "recv", .buf = recvbuf, .type = recvtype, .layout = &in}, form, request);
 }
 
 int weft_mpi_alltoallv(const void *sendbuf, weft_counts sendcounts, weft_counts sdispls, const weft_type *sendtype, void *recvbuf,
@@ -264,8 +253,8 @@ static int alltoallw(const void *sendbuf, weft_counts sendcounts, weft_counts sd
 {
     weft_layout out = {sendcounts, sdispls, (const void *const *)sendtypes}, in = {recvcounts, rdispls, (const void *const *)recvtypes};
 
-    return exchange(comm, WEFT_COLL_ALLTOALLW, (side){.which = "send", .buf = sendbuf, .layout = &out},
-                    (side){.which = "recv", .buf = recvbuf, .layout = &in}, form, request);
+    return exchange(comm, WEFT_COLL_ALLTOALLW, (weft_coll_side){.which = "send", .buf = sendbuf, .layout = &out},
+                    (weft_coll_side){.which = "recv", .buf = recvbuf, .layout = &in}, form, request);
 }
 
 int weft_mpi_alltoallw(const void *sendbuf, weft_counts sendcounts, weft_counts sdispls, const MPI_Datatype *sendtypes, void *recvbuf,

@@ -24,11 +24,12 @@ static weft_topo *topo_new(int kind, size_t count)
 
 weft_topo *weft_topo_new_cart(int ndims)
 {
-    weft_topo *topo = topo_new(MPI_CART, 2 * (size_t)ndims);
+    weft_topo *topo = topo_new(MPI_CART, 4 * (size_t)ndims);
     if (topo) {
         topo->cart.ndims = ndims;
         topo->cart.dims = topo->values;
         topo->cart.periods = topo->values + ndims;
+        topo->cart.neighbors = topo->values + 2 * ndims;
     }
     return topo;
 }
@@ -95,4 +96,37 @@ int weft_mpi_topo_test(weft_comm *comm, int *status)
 {
     *status = comm->topo ? comm->topo->kind : MPI_UNDEFINED;
     return 0;
+}
+
+int weft_topo_neighbors(const weft_comm *comm, weft_neighbors *neighbors)
+{
+    const weft_topo *topo = comm->topo;
+    int begin;
+    *neighbors = (weft_neighbors){0};
+    switch (topo ? topo->kind : MPI_UNDEFINED) {
+    case MPI_CART:
+        *neighbors = (weft_neighbors){topo->cart.neighbors, topo->cart.neighbors, 2 * (uint32_t)topo->cart.ndims,
+                                      2 * (uint32_t)topo->cart.ndims, true};
+        return 0;
+    case MPI_GRAPH:
+        begin = comm->rank ? topo->graph.index[comm->rank - 1] : 0;
+        neighbors->sources = neighbors->destinations = topo->graph.edges + begin;
+        neighbors->source_count = neighbors->destination_count = (uint32_t)(topo->graph.index[comm->rank] - begin);
+        return 0;
+    case MPI_DIST_GRAPH:
+        *neighbors = (weft_neighbors){topo->dist.sources, topo->dist.destinations, (uint32_t)topo->dist.indegree,
+                                      (uint32_t)topo->dist.outdegree, false};
+        return 0;
+    default:
+        return weft_fail(WEFT_E_TOPOLOGY, "%s has no virtual topology, so no neighbors: create it by MPI_Cart_create, MPI_Graph_create or "
+                         "MPI_Dist_graph_create(_adjacent)", comm->traits.name[0] ? comm->traits.name : "comm");
+    }
+}
+
+uint32_t weft_topo_degree(const weft_comm *comm, bool out)
+{
+    weft_neighbors neighbors = {0};
+    if (comm->topo)
+        weft_topo_neighbors(comm, &neighbors);
+    return out ? neighbors.destination_count : neighbors.source_count;
 }

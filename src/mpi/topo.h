@@ -8,8 +8,11 @@
 #define WEFT_MPI_TOPO_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "collectives/team.h"
 
 struct MPI_ABI_Comm;
 
@@ -20,6 +23,7 @@ typedef struct weft_topo {
     union {
         struct {
             int ndims, *dims, *periods; /* [ndims] periods: 0 or 1 */
+            int *neighbors;             /* [2 * ndims] weft_cart_set_neighbors */
         } cart;
         struct {
             int nnodes, nedges, *index, *edges; /* [nnodes], [nedges] as MPI_Graph_create got them */
@@ -49,5 +53,14 @@ void weft_dims_balance(uint32_t n, int count, int *dims);
 /* cart.c: rank of the position in row-major order, and back. Coordinates are in range. */
 int weft_cart_rank(const weft_topo *topo, const int *coords);
 void weft_cart_coords(const weft_topo *topo, int rank, int *coords);
+/* Sets neighbors: for each dimension the ranks one step down and one step up from this rank, or MPI_PROC_NULL. */
+void weft_cart_set_neighbors(weft_topo *topo, int rank);
+
+/* This member's edges, in the order of the blocks of neighborhood collectives (MPI 5.0 8.6); valid as long as the communicator.
+ * WEFT_E_TOPOLOGY: it has no topology. */
+int weft_topo_neighbors(const struct MPI_ABI_Comm *comm, weft_neighbors *neighbors);
+
+/* Edges that leave (out) or enter this member; 0 without a topology. */
+uint32_t weft_topo_degree(const struct MPI_ABI_Comm *comm, bool out);
 
 #endif

@@ -38,6 +38,8 @@ int weft_topo_create_from(weft_comm *parent, uint32_t count, uint32_t rank, cons
         return rc;
     }
     comm->topo = topo;
+    if (topo && topo->kind == MPI_CART)
+        weft_cart_set_neighbors(topo, comm->rank);
     *newcomm = comm;
     return 0;
 }
