@@ -15,8 +15,8 @@
 #define WAYS 8     /* lines of a set, at least */
 #define COLUMN_MIN 2048 /* bytes: strides by multiples fall into two sets or one */
 #define COLUMN_BYTES 16 /* of a block in such a stride, at most */
-#define COLUMN_BYTES_PAGE 32 /* ... if the stride is a multiple of PAGE */
-#define COLUMN_ANY 0
+#define PAGE_COLUMN_PACK_BYTES 24   /* ... if the stride is a multiple of PAGE */
+#define PAGE_COLUMN_UNPACK_BYTES 32
 #define TILE 64     /* elements of a TABLE moved together column by column, so that they stay in L1 */
 
 /* Integer arithmetic: MPI_BOTTOM (NULL) plus an absolute displacement is legal. */
@@ -84,55 +84,78 @@ static inline __attribute__((always_inline)) void blocks_move(char *memory, int6
     }
 }
 
-/* Blocks whose lines fall into few sets of each cache, as a column of a matrix whose rows are 2 KiB or a multiple: more of them in
- * flight than the sets have ways evict one another's lines. Stores to the stack beside each, `spacers` of them, limit those in flight. */
-#define COLUMN_OF(constant, spacers)                                                                                               \
-    for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {                                            \
-        constant == COLUMN_ANY ? move_any(memory, packed, bytes, packing) : move(memory, packed, constant, packing);               \
-        _Pragma("GCC unroll 4") for (int s = 0; s < spacers; s++)                                                                  \
-            spacer = i;                                                                                                            \
-    }
-static inline __attribute__((always_inline)) void column_move(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
-                                                              uint64_t step, int spacers, bool packing)
-{
-    volatile uint64_t spacer;
-    if (bytes == 4)
-        COLUMN_OF(4, spacers)
-    else if (bytes == 8)
-        COLUMN_OF(8, spacers)
-    else if (bytes == 16)
-        COLUMN_OF(16, spacers)
-    else
-        COLUMN_OF(COLUMN_ANY, spacers)
-    (void)spacer;
-}
-
-static inline bool is_column(int64_t stride, uint64_t count, uint64_t bytes)
+/* Blocks whose lines fall into few sets of each cache, as a column of a matrix whose rows are 2 KiB or a multiple: more of them in flight
+ * than the sets have ways evict one another's lines. When packing, a fence after as many as fit limits the loads in flight; when unpacking,
+ * stores to the stack beside each block, `spacers` of them, limit the stores. (Such stores would also keep the packed bytes waiting, whose
+ * lines may have to be taken back from another CPU.) */
+static inline bool is_column(int64_t stride, uint64_t count, uint64_t bytes, uint64_t page_bytes_max)
 {
     if (weft_likely(stride % COLUMN_MIN))
         return false;
-    return stride % PAGE ? bytes <= COLUMN_BYTES && count > 4 * WAYS : bytes <= COLUMN_BYTES_PAGE && count > 2 * WAYS;
+    return stride % PAGE ? bytes <= COLUMN_BYTES && count > 4 * WAYS : bytes <= page_bytes_max && count > 2 * WAYS;
 }
 
+static inline void fence_loads(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_lfence();
+#endif
+}
+
+#define COLUMN_PACK_OF(bytes, move)                                                                                                \
+    for (; count >= batch; count -= batch) {                                                                                       \
+        for (uint64_t i = 0; i < batch; i++, memory = at(memory, stride), packed += step)                                          \
+            move(memory, packed, bytes, true);                                                                                     \
+        fence_loads();                                                                                                             \
+    }                                                                                                                              \
+    for (; count; count--, memory = at(memory, stride), packed += step)                                                            \
+        move(memory, packed, bytes, true);
 static __attribute__((noinline)) void column_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                   uint64_t step)
 {
-    column_move(memory, stride, count, bytes, packed, step, 4, true);
+    uint64_t batch = stride % PAGE ? 2 * WAYS : WAYS;
+    if (bytes == 8) {
+        COLUMN_PACK_OF(8, move)
+    } else if (bytes == 16) {
+        COLUMN_PACK_OF(16, move)
+    } else {
+        COLUMN_PACK_OF(bytes, move_any)
+    }
+}
+
+#define COLUMN_UNPACK_OF(bytes, move)                                                                                              \
+    for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step) {                                            \
+        move(memory, packed, bytes, false);                                                                                        \
+        _Pragma("GCC unroll 4") for (int s = 0; s < spacers; s++)                                                                  \
+            spacer = i;                                                                                                            \
+    }
+static inline __attribute__((always_inline)) void column_unpack_spaced(char *memory, int64_t stride, uint64_t count, uint64_t bytes,
+                                                                       char *packed, uint64_t step, int spacers)
+{
+    volatile uint64_t spacer;
+    if (bytes == 8) {
+        COLUMN_UNPACK_OF(8, move)
+    } else if (bytes == 16) {
+        COLUMN_UNPACK_OF(16, move)
+    } else {
+        COLUMN_UNPACK_OF(bytes, move_any)
+    }
+    (void)spacer;
 }
 
 static __attribute__((noinline)) void column_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                     uint64_t step)
 {
     if (stride % PAGE)
-        column_move(memory, stride, count, bytes, packed, step, 4, false);
+        column_unpack_spaced(memory, stride, count, bytes, packed, step, 4);
     else
-        column_move(memory, stride, count, bytes, packed, step, 2, false);
+        column_unpack_spaced(memory, stride, count, bytes, packed, step, 2);
 }
 
 static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                  uint64_t step)
 {
-    if (weft_unlikely(is_column(stride, count, bytes)))
+    if (weft_unlikely(is_column(stride, count, bytes, PAGE_COLUMN_PACK_BYTES)))
         column_pack(memory, stride, count, bytes, packed, step);
     else
         blocks_move(memory, stride, count, bytes, packed, step, true);
@@ -141,7 +164,7 @@ static __attribute__((noinline)) void blocks_pack(char *memory, int64_t stride, 
 static __attribute__((noinline)) void blocks_unpack(char *memory, int64_t stride, uint64_t count, uint64_t bytes, char *packed,
                                                    uint64_t step)
 {
-    if (weft_unlikely(is_column(stride, count, bytes)))
+    if (weft_unlikely(is_column(stride, count, bytes, PAGE_COLUMN_UNPACK_BYTES)))
         column_unpack(memory, stride, count, bytes, packed, step);
     else
         blocks_move(memory, stride, count, bytes, packed, step, false);
