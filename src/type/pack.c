@@ -74,9 +74,12 @@ static inline __attribute__((always_inline)) void blocks_move(char *memory, int6
         BLOCKS_OF(8);
         BLOCKS_OF(12);
         BLOCKS_OF(16);
+        BLOCKS_OF(20);
         BLOCKS_OF(24);
         BLOCKS_OF(32);
+        BLOCKS_OF(40);
         BLOCKS_OF(48);
+        BLOCKS_OF(56);
         BLOCKS_OF(64);
     default:
         for (uint64_t i = 0; i < count; i++, memory = at(memory, stride), packed += step)
@@ -304,9 +307,12 @@ static inline __attribute__((always_inline)) void places_move(const int64_t *dis
         PLACES_OF(8);
         PLACES_OF(12);
         PLACES_OF(16);
+        PLACES_OF(20);
         PLACES_OF(24);
         PLACES_OF(32);
+        PLACES_OF(40);
         PLACES_OF(48);
+        PLACES_OF(56);
         PLACES_OF(64);
     default:
         for (uint64_t i = 0; i < count; i++, packed += bytes)
