@@ -62,7 +62,7 @@ void weft_event_end(void)
 
 void weft_event_block(bool value)
 {
-    is_blocked = value;
+    is_blocked = value && (first != next || has_dropped);
     settle();
 }
 
