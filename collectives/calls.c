@@ -102,11 +102,7 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
     case WEFT_COLL_BARRIER:
     case WEFT_COLL_ALLTOALLV:
     case WEFT_COLL_ALLTOALLW:
-    case WEFT_COLL_NEIGHBOR_ALLGATHER:
-    case WEFT_COLL_NEIGHBOR_ALLGATHERV:
-    case WEFT_COLL_NEIGHBOR_ALLTOALL:
-    case WEFT_COLL_NEIGHBOR_ALLTOALLV:
-    case WEFT_COLL_NEIGHBOR_ALLTOALLW:
+    case WEFT_COLL_NEIGHBOR_ALLGATHER ... WEFT_COLL_NEIGHBOR_ALLTOALLW:
         snprintf(text, capacity, "%s%s", form, name);
         break;
     case WEFT_COLL_ALLGATHERV:

@@ -355,14 +355,14 @@ static void deal_out(weft_sched *sched, const weft_coll *args, const vector *eve
 
     for (uint32_t k = 0; k < local.count && starts; k++) {
         uint32_t i = (index + k) % local.count;
-        range theirs = {starts[i], starts[i + 1]}, wanted = {starts[index], starts[index + 1]};
+        range of_other = {starts[i], starts[i + 1]}, wanted = {starts[index], starts[index + 1]};
         n = overlap(wanted, even_range(args->recvcount, local.count, i), &begin);
         if (n && k)
             weft_sched_recv(sched, local.first + i, weft_sched_at(args->recvbuf, even->type, begin - wanted.begin), n, even->type);
         else if (n)
             weft_sched_copy(sched, weft_sched_at(args->recvbuf, even->type, begin - wanted.begin), n, even->type,
                             weft_sched_at(even->at, even->type, begin), n, even->type);
-        n = overlap(own, theirs, &begin);
+        n = overlap(own, of_other, &begin);
         if (n && k)
             weft_sched_send(sched, local.first + i, weft_sched_at(even->at, even->type, begin), n, even->type);
     }

@@ -89,7 +89,7 @@ void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
 /* This member's current blocking call, in the node area, failed: the same for it and all later calls. */
 void weft_team_stop_in_area(weft_team *team, int rc) __attribute__((cold));
 /* Whether the team has stopped at or before this member's current blocking call, its next one. Calls of a node area have no number of a
- * schedule: they are told apart by their own count. */
+ * schedule: their own count distinguishes them. */
 bool weft_team_call_is_over(const weft_team *team);
 bool weft_team_next_call_is_over(const weft_team *team);
 /* The error that this member returns for another member's error. */

@@ -27,10 +27,10 @@ static void share(int n, int many, int i, int *first, int *count)
 static part part_new(MPI_Comm grid, int n)
 {
     part p;
-    int dims[2], periods[2], mine[2];
-    MPI_Cart_get(grid, 2, dims, periods, mine);
-    share(n, dims[0], mine[0], &p.first_row, &p.rows);
-    share(n, dims[1], mine[1], &p.first_column, &p.columns);
+    int dims[2], periods[2], coords[2];
+    MPI_Cart_get(grid, 2, dims, periods, coords);
+    share(n, dims[0], coords[0], &p.first_row, &p.rows);
+    share(n, dims[1], coords[1], &p.first_column, &p.columns);
     p.now = calloc((size_t)(p.rows + 2) * (size_t)(p.columns + 2), sizeof(double));
     p.next = calloc((size_t)(p.rows + 2) * (size_t)(p.columns + 2), sizeof(double));
     if (!p.now || !p.next) {
@@ -76,13 +76,13 @@ static void step(part *p)
 
 static double error_of(const part *p, MPI_Comm grid)
 {
-    double mine = 0, most;
+    double most_here = 0, most;
     for (int r = 1; r <= p->rows; r++)
         for (int c = 1; c <= p->columns; c++) {
             double off = *at(p, p->now, r, c) - (p->first_row + r + p->first_column + c);
-            mine = off * off > mine ? off * off : mine;
+            most_here = off * off > most_here ? off * off : most_here;
         }
-    MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, grid);
+    MPI_Allreduce(&most_here, &most, 1, MPI_DOUBLE, MPI_MAX, grid);
     return most;
 }
 

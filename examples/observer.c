@@ -72,7 +72,7 @@ static int observe(MPI_Comm workers, MPI_Datatype type)
 int main(void)
 {
     MPI_Session session;
-    MPI_Comm all = open_library(&session), mine, others;
+    MPI_Comm all = open_library(&session), side, others;
     MPI_Datatype type = report_type();
     int rank, size, me, wrong = 0;
     MPI_Comm_rank(all, &rank);
@@ -82,15 +82,15 @@ int main(void)
             fprintf(stderr, "observer: needs 2 to 1024 processes\n");
         wrong = 1;
     } else {
-        MPI_Comm_split(all, rank > 0, rank, &mine);
-        MPI_Comm_rank(mine, &me);
-        MPI_Intercomm_create(mine, 0, all, rank > 0 ? 0 : 1, 0, &others);
+        MPI_Comm_split(all, rank > 0, rank, &side);
+        MPI_Comm_rank(side, &me);
+        MPI_Intercomm_create(side, 0, all, rank > 0 ? 0 : 1, 0, &others);
         if (rank > 0)
             work(others, type, me);
         else
             wrong = observe(others, type);
         MPI_Comm_free(&others);
-        MPI_Comm_free(&mine);
+        MPI_Comm_free(&side);
         MPI_Bcast(&wrong, 1, MPI_INT, 0, all);
     }
     MPI_Type_free(&type);

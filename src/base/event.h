@@ -2,7 +2,7 @@
  *
  * event: events of MPI_T (events.def) from where they are observed, often under a worker's lock, to where no lock is held. Raised by any
  * layer and thread into one bounded queue; mpi/tool_event takes them out and calls the program.
- * A type that nobody listens to costs one load and test. weft_event_lock is a leaf: nothing else is called while it is held.
+ * A type without a registered handle costs one load and test. weft_event_lock is a leaf: nothing else is called while it is held.
  */
 #ifndef WEFT_BASE_EVENT_H
 #define WEFT_BASE_EVENT_H
@@ -59,14 +59,14 @@ static inline bool weft_event_is_on(enum weft_event type)
 {
     return weft_unlikely(atomic_load_explicit(&weft_event_mask, memory_order_relaxed) & 1u << type);
 }
-/* Raises an event; the values' expressions are evaluated only if somebody listens. */
+/* Raises an event; the values' expressions are evaluated only if a handle is registered. */
 #define WEFT_EVENT_RAISE(type, object, ...) \
     do { \
         if (weft_event_is_on(type)) \
             weft_event_raise(type, object, (const int64_t[WEFT_EVENT_VALUES]){__VA_ARGS__}); \
     } while (0)
 
-/* Whether somebody listens, or events wait: then calls must come past weft_event_point. */
+/* Whether a handle is registered or events are queued: then calls must pass weft_event_point. */
 static inline bool weft_event_has_work(void)
 {
     return atomic_load_explicit(&weft_event_mask, memory_order_relaxed) || atomic_load_explicit(&weft_event_pending, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* np: 2 3 4 : collective calls that differ so that nobody sends what another member takes for its call: errors, after a long wait */
+/* np: 2 3 4 : collective calls that differ although no message shows it: errors, after a long wait */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -47,33 +47,33 @@ static void one_and_all(void)
 static void pool_of_servers(void)
 {
     const int clients = (size + 1) / 2;
-    MPI_Comm all = two_groups(clients), mine;
+    MPI_Comm all = two_groups(clients), side;
     int me, servers, n, value, sum = 0;
     OK(MPI_Comm_rank(all, &me));
     if (rank < clients) {
         OK(MPI_Comm_remote_size(all, &servers));
-        OK(MPI_Comm_split(all, me % servers, me, &mine));
-        OK(MPI_Comm_remote_size(mine, &n));
+        OK(MPI_Comm_split(all, me % servers, me, &side));
+        OK(MPI_Comm_remote_size(side, &n));
         CHECK(n == 1);
-        OK(MPI_Send(&me, 1, MPI_INT, 0, 0, mine));
+        OK(MPI_Send(&me, 1, MPI_INT, 0, 0, side));
     } else {
         OK(MPI_Comm_size(all, &servers));
-        OK(MPI_Comm_split(all, me, 0, &mine));
-        OK(MPI_Comm_remote_size(mine, &n));
+        OK(MPI_Comm_split(all, me, 0, &side));
+        OK(MPI_Comm_remote_size(side, &n));
         CHECK(n == (clients - me + servers - 1) / servers);
         for (int i = 0; i < n; i++) {
-            OK(MPI_Recv(&value, 1, MPI_INT, i, 0, mine, MPI_STATUS_IGNORE));
+            OK(MPI_Recv(&value, 1, MPI_INT, i, 0, side, MPI_STATUS_IGNORE));
             CHECK(value == me + i * servers);
             sum++;
         }
         CHECK(sum == n);
     }
-    OK(MPI_Comm_free(&mine));
+    OK(MPI_Comm_free(&side));
     OK(MPI_Comm_free(&all));
 }
 
-/* 7.4.2 and 9.1.2: a kind of hardware that the library lists and to which this process is restricted gives a communicator of those who
- * share its instance, by both guided split types; any process that names a kind must name the same. */
+/* 7.4.2 and 9.1.2: a kind of hardware that the library lists and to which this process is restricted gives a communicator of the
+ * processes that share its instance, by both guided split types; any process that names a kind must name the same. */
 static void guided(void)
 {
     const char kind[] = "hwloc://NUMANode";

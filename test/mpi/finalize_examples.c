@@ -30,7 +30,7 @@ static void under_way(char *buffer, int bytes)
     }
 }
 
-/* A send that nobody receives, cancelled: its wait needs nothing of the other process. One that is short and not received at all is
+/* A send without a receive, cancelled: its wait needs nothing of the other process. One that is short and not received at all is
  * wrong; Weft drops it. */
 static void without_receive(void)
 {

@@ -100,23 +100,23 @@ static void order(void)
  * so this unsafe program ends for messages up to the eager limit. (Both receive first: no program ends; launch/waits reports the wait.) */
 static void exchange(void)
 {
-    static int mine[40000], theirs[40000];
+    static int own[40000], received[40000];
     const int peer = 1 - rank;
     for (int count = 1; count <= 40000; count += 39999) {
         for (int i = 0; i < count; i++)
-            mine[i] = rank + 2 * i;
+            own[i] = rank + 2 * i;
         for (int mode = 0; mode < 2; mode++) {
             if (rank == 1)
-                OK(MPI_Recv(theirs, count, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            OK((mode ? MPI_Ssend : MPI_Send)(mine, count, MPI_INT, peer, 8, MPI_COMM_WORLD));
+                OK(MPI_Recv(received, count, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            OK((mode ? MPI_Ssend : MPI_Send)(own, count, MPI_INT, peer, 8, MPI_COMM_WORLD));
             if (rank == 0)
-                OK(MPI_Recv(theirs, count, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-            CHECK(theirs[count - 1] == peer + 2 * (count - 1));
+                OK(MPI_Recv(received, count, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            CHECK(received[count - 1] == peer + 2 * (count - 1));
         }
     }
-    OK(MPI_Send(mine, 1000, MPI_INT, peer, 9, MPI_COMM_WORLD));
-    OK(MPI_Recv(theirs, 1000, MPI_INT, peer, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    CHECK(theirs[999] == peer + 2 * 999);
+    OK(MPI_Send(own, 1000, MPI_INT, peer, 9, MPI_COMM_WORLD));
+    OK(MPI_Recv(received, 1000, MPI_INT, peer, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK(received[999] == peer + 2 * 999);
 }
 
 enum { SMALL = 3000 + MPI_BSEND_OVERHEAD, LARGE = 9000 + MPI_BSEND_OVERHEAD };
@@ -125,16 +125,16 @@ enum { SMALL = 3000 + MPI_BSEND_OVERHEAD, LARGE = 9000 + MPI_BSEND_OVERHEAD };
 static void buffers(void)
 {
     static char message[9000];
-    char *mine = malloc(SMALL), *of_world = malloc(LARGE), *back;
+    char *own = malloc(SMALL), *of_world = malloc(LARGE), *back;
     MPI_Comm other;
     MPI_Request req;
     int bytes;
-    CHECK(mine && of_world);
-    OK(MPI_Buffer_attach(mine, SMALL));
+    CHECK(own && of_world);
+    OK(MPI_Buffer_attach(own, SMALL));
     OK(MPI_Buffer_detach(&back, &bytes));
-    CHECK(back == mine && bytes == SMALL);
+    CHECK(back == own && bytes == SMALL);
     BAD(MPI_Buffer_detach(&back, &bytes), MPI_ERR_BUFFER, "no buffer attached");
-    OK(MPI_Buffer_attach(mine, bytes));
+    OK(MPI_Buffer_attach(own, bytes));
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &other));
     OK(MPI_Comm_attach_buffer(MPI_COMM_WORLD, of_world, LARGE));
     /* To itself: each message waits in its buffer until it is received. */
@@ -148,14 +148,14 @@ static void buffers(void)
     OK(MPI_Comm_detach_buffer(MPI_COMM_WORLD, &back, &bytes));
     CHECK(back == of_world && bytes == LARGE);
     OK(MPI_Buffer_detach(&back, &bytes));
-    CHECK(back == mine && bytes == SMALL);
+    CHECK(back == own && bytes == SMALL);
     OK(MPI_Comm_free(&other));
-    free(mine);
+    free(own);
     free(of_world);
 }
 
 /* 3.7.3 and 3.7.4: wait after other work; sends whose requests are freed at once, acknowledged by the answer; order of matching; a
- * synchronous send ends by the posted receive, though nobody waits for that yet. */
+ * synchronous send ends by the posted receive, though its wait has not begun. */
 static void nonblocking(void)
 {
     enum { TURNS = 200 };
