@@ -67,13 +67,14 @@ void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s)
             weft_calls_differ(area->team, weft_shmcoll_rank_of(area, i), tag, weft_shmcoll_latest_call(area));
 }
 
-bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s)
+bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s, bool for_all)
 {
     bool is_gone = atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire) != WEFT_SHMCOLL_HERE;
+    bool differs = calls_differ(area, member);
 
-    if (weft_likely(!is_gone && !calls_differ(area, member)))
+    if (weft_likely(!is_gone && !differs))
         return false;
-    return !weft_shmcoll_has_posted(area, member, s); /* it may have posted before it left */
+    return (differs && for_all) || !weft_shmcoll_has_posted(area, member, s); /* it may have posted before it left */
 }
 
 /* ---- error texts ---- */

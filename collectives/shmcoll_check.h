@@ -40,7 +40,8 @@ int weft_shmcoll_end(weft_shmcoll *area) __attribute__((cold));
 weft_call weft_shmcoll_latest_call(const weft_shmcoll *area);
 /* For long waits in s: a member that has not posted s but sent messages of a later call skipped this call; sends it this member's call. */
 void weft_shmcoll_report_passed(const weft_shmcoll *area, uint64_t s);
-/* For long waits: `member` will never post s (weft_shmcoll_differ sets the text). */
-bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s);
+/* For long waits: `member` will never post s (weft_shmcoll_differ sets the text). for_all: the wait is for the posts of all members, so a
+ * member whose calls differ ends it even if it has posted s: another member may wait for that error before it posts. */
+bool weft_shmcoll_never_posts(const weft_shmcoll *area, uint32_t member, uint64_t s, bool for_all);
 
 #endif

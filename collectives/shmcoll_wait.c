@@ -58,7 +58,8 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
     if (area->team)
         weft_shmcoll_report_passed(area, self->s);
     for (uint32_t i = 0; i < area->ranks; i++)
-        if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) && weft_shmcoll_never_posts(area, i, self->s))
+        if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) &&
+            weft_shmcoll_never_posts(area, i, self->s, self->member < 0))
             return (int32_t)i;
     return -1;
 }

@@ -131,7 +131,7 @@ def locked_worker(row):
 
 def is_special(row):
     """C expression: does the worker need its lock, or deliver events?"""
-    return "comm_at->worker->is_special" if row.via == "comm" else "weft_world_now->workers[0]->is_special"
+    return "weft_worker_is_special(comm_at->worker)" if row.via == "comm" else "weft_worker_is_special(weft_world_now->workers[0])"
 
 
 def call_number(row):

@@ -51,7 +51,7 @@ typedef struct weft_event_record {
 extern _Atomic uint32_t weft_event_mask; /* bit of each type that has an open sink */
 extern _Atomic bool weft_event_pending;  /* records, or dropped ones, wait to be delivered, and no thread delivers */
 extern _Atomic bool weft_event_pending_in_wait; /* the same, and the first may be delivered inside of a wait */
-extern void (*weft_event_deliver)(bool in_wait); /* calls the program: no lock may be held; in_wait: inside a call of MPI that goes on */
+extern void (*_Atomic weft_event_deliver)(bool in_wait); /* calls the program: no lock may be held; in_wait: inside a call of MPI that goes on */
 
 /* Queues a record for each sink of the type and object. A full queue counts it as dropped. */
 void weft_event_raise(enum weft_event type, const void *object, const int64_t values[WEFT_EVENT_VALUES]);

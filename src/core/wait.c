@@ -250,7 +250,7 @@ static bool has_delivered(weft_wait *wait)
 void weft_wait_progress(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
-    if (weft_unlikely(worker->is_special) && (has_delivered(wait) || (worker->is_threaded && !weft_leader_progress(wait))))
+    if (weft_unlikely(weft_worker_is_special(worker)) && (has_delivered(wait) || (worker->is_threaded && !weft_leader_progress(wait))))
         return;
     if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_wake_parked(wait))) {
         wait->idle = 0;

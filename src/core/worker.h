@@ -20,6 +20,9 @@ int weft_worker_open(struct weft_world *world, uint32_t index, const weft_iface_
 /* Closes the ifaces and frees all memory. The worker must be drained (weft_world_close), or not fully open. */
 void weft_worker_close(weft_worker *worker);
 
+/* Read without the lock; mpi/tool_event sets has_tool from any thread. */
+static inline bool weft_worker_is_special(const weft_worker *worker) { return __atomic_load_n(&worker->is_special, __ATOMIC_RELAXED); }
+
 static inline void weft_worker_lock(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0)) {

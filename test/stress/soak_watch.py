@@ -66,10 +66,19 @@ def take_sample(now_s, pids, folder, stopped_s):
     return Sample(now_s, read_threads(pids), read_group(folder), stopped_s)
 
 
+def is_unserved(before, after):
+    """Was the thread runnable all the time, and did not run?"""
+    return before.state == after.state == "R" and (before.cpu_s, before.sleeps) == (after.cpu_s, after.sleeps)
+
+
 def waited_s(before, after, passed_s):
-    """The kernel adds a wait for a CPU when it ends: a thread that is runnable throughout and does not run waits all the time."""
-    is_unserved = before.state == after.state == "R" and (before.cpu_s, before.sleeps) == (after.cpu_s, after.sleeps)
-    return passed_s if is_unserved else after.wait_s - before.wait_s
+    """The kernel adds a wait for a CPU when it ends: an unserved thread waits all the time."""
+    return passed_s if is_unserved(before, after) else after.wait_s - before.wait_s
+
+
+def has_unserved(before, after):
+    """Such a thread holds the job up, whatever CPU time the others spend in waiting for it."""
+    return any(is_unserved(before.threads[key], after.threads[key]) for key in after.threads if key in before.threads)
 
 
 def held_s(before, after):
@@ -123,7 +132,8 @@ class Progress:
         self.cpu_s += used
         self.stopped_s += stopped
         could = max(0.0, min(passed, LOOK_MAX_S) - stopped)
-        self.could_s += could if held < passed / 2 else min(used, could)
+        if not has_unserved(before, after):
+            self.could_s += could if held < passed / 2 else min(used, could)
 
     def summary(self):
         return ("no message completed for %.1f s: for %.1f s of them it could run, for %.1f s a rank was stopped, "
