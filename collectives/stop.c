@@ -110,13 +110,17 @@ void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
         weft_calls_differ(team, team->log.ahead[i].from, team->log.ahead[i].tag, call);
     else if (team->log.other[i].is_set && is_same_number(team->log.other[i].tag, tag))
         weft_calls_differ(team, team->log.other[i].from, team->log.other[i].tag, call);
+    team->log.ahead[i].is_set = team->log.other[i].is_set = 0; /* compared; a number comes again after WEFT_TAG_BITS calls */
 }
 
 void weft_calls_on_message(weft_team *team, uint32_t from, uint32_t tag)
 {
     uint32_t own_tag, i = weft_call_slot(tag);
     const weft_call *call = find_call(team, tag, &own_tag);
+    bool is_past = !(tag & WEFT_TAG_PREPARED) && ((tag - team->sequence) & WEFT_TAG_BITS) > WEFT_TAG_BITS / 2;
 
+    if (!call && is_past)
+        return; /* no longer logged */
     if (call && own_tag != tag) {
         weft_calls_differ(team, from, tag, *call);
     } else if (!call && team->log.ahead[i].is_set && team->log.ahead[i].tag != tag && is_same_number(team->log.ahead[i].tag, tag)) {

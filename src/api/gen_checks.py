@@ -78,9 +78,14 @@ def length_of(row, param):
     if "coll" not in row.flags or not param.kind_is("count", "displ", "type", "aint") or param.mark:
         return None
     if "neighbor" in row.name.lower():  # one element for each edge
-        return "weft_topo_degree(comm_at, %s)" % ("true" if param.name.startswith("s") else "false")
+        return edges("comm_at", param.name)
     # One element for each member that blocks come from or go to (MPI 5.0 6.2.3); in a reduce-scatter for each of the own group (6.10.2).
     return "comm_at->size" if "reduce_scatter" in row.name.lower() else "comm_at->remote_size"
+
+
+def edges(comm, name):
+    """C expression: the member's edges for which a neighborhood collective reads (send) or writes (recv) this argument."""
+    return "weft_topo_degree(%s, %s)" % (comm, "true" if name.startswith("s") else "false")
 
 
 def is_out_of_place(row, param):
@@ -317,7 +322,8 @@ def cold_buffer(row, param):
         return []
     place = may_be_in_place(row, param)
     allowed = {"never": "false", "yes": "!at->is_inter", "root": "weft_checks_is_own_root(at, root)"}[place]
-    return ["weft_checks_buffer(%s, %s, %s, %s, %s)" % (about, param.name, count.name, kind.name, allowed)]
+    number = "%s ? %s : 0" % (edges("at", param.name), count.name) if "neighbor" in row.name.lower() else count.name
+    return ["weft_checks_buffer(%s, %s, %s, %s, %s)" % (about, param.name, number, kind.name, allowed)]
 
 
 def wrapped_lines(texts):
@@ -359,7 +365,8 @@ def cold_checks(row):
         about = 'function, %s, "%s"' % ("at" if comm else "NULL", count.name)
         check("weft_checks_span(%s, %s, %s, %s)" % (about, count.name, kind.name, ranks.replace("comm_at", "at")), matters(row, count))
     if must_be_apart(row):
-        count = "recvcount ? sendcount : 0" if row.find("sendcount") else "count" if row.find("count") else "recvcount"
+        both = "recvcount && %s && %s" % (edges("at", "send"), edges("at", "recv")) if "neighbor" in row.name.lower() else "recvcount"
+        count = both + " ? sendcount : 0" if row.find("sendcount") else "count" if row.find("count") else "recvcount"
         when = "weft_checks_is_own_root(at, root)" if row.find("root") else "at->rank > 0" if "exscan" in row.name.lower() else ""
         check("weft_checks_apart(function, at, sendbuf, recvbuf, %s)" % count, when)
     declared = "".join(", " + text for text in [cold_declare(p) for p in row.params] + (["bool is_large"] if row.needs_form() else []))

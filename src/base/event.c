@@ -21,7 +21,7 @@ _Static_assert(WEFT_EVENT_LAST <= 32, "weft_event_mask has a bit for each type")
 
 _Atomic uint32_t weft_event_mask;
 _Atomic bool weft_event_pending, weft_event_pending_in_wait;
-void (*_Atomic weft_event_deliver)(bool in_wait);
+weft_event_deliver_fn *_Atomic weft_event_deliver;
 
 /* Guarded by `is_locked`. */
 static _Atomic bool is_locked;

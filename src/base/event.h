@@ -51,7 +51,8 @@ typedef struct weft_event_record {
 extern _Atomic uint32_t weft_event_mask; /* bit of each type that has an open sink */
 extern _Atomic bool weft_event_pending;  /* records, or dropped ones, wait to be delivered, and no thread delivers */
 extern _Atomic bool weft_event_pending_in_wait; /* the same, and the first may be delivered inside of a wait */
-extern void (*_Atomic weft_event_deliver)(bool in_wait); /* calls the program: no lock may be held; in_wait: inside a call of MPI that goes on */
+typedef void weft_event_deliver_fn(bool in_wait);
+extern weft_event_deliver_fn *_Atomic weft_event_deliver; /* calls the program: no lock may be held; in_wait: inside a call of MPI that goes on */
 
 /* Queues a record for each sink of the type and object. A full queue counts it as dropped. */
 void weft_event_raise(enum weft_event type, const void *object, const int64_t values[WEFT_EVENT_VALUES]);
@@ -76,7 +77,7 @@ static inline bool weft_event_has_work(void)
 static inline int weft_event_point(int rc)
 {
     if (weft_unlikely(atomic_load_explicit(&weft_event_pending, memory_order_relaxed)) && !rc)
-        weft_event_deliver(false);
+        atomic_load_explicit(&weft_event_deliver, memory_order_relaxed)(false);
     return rc;
 }
 

@@ -242,7 +242,7 @@ static bool has_delivered(weft_wait *wait)
     if (!atomic_load_explicit(&weft_event_pending_in_wait, memory_order_relaxed) || wait->is_armed)
         return false;
     weft_worker_callout_begin(wait->worker);
-    weft_event_deliver(true);
+    atomic_load_explicit(&weft_event_deliver, memory_order_relaxed)(true);
     weft_worker_callout_end(wait->worker);
     return true;
 }

@@ -28,17 +28,21 @@ int weft_coll_check_side(const weft_coll_side *side, uint64_t *total)
 {
     bool is_empty = true;
     uint64_t sum = 0;
-    int rc = side->layout->types ? types_check(side) : weft_coll_check_pair(side->which, 0, side->type);
+    int rc = 0;
 
     *total = 0;
+    if (side->layout->types)
+        rc = types_check(side);
+    else if (side->type || side->ranks) /* an alltoallw without edges may pass no array of types */
+        rc = weft_coll_check_pair(side->which, 0, side->type);
     for (uint32_t i = 0; i < side->ranks && !rc; i++) {
         weft_block block = block_of(side, i);
         if (block.count > block.type->count_max || __builtin_add_overflow(sum, block.count, &sum) ||
             (!side->layout->types && sum > block.type->count_max))
             return weft_fail(WEFT_E_COUNT, "%scounts: the elements of blocks 0 to %u exceed 2^62 bytes", side->which, i);
         is_empty = is_empty && (!block.count || !block.type->is_dense || !block.type->is_predefined);
-        /* NULL is MPI_BOTTOM: valid for a derived type with absolute addresses, never for a predefined dense one. */
-        if (!side->buf && !is_empty)
+        /* NULL is MPI_BOTTOM: valid with absolute addresses, in a derived type or as displacements in bytes. */
+        if (!(side->layout->types ? block.at : side->buf) && !is_empty)
             return weft_fail(WEFT_E_BUFFER, "%sbuf is NULL, but %scounts[%u] is %llu elements of %s", side->which, side->which, i,
                              (unsigned long long)block.count, block.type->name);
     }
@@ -47,12 +51,13 @@ int weft_coll_check_side(const weft_coll_side *side, uint64_t *total)
     return rc;
 }
 
-/* Blocks of a rank for itself must be equally long, and apart. */
+/* Blocks of a rank for itself must be equally long, and apart: different types may pick other bytes from one address on. */
 static int own_check(weft_block sent, weft_block received)
 {
     int rc = weft_coll_check_own_block(weft_block_bytes(&sent), weft_block_bytes(&received));
+    bool may_be_apart = sent.type != received.type && !(sent.type->is_dense && received.type->is_dense);
 
-    return rc ? rc : weft_coll_check_alias(sent.at, received.at, (MPI_Count)received.count, received.type);
+    return rc || may_be_apart ? rc : weft_coll_check_alias(sent.at, received.at, (MPI_Count)received.count, received.type);
 }
 
 /* ---- gatherv, scatterv ---- */

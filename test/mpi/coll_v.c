@@ -232,6 +232,36 @@ static void types(const where *w)
     }
 }
 
+/* Columns of one array by different types: sent and received blocks begin at one address and share no byte. */
+static void one_array(void)
+{
+    int n, me, *a, *ones, *at;
+    MPI_Datatype even, odd, *send, *recv;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &n));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &me));
+    a = calloc((size_t)(4 * n), sizeof *a), ones = calloc((size_t)n, sizeof *ones), at = calloc((size_t)n, sizeof *at);
+    send = calloc((size_t)n, sizeof *send), recv = calloc((size_t)n, sizeof *recv);
+    CHECK(a && ones && at && send && recv);
+    OK(MPI_Type_create_indexed_block(2, 1, (const int[]){0, 2}, MPI_INT, &even));
+    OK(MPI_Type_create_indexed_block(2, 1, (const int[]){1, 3}, MPI_INT, &odd));
+    OK(MPI_Type_commit(&even));
+    OK(MPI_Type_commit(&odd));
+    for (int i = 0; i < n; i++) {
+        ones[i] = 1;
+        at[i] = 4 * i * (int)sizeof *a;
+        send[i] = even;
+        recv[i] = odd;
+        a[4 * i] = 100 * me + i;
+        a[4 * i + 2] = -(100 * me + i);
+    }
+    OK(MPI_Alltoallw(a, ones, at, send, a, ones, at, recv, MPI_COMM_WORLD));
+    for (int i = 0; i < n; i++)
+        CHECK(a[4 * i + 1] == 100 * i + me && a[4 * i + 3] == -(100 * i + me), "block %d: %d %d", i, a[4 * i + 1], a[4 * i + 3]);
+    OK(MPI_Type_free(&even));
+    OK(MPI_Type_free(&odd));
+    free(a), free(ones), free(at), free(send), free(recv);
+}
+
 static void all(const where *w)
 {
     for (int form = 0; form < FORMS; form++)
@@ -277,6 +307,7 @@ int main(int argc, char **argv)
     OK(MPI_Type_free(&pair));
     OK(MPI_Type_free(&spread));
     free(out);
+    one_array();
     OK(MPI_Finalize());
     return 0;
 }

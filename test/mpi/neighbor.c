@@ -336,6 +336,29 @@ static void dist_graphs(void)
     OK(MPI_Comm_free(&graph));
 }
 
+/* Without edges no argument is read. Absolute addresses as displacements. */
+static void arrays(void)
+{
+    int value = 5 + rank, got[2] = {0, 0}, dims = size, periods = 1, ones[2] = {1, 1};
+    MPI_Aint from[2], to[2];
+    MPI_Datatype ints[2] = {MPI_INT, MPI_INT};
+    MPI_Comm lone, ring;
+    OK(MPI_Cart_create(MPI_COMM_SELF, 0, NULL, NULL, 0, &lone));
+    OK(MPI_Neighbor_allgather(NULL, 3, MPI_INT, NULL, 3, MPI_INT, lone));
+    OK(MPI_Neighbor_alltoall(got, 3, MPI_INT, got, 3, MPI_INT, lone));
+    OK(MPI_Neighbor_alltoallv(NULL, NULL, NULL, MPI_INT, NULL, NULL, NULL, MPI_INT, lone));
+    OK(MPI_Neighbor_alltoallw(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, lone));
+    OK(MPI_Comm_free(&lone));
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periods, 0, &ring));
+    for (int i = 0; i < 2; i++) {
+        OK(MPI_Get_address(&value, &from[i]));
+        OK(MPI_Get_address(&got[i], &to[i]));
+    }
+    OK(MPI_Neighbor_alltoallw(MPI_BOTTOM, ones, from, ints, MPI_BOTTOM, ones, to, ints, ring));
+    CHECK(got[0] == 5 + (rank + size - 1) % size && got[1] == 5 + (rank + 1) % size, "%d %d", got[0], got[1]);
+    OK(MPI_Comm_free(&ring));
+}
+
 /* Calls of several communicators overlap; a later one may complete first. */
 static void overlapping(void)
 {
@@ -367,6 +390,7 @@ int main(int argc, char **argv)
     grids();
     graphs();
     dist_graphs();
+    arrays();
     overlapping();
     OK(MPI_Finalize());
     return 0;
