@@ -80,7 +80,7 @@ static bool grow(weft_rndv_pool *pool)
     return true;
 }
 
-/* None is free: says so once if that is because all ids are in use, not for lack of memory. */
+/* No state is free. Writes one line to the log, once per process, if all ids are in use; lack of memory is not logged. */
 static __attribute__((cold)) int on_empty(weft_rndv_pool *pool)
 {
     if (!pool->slab_count)

@@ -1,29 +1,11 @@
 /* np: 2 : buffers of persistent requests and collectives, and memory of MPI_Alloc_mem, are registered once and ahead if a device
  * needs registration; all are released, also if the program does not free them */
-#include "check.h"
+#include "tool_counter.h"
 
 #define BYTES (1 << 20)
 #define ROUNDS 5
 
-static MPI_T_pvar_session session;
 static MPI_T_pvar_handle misses, moved;
-
-static unsigned long long value_of(MPI_T_pvar_handle handle)
-{
-    unsigned long long value = 0;
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
-}
-
-static MPI_T_pvar_handle counter(const char *name)
-{
-    MPI_T_pvar_handle handle;
-    int index, count;
-    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-    OK(MPI_T_pvar_start(session, handle));
-    return handle;
-}
 
 static void exchange(int rank, void *buf, unsigned seed)
 {

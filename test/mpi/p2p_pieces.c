@@ -5,32 +5,14 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tool_counter.h"
 
 #define BYTES (64 << 20)
 #define TRIES 100 /* the observing thread needs a CPU during one of these */
 #define OVERTAKES 5
 
-static MPI_T_pvar_session session;
 static MPI_T_pvar_handle by_get, by_kernel;
 static char *buf;
-
-static unsigned long long value_of(MPI_T_pvar_handle handle)
-{
-    unsigned long long value = 0;
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
-}
-
-static MPI_T_pvar_handle counter(const char *name)
-{
-    MPI_T_pvar_handle handle;
-    int index, count;
-    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-    OK(MPI_T_pvar_start(session, handle));
-    return handle;
-}
 
 /* Both messages have arrived when the receiver polls: the short one must not wait for all of the long one. 1: it did not; 0: it did, or the
  * sender got no CPU between the two sends; -1: no kernel copy here. */

@@ -1,31 +1,13 @@
 /* np: 2 3 : persistent pairs that repeat: receives promise their buffers; overtaken, cancelled, freed, behind wildcards, order holds */
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "check.h"
+#include "tool_counter.h"
 
 enum { BYTES = 300000, TAG = 5, TURNS = 12 };
 
 static int rank;
 static unsigned char out[BYTES], in[BYTES], other[BYTES];
 static MPI_Request sends, recvs; /* rank 0's and rank 1's half of the pair */
-static MPI_T_pvar_session session;
 static MPI_T_pvar_handle made, used, read_by_kernel;
-
-static unsigned long long count_of(MPI_T_pvar_handle handle)
-{
-    unsigned long long value = 0;
-    OK(MPI_T_pvar_read(session, handle, &value));
-    return value;
-}
-
-static MPI_T_pvar_handle counter(const char *name)
-{
-    MPI_T_pvar_handle handle;
-    int index, count;
-    OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
-    OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
-    OK(MPI_T_pvar_start(session, handle));
-    return handle;
-}
 
 static void check_bytes(const unsigned char *got, int bytes, int value, const MPI_Status *status)
 {
@@ -83,10 +65,10 @@ static void turns(int n)
 
 static void repeated(void)
 {
-    unsigned long long before = count_of(rank ? made : used), after;
+    unsigned long long before = value_of(rank ? made : used), after;
     turns(TURNS);
-    after = count_of(rank ? made : used);
-    if (rank < 2 && count_of(read_by_kernel)) /* else this kernel refuses single copies, and all goes by frames */
+    after = value_of(rank ? made : used);
+    if (rank < 2 && value_of(read_by_kernel)) /* else this kernel refuses single copies, and all goes by frames */
         CHECK(after - before >= TURNS - 3, "%llu promises of %d", after - before, TURNS);
 }
 

@@ -223,7 +223,7 @@ static void unexpected(void)
     OK(MPI_Comm_free(&comm));
 }
 
-/* Both halves of a rendezvous begin and end, and a wait that sleeps says so. The events come while this process is inside one call. */
+/* Sender and receiver raise the begin and the end of a rendezvous; a wait raises an event when it sleeps. All come inside one call. */
 static void waits(void)
 {
     static char body[300000];
