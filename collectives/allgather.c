@@ -9,12 +9,15 @@
 static void ring_from(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift, uint32_t first)
 {
     uint32_t size = sched->size, right = (place + 1 + shift) % size, left = (place + size - 1 + shift) % size;
+    weft_sched_window window = {.count = 0};
 
-    for (uint32_t i = first; i + 1 < size; i++) {
-        weft_blocks_send(sched, right, blocks, (place + size - i) % size);
-        weft_blocks_recv(sched, left, blocks, (place + 2 * size - i - 1) % size);
-        weft_sched_fence(sched);
+    for (uint32_t i = first; i + 1 < size && !sched->rc; i++) {
+        weft_sched_message arrival;
+        weft_sched_window_add(sched, &window, weft_blocks_send(sched, right, blocks, (place + size - i) % size));
+        arrival = weft_blocks_recv(sched, left, blocks, (place + 2 * size - i - 1) % size);
+        weft_sched_await(sched, arrival);
     }
+    weft_sched_fence(sched);
 }
 
 void weft_allgather_blocks_ring(weft_sched *sched, const weft_blocks *blocks, uint32_t place, uint32_t shift)

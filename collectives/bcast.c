@@ -31,6 +31,8 @@ static void view_close(weft_sched *sched, const weft_coll *args, const bytes_vie
         weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, view->at, view->count, weft_sched_bytes());
 }
 
+static uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 static uint32_t vrank(const weft_sched *sched, int root) { return (sched->rank + sched->size - (uint32_t)root) % sched->size; }
 static uint32_t rank_of_vrank(const weft_sched *sched, int root, uint64_t v) { return (uint32_t)((v + (uint32_t)root) % sched->size); }
 
@@ -80,18 +82,19 @@ static void ring(weft_sched *sched, const weft_coll *args, const bytes_view *vie
 {
     const weft_type *byte = weft_sched_bytes();
     uint32_t size = sched->size;
+    weft_sched_window window = {.count = 0};
 
-    for (uint32_t i = 0; i + 1 < size; i++) {
+    for (uint32_t i = 0; i + 1 < size && !sched->rc; i++) {
         uint32_t out = (v + size - i) % size, in = (v + 2 * size - i - 1) % size;
         uint64_t from = weft_sched_block_start(view->count, size, out), to = weft_sched_block_start(view->count, size, in);
         if (v + 1 < size)
-            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view->at + from,
-                           weft_sched_block_start(view->count, size, out + 1) - from, byte);
+            weft_sched_window_add(sched, &window, weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view->at + from,
+                                                                  weft_sched_block_start(view->count, size, out + 1) - from, byte));
         if (v)
-            weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view->at + to,
-                           weft_sched_block_start(view->count, size, in + 1) - to, byte);
-        weft_sched_fence(sched);
+            weft_sched_await(sched, weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view->at + to,
+                                                    weft_sched_block_start(view->count, size, in + 1) - to, byte));
     }
+    weft_sched_fence(sched);
 }
 
 void weft_bcast_scatter_ring(weft_sched *sched, const weft_coll *args)
@@ -109,22 +112,21 @@ void weft_bcast_chain(weft_sched *sched, const weft_coll *args)
     const weft_type *byte = weft_sched_bytes();
     uint32_t v = vrank(sched, args->root);
     bytes_view view = view_open(sched, args, v == 0);
-    uint64_t segment = (uint64_t)sched->team->latency_bytes * 4, here;
+    uint64_t segment = (uint64_t)sched->team->latency_bytes * 4;
+    weft_sched_message arrival = 0;
+    weft_sched_window window = {.count = 0};
 
-    if (v && view.count) {
-        here = view.count < segment ? view.count : segment;
-        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at, here, byte);
-        weft_sched_fence(sched);
-    }
-    for (uint64_t at = 0; at < view.count; at += segment) {
+    if (v && view.count)
+        arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at, min(view.count, segment), byte);
+    for (uint64_t at = 0; at < view.count && !sched->rc; at += segment) {
         uint64_t next = at + segment;
-        here = view.count - at < segment ? view.count - at : segment;
-        if (v + 1 < sched->size)
-            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view.at + at, here, byte);
+        if (v)
+            weft_sched_await(sched, arrival);
         if (v && next < view.count)
-            weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next,
-                           view.count - next < segment ? view.count - next : segment, byte);
-        weft_sched_fence(sched);
+            arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next, min(view.count - next, segment), byte);
+        if (v + 1 < sched->size)
+            weft_sched_window_add(sched, &window, weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view.at + at,
+                                                                  min(view.count - at, segment), byte));
     }
     view_close(sched, args, &view, v == 0);
 }

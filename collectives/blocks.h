@@ -61,20 +61,22 @@ static inline weft_block weft_blocks_at(const weft_blocks *blocks, uint32_t i)
 static inline uint64_t weft_block_bytes(const weft_block *block) { return block->count * (uint64_t)block->type->size; }
 
 /* Messages of one block. Where each rank has its own count, both sides know an empty block: it needs no message. */
-static inline void weft_blocks_send(weft_sched *sched, uint32_t to, const weft_blocks *blocks, uint32_t i)
+static inline weft_sched_message weft_blocks_send(weft_sched *sched, uint32_t to, const weft_blocks *blocks, uint32_t i)
 {
     weft_block block = weft_blocks_at(blocks, i);
 
     if (weft_block_bytes(&block) || !(blocks->layout || blocks->starts))
-        weft_sched_send(sched, to, block.at, block.count, block.type);
+        return weft_sched_send(sched, to, block.at, block.count, block.type);
+    return WEFT_SCHED_NO_MESSAGE;
 }
 
-static inline void weft_blocks_recv(weft_sched *sched, uint32_t from, const weft_blocks *blocks, uint32_t i)
+static inline weft_sched_message weft_blocks_recv(weft_sched *sched, uint32_t from, const weft_blocks *blocks, uint32_t i)
 {
     weft_block block = weft_blocks_at(blocks, i);
 
     if (weft_block_bytes(&block) || !(blocks->layout || blocks->starts))
-        weft_sched_recv(sched, from, block.at, block.count, block.type);
+        return weft_sched_recv(sched, from, block.at, block.count, block.type);
+    return WEFT_SCHED_NO_MESSAGE;
 }
 
 /* Copies into, or out of, block i. */

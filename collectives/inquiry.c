@@ -36,7 +36,7 @@ static bool send_for_sched(weft_team *team, const weft_sched *sched)
     if (sched->receiving && sched->receiving->is_posted)
         return send_to(team, (uint32_t)sched->receiving->rank, &msg);
     for (uint32_t i = 0; i < sched->req_count && count < MEMBERS_MAX; i++) {
-        if (!weft_calls_is_awaited(sched->reqs[i]))
+        if (!sched->reqs[i] || !weft_calls_is_awaited(sched->reqs[i]))
             continue;
         if (!send_to(team, (uint32_t)sched->reqs[i]->rank, &msg))
             return false;

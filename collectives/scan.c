@@ -72,18 +72,22 @@ static void *lower_at(const chain *chain, uint64_t at)
 
 static void chain_run(weft_sched *sched, const chain *chain)
 {
+    weft_sched_message arrival = 0;
+    weft_sched_window window = {.count = 0};
+
     if (sched->rank && chain->count)
-        weft_sched_recv(sched, sched->rank - 1, lower_at(chain, 0), length_at(chain, 0), chain->type);
+        arrival = weft_sched_recv(sched, sched->rank - 1, lower_at(chain, 0), length_at(chain, 0), chain->type);
     for (uint64_t at = 0; at < chain->count && !sched->rc; at += chain->segment) {
         uint64_t next = at + chain->segment;
         void *sum = weft_sched_at(chain->sum, chain->type, at);
-        weft_sched_fence(sched);
+        if (sched->rank)
+            weft_sched_await(sched, arrival);
         if (sched->rank && next < chain->count)
-            weft_sched_recv(sched, sched->rank - 1, lower_at(chain, next), length_at(chain, next), chain->type);
+            arrival = weft_sched_recv(sched, sched->rank - 1, lower_at(chain, next), length_at(chain, next), chain->type);
         if (sched->rank && chain->sum)
             weft_sched_reduce(sched, lower_at(chain, at), sum, length_at(chain, at), chain->type);
         if (sched->rank + 1 < sched->size)
-            weft_sched_send(sched, sched->rank + 1, sum, length_at(chain, at), chain->type);
+            weft_sched_window_add(sched, &window, weft_sched_send(sched, sched->rank + 1, sum, length_at(chain, at), chain->type));
     }
     weft_sched_fence(sched);
 }

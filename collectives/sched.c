@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * sched: the steps of a schedule, immediate or recorded, and its temporary memory. Called by the algorithms and coll.c.
- * Invariants: temporary memory lives as long as the schedule; completion.left is 1 + the requests under way.
+ * Invariant: temporary memory lives as long as the schedule.
  */
 #include "collectives/sched.h"
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "collectives/sched_internal.h"
 #include "collectives/stop.h"
 #include "core/callout.h"
 #include "core/wait.h"
@@ -54,12 +55,6 @@ void weft_sched_fail(weft_sched *sched, int rc)
         weft_team_stop(sched->team, rc, sched->tag);
 }
 
-static inline void record_error(weft_sched *sched, int rc)
-{
-    if (weft_unlikely(rc))
-        weft_sched_fail(sched, rc);
-}
-
 void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
 {
     bool is_unlocked = !op->handle || weft_worker_is_long(worker, count * (uint64_t)type->size);
@@ -85,155 +80,7 @@ void weft_coll_copy(weft_worker *worker, const weft_type *to_type, void *to, uin
         weft_worker_callout_end(worker);
 }
 
-/* ---- messages ---- */
-
-static int reqs_grow(weft_sched *sched)
-{
-    uint32_t capacity = sched->req_capacity * 2;
-    weft_req **more = realloc(sched->reqs == sched->few ? NULL : sched->reqs, capacity * sizeof *more);
-
-    if (!more)
-        return weft_fail(WEFT_E_NOMEM, "no memory for %u messages of a collective", capacity);
-    if (sched->reqs == sched->few)
-        memcpy(more, sched->few, sizeof sched->few);
-    sched->reqs = more;
-    sched->req_capacity = capacity;
-    return WEFT_OK;
-}
-
-int weft_sched_begin_message(weft_sched *sched, const weft_step *step)
-{
-    weft_chan *chan = sched->team->chan;
-    weft_req *req = NULL;
-    int rc = sched->req_count == sched->req_capacity ? reqs_grow(sched) : WEFT_OK;
-
-    if (rc)
-        return rc;
-    if (step->op == WEFT_STEP_SEND)
-        rc = weft_isend(chan, step->peer, sched->tag, step->from, step->to_count, step->to_type,
-                        weft_unlikely(sched->damage) ? WEFT_SEND_TAINTED : WEFT_SEND_STANDARD, &req);
-    else
-        rc = weft_irecv(chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, &req);
-    if (rc)
-        return rc;
-    if (req->is_done) {
-        rc = req->rc;
-        weft_req_free(req);
-        if (weft_likely(!weft_status_is_damage(rc)))
-            return rc;
-        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* becomes damage at the fence: no earlier send depends on it */
-        return WEFT_OK;
-    }
-    req->completion = &sched->completion;
-    sched->completion.left++;
-    sched->reqs[sched->req_count++] = req;
-    return WEFT_OK;
-}
-
-void weft_sched_free_requests(weft_sched *sched)
-{
-    for (uint32_t i = 0; i < sched->req_count; i++)
-        weft_req_free(sched->reqs[i]);
-    sched->req_count = 0;
-    record_error(sched, sched->completion.rc);
-    sched->completion.rc = 0;
-}
-
 /* ---- immediate ---- */
-
-static void post_deferred(weft_sched *sched)
-{
-    if (!sched->has_deferred)
-        return;
-    sched->has_deferred = false;
-    if (!sched->rc)
-        record_error(sched, weft_sched_begin_message(sched, &sched->deferred));
-}
-
-static bool has_stopped(const weft_sched *sched)
-{
-    return sched->rc || (sched->completion.rc && !weft_status_is_damage(sched->completion.rc));
-}
-
-typedef struct immediate_wait {
-    weft_wait wait;
-    const weft_sched *sched;
-    bool is_cancelled;
-} immediate_wait;
-
-/* Wait condition; also called by the thread that polls for this one. */
-static bool immediate_is_over(weft_wait *wait)
-{
-    const immediate_wait *self = weft_container(wait, immediate_wait, wait);
-
-    return self->sched->completion.left <= 1 || (has_stopped(self->sched) && !self->is_cancelled);
-}
-
-/* Waits for the requests since the last fence. A stopped schedule's receives may never match, so they are cancelled before the wait. */
-static void immediate_wait_all(weft_sched *sched)
-{
-    immediate_wait self = {.sched = sched};
-
-    weft_wait_begin(&self.wait, sched->team->chan->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, sched->tag, 0);
-    self.wait.is_over = immediate_is_over;
-    while (sched->completion.left > 1) {
-        if (weft_unlikely(has_stopped(sched)) && !self.is_cancelled) {
-            self.is_cancelled = true;
-            weft_sched_cancel(sched);
-            continue;
-        }
-        weft_wait_progress(&self.wait);
-    }
-    weft_wait_end(&self.wait);
-    weft_sched_free_requests(sched);
-}
-
-static __attribute__((noinline)) void await_receive(weft_req *req)
-{
-    weft_wait wait;
-
-    weft_wait_begin(&wait, req->worker, WEFT_WAIT_REASON_COLLECTIVE, req->rank, req->tag, req->bytes);
-    wait.req = req;
-    do
-        weft_wait_progress(&wait);
-    while (!req->is_done);
-    weft_wait_end(&wait);
-}
-
-/* Blocking receive with the request on the stack; sched->receiving lets halt() cancel it. It is unposted before return, which the compiler
- * cannot see. */
-static void immediate_receive(weft_sched *sched, const weft_step *step)
-{
-    weft_req on_stack, *req = &on_stack;
-
-    __asm__("" : "+r"(req));
-    req->completion = NULL;
-    req->worker = sched->team->chan->worker;
-    req->has_rndv = false;
-    req->is_posted = false;
-    weft_irecv_into(sched->team->chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, req);
-    if (!req->is_done) {
-        sched->receiving = req;
-        weft_worker_poll(req->worker);
-        if (!req->is_done)
-            await_receive(req);
-        sched->receiving = NULL;
-    }
-    record_error(sched, req->rc);
-}
-
-static void immediate_fence(weft_sched *sched)
-{
-    if (sched->has_deferred) {
-        sched->has_deferred = false;
-        if (!sched->rc)
-            immediate_receive(sched, &sched->deferred);
-    }
-    if (sched->completion.left > 1)
-        immediate_wait_all(sched);
-    else if (sched->req_count || weft_unlikely(sched->completion.rc))
-        weft_sched_free_requests(sched);
-}
 
 typedef struct reason_wait {
     weft_wait wait;
@@ -263,7 +110,7 @@ void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag)
 
 int weft_sched_end_immediate(weft_sched *sched)
 {
-    immediate_fence(sched);
+    weft_sched_immediate_fence(sched);
     if (weft_unlikely(sched->rc == WEFT_E_REVOKED))
         await_reason(sched);
     weft_list_remove(&sched->active);
@@ -297,15 +144,21 @@ static void record(weft_sched *sched, const weft_step *step)
     sched->steps[sched->step_count++] = *step;
 }
 
-static void on_round_done(weft_completion *completion)
+static void make_ready(weft_sched *sched)
 {
-    weft_sched *sched = weft_container(completion, weft_sched, completion);
-
     weft_worker *worker = sched->team->chan->worker;
 
     weft_list_append(&worker->scheds, &sched->link);
     worker->scheds_ready++;
 }
+
+static void on_round_done(weft_completion *completion)
+{
+    completion->left = 1;
+    make_ready(weft_container(completion, weft_sched, completion));
+}
+
+static void on_awaited(weft_completion *awaited) { make_ready(weft_container(awaited, weft_sched, awaited)); }
 
 static void free_sched(weft_req *req)
 {
@@ -337,6 +190,7 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
     }
     sched_reset(sched, team, tag, false);
     sched->completion.open = on_round_done;
+    sched->awaited.open = on_awaited;
     sched->req = *req;
     (*req)->chan = team->chan;
     (*req)->extra = sched;
@@ -358,31 +212,40 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
 
 /* ---- steps ---- */
 
-void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
+weft_sched_message weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type)
 {
     weft_step step = {.op = WEFT_STEP_SEND, .peer = (int32_t)weft_sched_member(sched, to), .from = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
-        return;
+        return sched->message_next;
     if (sched->is_immediate)
-        record_error(sched, weft_sched_begin_message(sched, &step));
+        weft_sched_record_error(sched, weft_sched_begin_message(sched, &step));
     else
         record(sched, &step);
+    return sched->message_next++;
 }
 
-void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
+weft_sched_message weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type)
 {
     weft_step step = {.op = WEFT_STEP_RECV, .peer = (int32_t)weft_sched_member(sched, from), .to = buf, .to_count = count, .to_type = type};
 
     if (sched->rc)
-        return;
-    if (!sched->is_immediate) {
+        return sched->message_next;
+    if (sched->is_immediate)
+        weft_sched_immediate_recv(sched, &step);
+    else
         record(sched, &step);
-        return;
-    }
-    post_deferred(sched);
-    sched->deferred = step;
-    sched->has_deferred = true;
+    return sched->message_next++;
+}
+
+void weft_sched_await(weft_sched *sched, weft_sched_message message)
+{
+    weft_step step = {.op = WEFT_STEP_AWAIT, .message = message, .to_type = weft_sched_bytes()};
+
+    if (sched->is_immediate)
+        weft_sched_immediate_await(sched, message);
+    else if (!sched->rc)
+        record(sched, &step);
 }
 
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
@@ -419,7 +282,7 @@ void weft_sched_fence(weft_sched *sched)
     weft_step step = {.op = WEFT_STEP_FENCE, .to_type = NULL};
 
     if (sched->is_immediate)
-        immediate_fence(sched);
+        weft_sched_immediate_fence(sched);
     else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE) {
         step.to_type = weft_sched_bytes(); /* every step holds a type, so free_sched() need not test */
         record(sched, &step);

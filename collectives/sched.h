@@ -14,10 +14,31 @@
 typedef void weft_sched_algorithm(weft_sched *sched, const weft_coll *args);
 
 /* Steps. Ranks are those of the view; count elements of type at buf. Steps begin in the order of the calls. copy and reduce end before
- * the next step begins. send and recv end at the next fence: only then may a received buffer be read, or a sent one be overwritten.
- * An algorithm ends with an implicit fence. Messages between two ranks match in the order of the calls on each side. */
-void weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
-void weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+ * the next step begins. A message ends when it is awaited, or at the next fence: only then may a received buffer be read, or a sent one be
+ * overwritten. An algorithm ends with an implicit fence. Messages between two ranks match in the order of the calls on each side. */
+/* A message of the schedule, for weft_sched_await. */
+typedef uint32_t weft_sched_message;
+#define WEFT_SCHED_NO_MESSAGE UINT32_MAX /* an await has no effect */
+weft_sched_message weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
+weft_sched_message weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+/* Later steps begin when this message has ended; other messages go on. No effect if it was awaited before. */
+void weft_sched_await(weft_sched *sched, weft_sched_message message);
+/* The last sends of a pipeline: bounds how many are under way. All zero at first. */
+#define WEFT_SCHED_WINDOW 8
+typedef struct weft_sched_window {
+    weft_sched_message sent[WEFT_SCHED_WINDOW];
+    uint64_t count;
+} weft_sched_window;
+/* Awaits the oldest send of the window if that is full, before a new one. */
+static inline void weft_sched_window_add(weft_sched *sched, weft_sched_window *window, weft_sched_message sent)
+{
+    weft_sched_message *oldest = &window->sent[window->count++ % WEFT_SCHED_WINDOW];
+
+    if (window->count > WEFT_SCHED_WINDOW)
+        weft_sched_await(sched, *oldest);
+    *oldest = sent;
+}
+/* Awaits all messages. */
 /* No effect if `to` and `from` are the same memory in the same layout. */
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
                     const weft_type *from_type);
@@ -71,7 +92,7 @@ static inline uint64_t weft_sched_block_start(uint64_t count, uint32_t blocks, u
 /* The type of raw bytes. */
 static inline const weft_type *weft_sched_bytes(void) { return weft_type_of((const void *)(uintptr_t)WEFT_SCHED_BYTE_HANDLE); }
 
-/* ---- for coll.c, sched_progress.c and tests ---- */
+/* ---- for coll.c, sched_progress.c and tests; see also sched_internal.h ---- */
 
 void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag);
 /* Waits for the requests under way and frees what the schedule owns, not the schedule. Returns its error. */
@@ -82,10 +103,6 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
 int weft_sched_progress(weft_worker *worker);
 /* Starts a persistent or newly recorded schedule. */
 int weft_sched_restart(weft_req *req);
-/* Posts a send or receive step. Does not block. Returns 0 or an error; damage goes to completion.rc instead. */
-int weft_sched_begin_message(weft_sched *sched, const weft_step *step);
-/* Frees the requests since the last fence, all complete, and keeps their error in the schedule. */
-void weft_sched_free_requests(weft_sched *sched);
 /* Records rc (not 0) as damage or as the error that stops the schedule; the latter also stops the team. */
 void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
 static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }

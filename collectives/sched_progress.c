@@ -7,7 +7,7 @@
  * (weft_coll_apply_op, weft_coll_copy), other threads may progress other schedules, but not this one.
  */
 #include "base/status.h"
-#include "collectives/sched.h"
+#include "collectives/sched_internal.h"
 #include "collectives/stop.h"
 #include "core/worker.h"
 #include "type/pack.h"
@@ -28,26 +28,54 @@ static void step_perform(weft_sched *sched, const weft_step *step)
     case WEFT_STEP_REDUCE:
         weft_coll_apply_op(sched->team->chan->worker, sched->op, step->to_type, step->from, step->to, step->to_count);
         break;
+    case WEFT_STEP_AWAIT:
     case WEFT_STEP_FENCE:
         break;
     }
 }
 
+/* Performs steps up to a fence, the end or an error. False: the schedule waits for a message. */
+static bool steps_perform(weft_sched *sched)
+{
+    while (!sched->rc && sched->next < sched->step_count) {
+        const weft_step *step = &sched->steps[sched->next++];
+        if (step->op == WEFT_STEP_FENCE)
+            break;
+        if (step->op != WEFT_STEP_AWAIT)
+            step_perform(sched, step);
+        else if (weft_sched_begin_await(sched, step->message))
+            return false;
+    }
+    return true;
+}
+
+/* Ends the wait for a message, if the schedule is in one. False: it is not. */
+static bool end_await(weft_sched *sched)
+{
+    const weft_step *step = sched->next ? &sched->steps[sched->next - 1] : NULL;
+
+    if (!step || step->op != WEFT_STEP_AWAIT)
+        return false;
+    weft_sched_end_await(sched, step->message);
+    return true;
+}
+
 static void sched_continue(weft_sched *sched)
 {
+    bool is_awake = end_await(sched);
+
     for (;;) {
-        weft_sched_free_requests(sched);
-        if (sched->rc || sched->next == sched->step_count)
-            break;
-        while (!sched->rc && sched->next < sched->step_count) {
-            const weft_step *step = &sched->steps[sched->next++];
-            if (step->op == WEFT_STEP_FENCE)
+        if (!is_awake) {
+            weft_sched_free_requests(sched);
+            if (sched->rc || sched->next == sched->step_count)
                 break;
-            step_perform(sched, step);
         }
+        is_awake = false;
+        if (!steps_perform(sched))
+            return;
         if (sched->rc) /* no further step begins */
             weft_sched_cancel(sched);
-        if (--sched->completion.left) /* requests are under way; the last one opens the completion */
+        if (--sched->completion.left) /* messages are under way; the last one opens the completion */
             return;
         sched->completion.left = 1;
     }
@@ -70,7 +98,6 @@ int weft_sched_progress(weft_worker *worker)
     for (uint32_t left = worker->scheds_ready; left && (link = weft_list_take(&worker->scheds)); left--) {
         weft_sched *sched = weft_container(link, weft_sched, link);
         worker->scheds_ready--;
-        sched->completion.left = 1;
         sched_continue(sched);
         n++;
     }
@@ -85,7 +112,8 @@ int weft_sched_restart(weft_req *req)
     sched->rc = 0;
     sched->damage = 0;
     sched->completion.left = 1;
-    sched->completion.rc = 0;
+    sched->completion.rc = sched->awaited.rc = 0;
+    sched->message_first = 0;
     req->is_done = false;
     req->is_active = true;
     req->rc = 0;

@@ -2,7 +2,7 @@
 libweft_la_SOURCES += \
 	collectives/team.h collectives/blocks.c collectives/blocks.h collectives/coll.c collectives/coll.h \
 	collectives/select.c collectives/select.h \
-	collectives/sched.c collectives/sched.h collectives/sched_progress.c \
+	collectives/sched.c collectives/sched.h collectives/sched_message.c collectives/sched_internal.h collectives/sched_progress.c \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
 	collectives/algorithms.h \
 	collectives/barrier.c collectives/bcast.c collectives/reduce.c collectives/allreduce.c collectives/gather.c \

@@ -175,7 +175,7 @@ bool weft_team_next_call_is_over(const weft_team *team)
 void weft_sched_cancel(weft_sched *sched)
 {
     for (uint32_t i = 0; i < sched->req_count; i++)
-        if (sched->reqs[i]->kind == WEFT_REQ_RECV && !sched->reqs[i]->is_done)
+        if (sched->reqs[i] && sched->reqs[i]->kind == WEFT_REQ_RECV && !sched->reqs[i]->is_done)
             weft_cancel(sched->reqs[i]);
 }
 
@@ -344,7 +344,7 @@ static bool awaits(const weft_sched *sched, uint32_t member)
     if (sched->receiving && sched->receiving->is_posted && sched->receiving->rank == (int)member)
         return true;
     for (uint32_t i = 0; i < sched->req_count; i++)
-        if (weft_calls_is_awaited(sched->reqs[i]) && sched->reqs[i]->rank == (int)member)
+        if (sched->reqs[i] && weft_calls_is_awaited(sched->reqs[i]) && sched->reqs[i]->rank == (int)member)
             return true;
     return false;
 }

@@ -142,11 +142,14 @@ typedef struct weft_team {
 #define WEFT_TAG_HASH_SHIFT 22
 #define WEFT_TAG_PREPARED 0x40000000u /* set in tags of persistent schedules: their numbers never expire, and are counted apart */
 
-enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_FENCE };
+enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_AWAIT, WEFT_STEP_FENCE };
 
 typedef struct weft_step {
     enum weft_step_op op;
-    int32_t peer;                   /* send, recv: rank in the team's channel */
+    union {
+        int32_t peer;               /* send, recv: rank in the team's channel */
+        uint32_t message;           /* await */
+    };
     const void *from;               /* send, copy, reduce */
     void *to;                       /* recv, copy, reduce */
     uint64_t from_count, to_count;  /* elements; only copy uses from_count and from_type */
@@ -173,11 +176,14 @@ struct weft_sched {
     uint32_t base;
     weft_team *team;
     const weft_op *op;          /* for reduce; immediate: the caller's, recorded: own_op */
-    /* requests begun since the last fence */
-    weft_completion completion; /* left: 1 + requests under way */
-    weft_req **reqs;            /* few, or allocated */
+    /* messages begun since the last fence; message n is reqs[n - message_first] */
+    weft_completion completion; /* left: 1 + messages under way, without the awaited one */
+    weft_completion awaited;    /* recorded: of the message for which the schedule waits */
+    weft_req **reqs;            /* few, or allocated; NULL: the message has ended */
     uint32_t req_count, req_capacity; /* used, capacity */
-    bool has_deferred;            /* immediate: `deferred` is a receive not posted yet; a fence may perform it as a blocking receive */
+    uint32_t message_first, message_next; /* numbers; next: of the next message that the algorithm begins or records */
+    bool has_deferred;          /* immediate: `deferred` is a receive not posted yet; a wait for it may perform it as a blocking one */
+    uint32_t deferred_message;    /* its number; valid if has_deferred */
     weft_step deferred;
     weft_call call;             /* persistent only */
     bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
