@@ -123,7 +123,8 @@ void weft_bcast_chain(weft_sched *sched, const weft_coll *args)
         if (v)
             weft_sched_await(sched, arrival);
         if (v && next < view.count)
-            arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next, min(view.count - next, segment), byte);
+            arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next, min(view.count - next, segment),
+                                      byte);
         if (v + 1 < sched->size)
             weft_sched_window_add(sched, &window, weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view.at + at,
                                                                   min(view.count - at, segment), byte));

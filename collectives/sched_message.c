@@ -45,7 +45,7 @@ static int begin_message(weft_sched *sched, const weft_step *step, weft_req **sl
         weft_req_free(req);
         if (weft_likely(!weft_status_is_damage(rc)))
             return rc;
-        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* becomes damage when awaited: no earlier send depends on it */
+        sched->completion.rc = weft_status_worse(sched->completion.rc, rc); /* damage when awaited: no earlier send depends on it */
         return WEFT_OK;
     }
     req->completion = &sched->completion;
