@@ -103,7 +103,7 @@ static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_k
         query.has |= WEFT_NEED_NODES;
     } else if (team->area && is_blocking) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
-        if (!args->op || args->recvtype->size <= (int64_t)query.slot_bytes) /* elements are not split */
+        if (weft_shmcoll_can_hold(team->area, kind, args))
             query.has |= WEFT_NEED_AREA;
     }
     return weft_coll_select(&query);

@@ -29,7 +29,7 @@ static const weft_coll_rule *select_rule(const weft_sched *sched, const stage *a
 
     if (at->is_in_node && sched->is_immediate && team->area) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
-        if (!args->op || args->recvtype->size <= (int64_t)query.slot_bytes)
+        if (weft_shmcoll_can_hold(team->area, at->kind, args))
             query.has |= WEFT_NEED_AREA;
     }
     return weft_coll_select(&query);
@@ -203,13 +203,13 @@ static void allgather_in_node(weft_sched *sched, const weft_coll *args)
 }
 
 /* One half of the allreduce within the node, through the node area if possible, else by messages. */
-static void half_in_node(weft_sched *sched, weft_shmcoll_rsag *in_slots, weft_sched_algorithm *by_messages, const weft_coll *args)
+static void half_in_node(weft_sched *sched, weft_shmcoll_half *in_slots, weft_sched_algorithm *by_messages, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
     weft_shmcoll *area = sched->is_immediate ? sched->team->area : NULL;
     int rc;
 
-    if (!area || !weft_shmcoll_can_rsag(area, args->recvtype, topology->leaders_per_node)) {
+    if (!area || !weft_shmcoll_can_split(area, args->recvtype, topology->leaders_per_node)) {
         weft_sched_sub(sched, topology->node_ranks, topology->node_rank_count, by_messages, args);
         return;
     }

@@ -21,7 +21,7 @@
 #define NODES WEFT_NEED_NODES
 #define ONE_LEADER "only one leader per node exchanges messages with other nodes"
 
-#define RULES_MAX 7
+#define RULES_MAX 8
 
 /* ---- model ----
  * A message of n bytes takes 1 + x latencies, x = n / latency_bytes; reductions and copies take none. For P ranks, k = log2(P) rounded up,
@@ -80,6 +80,7 @@ static uint64_t doubling_or_blocks(uint32_t ranks)
 }
 
 #define REDUCE_SCATTER_RULES(kind) \
+    {kind, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "each rank reduces its block from the others' slots"}, \
     {kind, "doubling", weft_reduce_scatter_doubling, 1, ALL, LATENCIES(1), 0, "latency dominates: log2(ranks) exchanges", \
      doubling_or_blocks}, \
     {kind, "blocks", weft_reduce_scatter_linear, 1, 16, ANY, 0, "all ranks reduce at once, each its block"}, \
@@ -159,6 +160,7 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_SCATTERV, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "only the root knows the counts"},
     },
     [WEFT_COLL_ALLGATHERV] = {
+        {WEFT_COLL_ALLGATHERV, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "each rank writes once, all read"},
         {WEFT_COLL_ALLGATHERV, "Bruck", weft_allgather_bruck, 1, ALL, LATENCIES(8), 0, "latency dominates: log2(ranks) rounds",
          tree_or_linear_of_all},
         {WEFT_COLL_ALLGATHERV, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
@@ -172,11 +174,13 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLTOALLW, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
     },
     [WEFT_COLL_SCAN] = {
+        {WEFT_COLL_SCAN, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA, "each rank reduces the lower ones' slots"},
         {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, 1, 2, ANY, 0, "one message"},
         {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, 1, ALL, LATENCIES(16), 0, "latency dominates: log2(ranks) rounds", scan_or_chain},
         {WEFT_COLL_SCAN, "chain", weft_scan_chain, 1, ALL, ANY, 0, "pipelined: each byte once on each link"},
     },
     [WEFT_COLL_EXSCAN] = {
+        {WEFT_COLL_EXSCAN, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA, "each rank reduces the lower ones' slots"},
         {WEFT_COLL_EXSCAN, "doubling", weft_exscan_doubling, 1, 2, ANY, 0, "one message"},
         {WEFT_COLL_EXSCAN, "doubling", weft_exscan_doubling, 1, ALL, LATENCIES(16), 0, "latency dominates: log2(ranks) rounds",
          exscan_or_chain},

@@ -23,12 +23,21 @@ int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_co
 int weft_shmcoll_publish(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
 /* Performs one stage of such a call in the area (hier.c). Blocks. */
 int weft_shmcoll_stage(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
-/* Halves of an allreduce (shmcoll_rsag.c). Member i < parts owns block i of recvcount elements (weft_sched_block_start).
- * reduce_scatter: each owner gets its block, reduced over all members, in its recvbuf; the operator must commute.
- * allgather: every member gets all blocks in its recvbuf. */
-typedef int weft_shmcoll_rsag(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
-weft_shmcoll_rsag weft_shmcoll_reduce_scatter, weft_shmcoll_allgather;
-/* Whether both halves support this type: dense, and an element fits. */
-bool weft_shmcoll_can_rsag(const weft_shmcoll *area, const weft_type *type, uint32_t parts);
+/* Halves of an allreduce. Member i < parts owns block i of recvcount elements (weft_sched_block_start).
+ * reduce_scatter: each owner gets its block, reduced over all members, in its recvbuf. allgather: every member gets all blocks in its
+ * recvbuf. */
+typedef int weft_shmcoll_half(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
+weft_shmcoll_half weft_shmcoll_reduce_scatter, weft_shmcoll_allgather;
+/* Whether elements of this type fit a slot of so many parts: condition of both halves. */
+bool weft_shmcoll_can_split(const weft_shmcoll *area, const weft_type *type, uint32_t parts);
+/* Whether the call's elements fit the slots: a reduction does not split them. Condition of run and stage. */
+static inline bool weft_shmcoll_can_hold(const weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+{
+    if (!args->op)
+        return true;
+    if (kind == WEFT_COLL_REDUCE_SCATTER || kind == WEFT_COLL_REDUCE_SCATTER_BLOCK)
+        return weft_shmcoll_can_split(area, args->recvtype, area->ranks);
+    return args->recvtype->size <= (int64_t)area->slot_bytes;
+}
 
 #endif

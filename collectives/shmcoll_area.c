@@ -42,13 +42,14 @@ static void count_post(weft_shmcoll *area, uint64_t s)
 {
     weft_shmcoll_count *count = &area->hdr->count[s % WEFT_SHMCOLL_DEPTH];
     uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
-    uint64_t wanted;
 
     if (posts % area->ranks)
         return;
-    wanted = atomic_exchange_explicit(&count->wanted, 0, memory_order_seq_cst);
-    for (; wanted; wanted &= wanted - 1)
-        wake(area, (uint32_t)__builtin_ctzll(wanted));
+    for (uint32_t i = 0; i * 64 < area->ranks; i++) {
+        uint64_t wanted = atomic_exchange_explicit(&count->wanted[i], 0, memory_order_seq_cst);
+        for (; wanted; wanted &= wanted - 1)
+            wake(area, i * 64 + (uint32_t)__builtin_ctzll(wanted));
+    }
 }
 
 void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_area: flags and slots of a node area. Implemented by shmcoll_area.c; used by shmcoll.c, shmcoll_rsag.c and shmcoll_check.c.
+ * shmcoll_area: flags and slots of a node area. Implemented by shmcoll_area.c; used by shmcoll.c, shmcoll_reduction.c and shmcoll_check.c.
  * All functions require worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_AREA_H
@@ -27,7 +27,7 @@ typedef struct weft_shmcoll weft_shmcoll;
  * members that wait for all. */
 #define WEFT_SHMCOLL_DEPTH 8   /* lines and slots of a member */
 #define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
-#define WEFT_SHMCOLL_RANKS 64  /* most members of an area */
+#define WEFT_SHMCOLL_RANKS 256 /* most members of an area */
 #define WEFT_SHMCOLL_INLINE 48 /* bytes; data up to this length is in the line, not in the slot */
 
 typedef struct weft_shmcoll_line {
@@ -38,7 +38,7 @@ typedef struct weft_shmcoll_line {
 
 typedef struct weft_shmcoll_count {
     _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* posts of all operations with this index since attach */
-    _Alignas(WEFT_LINE) _Atomic uint64_t wanted; /* mask of members that sleep until all have posted */
+    _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64]; /* mask of members that sleep until all have posted */
 } weft_shmcoll_count;
 
 typedef struct weft_shmcoll_hdr {
@@ -111,7 +111,7 @@ enum weft_shmcoll_flags {
     WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
     WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
 };
-/* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..64) members; pages[i] is member i's rank page.
+/* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..WEFT_SHMCOLL_RANKS) members; pages[i] is member i's rank page.
  * NULL: out of memory, or `bytes` is too small. */
 weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned flags);

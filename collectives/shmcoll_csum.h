@@ -2,7 +2,7 @@
  *
  * shmcoll_csum: CRC32C of data in the slots of a node area, from user buffer to user buffer (WEFT_CHECKSUM on any member).
  * The writer of a fragment sums the user's buffer. The reader sums its own buffer after the copy, or the slot if it reduces from there.
- * Called by shmcoll.c and shmcoll_rsag.c. Without checksums (area->csums is NULL) each fragment costs one branch.
+ * Called by shmcoll.c. Without checksums (area->csums is NULL) each fragment costs one branch.
  * Invariant: a member that finds damage completes all its operations, then returns the error: the others and the area continue.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_CSUM_H

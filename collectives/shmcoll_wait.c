@@ -68,8 +68,8 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
 static bool has_arrived(const long_wait *self)
 {
     const weft_shmcoll *area = self->area;
-    _Atomic uint64_t *wanted = &area->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted;
-    uint64_t bit = (uint64_t)1 << area->rank;
+    _Atomic uint64_t *wanted = &area->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted[area->rank / 64];
+    uint64_t bit = (uint64_t)1 << area->rank % 64;
 
     if (self->member < 0 && area->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_wait: begins operations of a node area and waits for their posts. Called by shmcoll.c and shmcoll_rsag.c; requires worker->lock.
+ * shmcoll_wait: begins operations of a node area and waits for their posts. Called by shmcoll.c; requires worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_WAIT_H
 #define WEFT_COLLECTIVES_SHMCOLL_WAIT_H

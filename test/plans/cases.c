@@ -154,6 +154,10 @@ static uint64_t after(const cases_call *call, const place *at, uint64_t i)
     }
 }
 
+const enum weft_coll_kind cases_area_kinds[CASES_AREA_KINDS] = {
+    WEFT_COLL_BARRIER, WEFT_COLL_BCAST, WEFT_COLL_REDUCE, WEFT_COLL_ALLREDUCE, WEFT_COLL_GATHER, WEFT_COLL_SCATTER, WEFT_COLL_ALLGATHER,
+    WEFT_COLL_ALLTOALL, WEFT_COLL_ALLGATHERV, WEFT_COLL_SCAN, WEFT_COLL_EXSCAN, WEFT_COLL_REDUCE_SCATTER_BLOCK, WEFT_COLL_REDUCE_SCATTER};
+
 static bool is_fold(enum weft_coll_kind kind) { return kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_ALLREDUCE; }
 static bool is_rooted(enum weft_coll_kind kind)
 {

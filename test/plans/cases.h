@@ -11,8 +11,9 @@
 /* long: integers, sum. pair: strings of affine maps, an operator that does not commute. wide: pairs with a gap after each. */
 enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_TYPES };
 
-/* Kinds that node areas perform. */
-enum { CASES_AREA_KINDS = WEFT_COLL_ALLTOALL + 1 };
+/* Kinds that node areas perform: cases_area_kinds[0 .. CASES_AREA_KINDS - 1], barrier first. */
+enum { CASES_AREA_KINDS = 13 };
+extern const enum weft_coll_kind cases_area_kinds[CASES_AREA_KINDS];
 
 typedef struct cases_call {
     enum weft_coll_kind kind;

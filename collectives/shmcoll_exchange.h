@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * shmcoll_exchange: one call through a node area, as rounds: its state, and what each kind of collective writes and reads.
+ * shmcoll.c runs the rounds; shmcoll_vector.c has kinds whose members write vectors (bcast, reductions), shmcoll_block.c those that write
+ * blocks. All require worker->lock.
+ * open: sets rounds (0: nothing to move), and what the others need. WEFT_E_NOMEM.
+ * write: this member's data of a round into its slot of operation s. read: the other members' data of s.
+ * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
+ */
+#ifndef WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
+#define WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
+
+#include "collectives/blocks.h"
+#include "collectives/shmcoll_reduction.h"
+#include "collectives/shmcoll_slot.h"
+
+#define WEFT_SHMCOLL_RECENT 4 /* rounds whose operations are remembered: more than WEFT_SHMCOLL_LAG */
+
+/* max, and what rounds are, depend on the kind; all members compute the same. */
+typedef struct weft_shmcoll_exchange {
+    weft_shmcoll *area;
+    const weft_coll *args;
+    uint64_t rounds;
+    uint64_t max;     /* longest fragment of a round: elements in reductions, else bytes */
+    uint64_t chunk;   /* most bytes that a member writes in a round (weft_shmcoll_place) */
+    uint32_t parts;   /* blocks that members 0 .. parts - 1 own */
+    weft_shmcoll_reduction reduction;
+    weft_blocks blocks; /* one for each member, where the kind has them */
+    uint64_t written[WEFT_SHMCOLL_RECENT], folded[WEFT_SHMCOLL_RECENT]; /* operations of round i: element i % RECENT */
+    uint64_t starts[WEFT_SHMCOLL_RANKS + 1]; /* of the blocks of a vector that is split */
+} weft_shmcoll_exchange;
+
+typedef int weft_shmcoll_open_call(weft_shmcoll_exchange *ex);
+typedef void weft_shmcoll_move_call(weft_shmcoll_exchange *ex, uint64_t round, uint64_t s);
+typedef void weft_shmcoll_fold_call(weft_shmcoll_exchange *ex, uint64_t round, uint64_t s, uint64_t folded);
+typedef void weft_shmcoll_close_call(weft_shmcoll_exchange *ex);
+
+/* shmcoll_vector.c */
+weft_shmcoll_open_call weft_shmcoll_open_bcast, weft_shmcoll_open_split, weft_shmcoll_open_vectors;
+weft_shmcoll_move_call weft_shmcoll_write_bcast, weft_shmcoll_write_chunk, weft_shmcoll_write_split, weft_shmcoll_write_vector,
+    weft_shmcoll_read_all_vectors, weft_shmcoll_read_bcast, weft_shmcoll_read_chunk, weft_shmcoll_read_exscan,
+    weft_shmcoll_read_in_vector, weft_shmcoll_read_own_block, weft_shmcoll_read_scan;
+weft_shmcoll_fold_call weft_shmcoll_fold_chunk;
+weft_shmcoll_close_call weft_shmcoll_close_vectors;
+/* shmcoll_block.c */
+weft_shmcoll_open_call weft_shmcoll_open_allgather, weft_shmcoll_open_alltoall, weft_shmcoll_open_gather, weft_shmcoll_open_scatter,
+    weft_shmcoll_open_spread;
+weft_shmcoll_move_call weft_shmcoll_write_block, weft_shmcoll_write_parts, weft_shmcoll_write_spread, weft_shmcoll_read_alltoall,
+    weft_shmcoll_read_blocks, weft_shmcoll_read_scatter;
+weft_shmcoll_close_call weft_shmcoll_close_alltoall, weft_shmcoll_close_gather, weft_shmcoll_close_scatter, weft_shmcoll_copy_own_block;
+
+static inline bool weft_shmcoll_is_root(const weft_shmcoll_exchange *ex) { return ex->area->rank == (uint32_t)ex->args->root; }
+
+#endif
