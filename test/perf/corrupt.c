@@ -34,13 +34,20 @@ static void flip(void *buffer, long bytes)
     }
 }
 
-int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+static long size_of(int count, MPI_Datatype type)
 {
-    int size = 0, rc = PMPI_Recv(buffer, count, type, source, tag, comm, status);
+    int size = 0;
 
     PMPI_Type_size(type, &size);
+    return (long)count * size;
+}
+
+int MPI_Recv(void *buffer, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    int rc = PMPI_Recv(buffer, count, type, source, tag, comm, status);
+
     if (chosen("recv")) {
-        flip(buffer, (long)count * size);
+        flip(buffer, size_of(count, type));
     } else if (chosen("status") && status != MPI_STATUS_IGNORE) {
         status->MPI_TAG++;
     }
@@ -68,39 +75,132 @@ int MPI_Irecv(void *buffer, int count, MPI_Datatype type, int source, int tag, M
     return rc;
 }
 
+/* What MPI_Wait corrupts: the result of a nonblocking or persistent call. */
+static struct
+{
+    unsigned char *at;
+    long bytes;
+} pending;
+
+/* The program's own reductions have fewer elements than a test's. */
+static void spoil(const char *name, void *buffer, int count, MPI_Datatype type)
+{
+    if (chosen(name) && (type == MPI_BYTE || (type == MPI_DOUBLE && count > 2))) {
+        flip(buffer, size_of(count, type));
+    }
+}
+
+static void spoil_later(const char *name, void *buffer, int count, MPI_Datatype type)
+{
+    if (chosen(name)) {
+        pending.at = buffer;
+        pending.bytes = size_of(count, type);
+    }
+}
+
+int MPI_Wait(MPI_Request *request, MPI_Status *status)
+{
+    int rc = chosen("barrier_init") ? MPI_SUCCESS : PMPI_Wait(request, status);
+
+    if (pending.at) {
+        flip(pending.at, pending.bytes);
+    }
+    return rc;
+}
+
+int MPI_Start(MPI_Request *request)
+{
+    return chosen("barrier_init") ? MPI_SUCCESS : PMPI_Start(request);
+}
+
 int MPI_Barrier(MPI_Comm comm)
 {
     return chosen("barrier") ? MPI_SUCCESS : PMPI_Barrier(comm);
 }
 
-int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
 {
-    int rc = PMPI_Allreduce(in, out, count, type, op, comm);
-
-    if (chosen("allreduce") && count > 2 && type == MPI_DOUBLE) {
-        flip(out, (long)count * (long)sizeof(double));
-    }
-    return rc;
+    *request = MPI_REQUEST_NULL;
+    return chosen("ibarrier") ? MPI_SUCCESS : PMPI_Ibarrier(comm, request);
 }
 
-int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
-{
-    int rc = PMPI_Bcast(buffer, count, type, root, comm), rank;
+#define LIST(...) __VA_ARGS__
 
-    PMPI_Comm_rank(comm, &rank);
-    if (chosen("bcast") && type == MPI_BYTE && rank != root) {
-        flip(buffer, count);
+#if MPI_VERSION >= 4
+#define INIT(NAME, LOWER, PARAMETERS, ARGUMENTS, ...)                                                                              \
+    int MPI_##NAME##_init(LIST PARAMETERS, MPI_Info info, MPI_Request *request)                                                    \
+    {                                                                                                                              \
+        int rc = PMPI_##NAME##_init(LIST ARGUMENTS, info, request);                                                                \
+        spoil_later(#LOWER "_init", __VA_ARGS__);                                                                                  \
+        return rc;                                                                                                                 \
     }
-    return rc;
-}
+#else
+#define INIT(...)
+#endif
 
-int MPI_Alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out, int out_count, MPI_Datatype out_type,
-                 MPI_Comm comm)
-{
-    int rc = PMPI_Alltoall(in, in_count, in_type, out, out_count, out_type, comm);
+/* The three forms of a collective call. The last arguments name what is corrupted: buffer, count, type. */
+#define COLLECTIVE(NAME, LOWER, PARAMETERS, ARGUMENTS, ...)                                                                        \
+    int MPI_##NAME(LIST PARAMETERS)                                                                                                \
+    {                                                                                                                              \
+        int rc = PMPI_##NAME(LIST ARGUMENTS);                                                                                      \
+        spoil(#LOWER, __VA_ARGS__);                                                                                                \
+        return rc;                                                                                                                 \
+    }                                                                                                                              \
+    int MPI_I##LOWER(LIST PARAMETERS, MPI_Request *request)                                                                        \
+    {                                                                                                                              \
+        int rc = PMPI_I##LOWER(LIST ARGUMENTS, request);                                                                           \
+        spoil_later("i" #LOWER, __VA_ARGS__);                                                                                      \
+        return rc;                                                                                                                 \
+    }                                                                                                                              \
+    INIT(NAME, LOWER, PARAMETERS, ARGUMENTS, __VA_ARGS__)
 
-    if (chosen("alltoall")) {
-        flip(out, out_count);
-    }
-    return rc;
-}
+#define FOLD(NAME, LOWER)                                                                                                          \
+    COLLECTIVE(NAME, LOWER, (const void *out, void *in, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                       \
+               (out, in, n, type, op, comm), in, n, type)
+
+#define MOVE(NAME, LOWER)                                                                                                          \
+    COLLECTIVE(NAME, LOWER,                                                                                                        \
+               (const void *out, int n, MPI_Datatype type, void *in, int in_n, MPI_Datatype in_type, MPI_Comm comm),               \
+               (out, n, type, in, in_n, in_type, comm), in, in_n, in_type)
+
+#define ROOTED(NAME, LOWER)                                                                                                        \
+    COLLECTIVE(NAME, LOWER,                                                                                                        \
+               (const void *out, int n, MPI_Datatype type, void *in, int in_n, MPI_Datatype in_type, int root, MPI_Comm comm),     \
+               (out, n, type, in, in_n, in_type, root, comm), in, in_n, in_type)
+
+FOLD(Allreduce, allreduce)
+FOLD(Scan, scan)
+FOLD(Exscan, exscan)
+FOLD(Reduce_scatter_block, reduce_scatter_block)
+MOVE(Allgather, allgather)
+MOVE(Alltoall, alltoall)
+MOVE(Neighbor_allgather, neighbor_allgather)
+MOVE(Neighbor_alltoall, neighbor_alltoall)
+ROOTED(Gather, gather)
+ROOTED(Scatter, scatter)
+COLLECTIVE(Bcast, bcast, (void *in, int n, MPI_Datatype type, int root, MPI_Comm comm), (in, n, type, root, comm), in, n, type)
+COLLECTIVE(Reduce, reduce, (const void *out, void *in, int n, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm),
+           (out, in, n, type, op, root, comm), in, n, type)
+COLLECTIVE(Reduce_scatter, reduce_scatter,
+           (const void *out, void *in, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm),
+           (out, in, counts, type, op, comm), in, counts[0], type)
+COLLECTIVE(Gatherv, gatherv,
+           (const void *out, int n, MPI_Datatype type, void *in, const int counts[], const int displs[], MPI_Datatype in_type,
+            int root, MPI_Comm comm),
+           (out, n, type, in, counts, displs, in_type, root, comm), in, counts[0], in_type)
+COLLECTIVE(Scatterv, scatterv,
+           (const void *out, const int counts[], const int displs[], MPI_Datatype type, void *in, int n, MPI_Datatype in_type,
+            int root, MPI_Comm comm),
+           (out, counts, displs, type, in, n, in_type, root, comm), in, n, in_type)
+COLLECTIVE(Allgatherv, allgatherv,
+           (const void *out, int n, MPI_Datatype type, void *in, const int counts[], const int displs[], MPI_Datatype in_type,
+            MPI_Comm comm),
+           (out, n, type, in, counts, displs, in_type, comm), in, counts[0], in_type)
+COLLECTIVE(Alltoallv, alltoallv,
+           (const void *out, const int n[], const int at[], MPI_Datatype type, void *in, const int counts[], const int displs[],
+            MPI_Datatype in_type, MPI_Comm comm),
+           (out, n, at, type, in, counts, displs, in_type, comm), in, counts[0], in_type)
+COLLECTIVE(Alltoallw, alltoallw,
+           (const void *out, const int n[], const int at[], const MPI_Datatype types[], void *in, const int counts[],
+            const int displs[], const MPI_Datatype in_types[], MPI_Comm comm),
+           (out, n, at, types, in, counts, displs, in_types, comm), in, counts[0], in_types[0])

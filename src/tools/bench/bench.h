@@ -13,7 +13,7 @@
 
 enum
 {
-    BENCH_TESTS_MAX = 16,
+    BENCH_TESTS_MAX = 128,
     BENCH_SIZES_MAX = 64,
     BENCH_SAMPLES_MAX = 1000
 };
@@ -63,6 +63,9 @@ struct bench_test
     double (*run)(bench_case *c, long iterations); /* seconds spent on this rank */
     void (*check)(bench_case *c, int round);       /* transfers patterns and verifies every byte */
     void (*close)(bench_case *c);
+    const struct bench_operation *operation; /* collective tests (coll.h); NULL in others */
+    int form;                                /* bench_form */
+    bool fixed_root;                         /* rank 0 is the root of each call; else the root rotates */
 };
 
 /* Memory split into slots that are used in turn, so that with --rotate the next slot is in no cache. */
@@ -90,6 +93,7 @@ struct bench_case
     unsigned char *check_out, *check_in; /* buffers of validated rounds; NULL: the arenas serve, or no --check */
     MPI_Status *check_statuses;          /* one for each message of a validated window */
     MPI_Datatype type;   /* MPI_DATATYPE_NULL: bytes */
+    struct bench_coll_state *coll; /* collective tests (coll.h) */
     bool posted;         /* receives of the long queue are posted (matching tests) */
     int failures;        /* of this rank in this case */
 };
@@ -99,6 +103,6 @@ double bench_seconds(void);
 
 extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, bench_exchange;
 extern const bench_test bench_posted, bench_unexpected, bench_vector, bench_shapes;
-extern const bench_test bench_barrier, bench_allreduce, bench_bcast, bench_alltoall;
+extern const bench_test bench_collectives[]; /* ends with a test without name */
 
 #endif

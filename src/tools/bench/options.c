@@ -313,7 +313,7 @@ void bench_options_help(FILE *to)
 void bench_options_list(FILE *to, const bench_test *const *all)
 {
     for (int i = 0; all[i]; i++) {
-        fprintf(to, "%-11s %s\n", all[i]->name, all[i]->help);
+        fprintf(to, "%-25s %s\n", all[i]->name, all[i]->help);
     }
 }
 

@@ -6,7 +6,8 @@ weft_bench_SOURCES = \
 	src/tools/bench/bench.h \
 	src/tools/bench/buffer.c src/tools/bench/buffer.h \
 	src/tools/bench/check.c src/tools/bench/check.h \
-	src/tools/bench/coll.c \
+	src/tools/bench/coll.c src/tools/bench/coll.h \
+	src/tools/bench/coll_check.c \
 	src/tools/bench/exchange.c \
 	src/tools/bench/match.c \
 	src/tools/bench/options.c src/tools/bench/options.h \
