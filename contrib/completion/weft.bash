@@ -55,13 +55,15 @@ _weft_mpirun()
 }
 complete -F _weft_mpirun mpirun mpiexec
 
-# weft-info and weft-bench: the options of their --help.
+# weft-info and weft-bench: the options of their --help. weft-bench: the tests of its --list.
 _weft_by_help()
 {
     local cur=${COMP_WORDS[COMP_CWORD]}
 
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$("$1" --help 2>/dev/null | grep -oE -- '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,')" -- "$cur"))
+    elif [[ ${1##*/} == weft-bench ]]; then
+        COMPREPLY=($(compgen -W "all $("$1" --list 2>/dev/null | cut -d ' ' -f 1)" -- "$cur"))
     else
         COMPREPLY=($(compgen -f -- "$cur"))
     fi
