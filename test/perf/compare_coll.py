@@ -98,8 +98,9 @@ def behind(lab, helpers):
             by_side = rows[(test, count)]
             best = best_peer(by_side, True)
             if best and (best[2] == "behind" or best[1][0] < 0.9):
-                lines.append(f"| {test} {size(count) if count else ''} | {title} | {figure(statistics.median(by_side['Weft']))} | {best[0]} "
-                             f"| {best[1][0]:.2f} ({best[1][1]:.2f}-{best[1][2]:.2f}) | "
+                what = f"{test} {size(count)}" if count else test
+                lines.append(f"| {what} | {title} | {figure(statistics.median(by_side['Weft']))} | {best[0]} | "
+                             f"{best[1][0]:.2f} ({best[1][1]:.2f}-{best[1][2]:.2f}) | "
                              f"{'' if best[2] == 'behind' else 'in the spread'} |")
     return lines if len(lines) > 2 else ["No row is behind."]
 
