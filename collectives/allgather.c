@@ -64,17 +64,52 @@ void weft_allgather_ring(weft_sched *sched, const weft_coll *args)
     ring_from(sched, &all, rank, 0, 1);
 }
 
-void weft_allgather_doubling(weft_sched *sched, const weft_coll *args)
+/* Blocks that are not consecutive travel packed. */
+static void multiply(weft_sched *sched, const weft_coll *args, uint32_t k)
 {
-    const weft_type *type = args->recvtype;
-    weft_blocks all = weft_blocks_received(args);
+    weft_blocks all = weft_blocks_received(args), blocks;
+    uint32_t rank = sched->rank, size = sched->size;
+    bool is_room;
+    char *packed;
 
     place_own(sched, args, &all);
-    for (uint32_t bit = 1; bit < sched->size; bit *= 2) {
-        uint32_t other = sched->rank ^ bit, own_first = sched->rank & ~(bit - 1), remote_first = other & ~(bit - 1);
-        weft_sched_send(sched, other, weft_sched_at(args->recvbuf, type, own_first * args->recvcount), bit * args->recvcount, type);
-        weft_sched_recv(sched, other, weft_sched_at(args->recvbuf, type, remote_first * args->recvcount), bit * args->recvcount, type);
+    blocks = weft_blocks_consecutive(sched, &all, size, &is_room);
+    if (sched->rc)
+        return;
+    packed = (char *)blocks.buf;
+    if (is_room)
+        weft_blocks_pack(sched, &all, rank, 1, packed + blocks.starts[rank]);
+    weft_allgather_blocks_multiplying(sched, &blocks, 0, k, false);
+    if (!is_room)
+        return;
+    weft_blocks_unpack(sched, &all, 0, rank, packed);
+    weft_blocks_unpack(sched, &all, rank + 1, size - rank - 1, packed + blocks.starts[rank + 1]);
+}
+
+void weft_allgather_doubling(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 2); }
+void weft_allgather_multiplying_4(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 4); }
+void weft_allgather_multiplying_8(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 8); }
+
+/* Ranks 2 p and 2 p + 1 are pair p. They exchange their blocks; then each rank exchanges the two blocks of a pair with its neighbours in
+ * turn, and passes on what it got in the round before. So an even rank receives the pairs p - 1, p + 1, p - 2, p + 2 .., an odd one the
+ * same in the other direction. */
+void weft_allgather_neighbor(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks all = weft_blocks_received(args);
+    uint32_t rank = sched->rank, size = sched->size, pairs = size / 2, own = rank / 2, last = own;
+    uint32_t inner = rank ^ 1, outer = rank % 2 ? (rank + 1) % size : (rank + size - 1) % size;
+
+    place_own(sched, args, &all);
+    weft_blocks_send_run(sched, inner, &all, rank, 1);
+    weft_blocks_recv_run(sched, inner, &all, inner, 1);
+    weft_sched_fence(sched);
+    for (uint32_t i = 1; i < pairs; i++) {
+        uint32_t far = (i + 1) / 2, other = i % 2 ? outer : inner;
+        uint32_t next = (i % 2) == (rank % 2) ? (own + far) % pairs : (own + pairs - far) % pairs;
+        weft_blocks_send_run(sched, other, &all, 2 * last, 2);
+        weft_blocks_recv_run(sched, other, &all, 2 * next, 2);
         weft_sched_fence(sched);
+        last = next;
     }
 }
 

@@ -4,32 +4,48 @@
  * Invariant: results are bitwise equal on all ranks. Where two ranks reduce the same data they call the same kernel with the same operands
  * in the same order, or one reduces and the other copies the result.
  */
+#include "base/macros.h"
 #include "collectives/algorithms.h"
 
 static const void *own_data(const weft_coll *args) { return args->in_place ? args->recvbuf : args->sendbuf; }
 
-/* Recursive doubling for a power of two of ranks, in rank order; data and result in recvbuf. */
-static void doubling_core(weft_sched *sched, const weft_coll *args)
-{
-    uint64_t count = args->recvcount;
-    const weft_type *type = args->recvtype;
-    void *sum = args->recvbuf, *more = sched->size > 1 ? weft_sched_temp(sched, count, type) : NULL;
+typedef struct multiply_args {
+    weft_coll coll;
+    uint32_t k;
+} multiply_args;
 
-    for (uint32_t bit = 1; bit < sched->size; bit *= 2) {
-        uint32_t other = sched->rank ^ bit;
-        weft_sched_send(sched, other, sum, count, type);
-        weft_sched_recv(sched, other, more, count, type);
+/* Recursive multiplying in rank order among f k^m ranks, f < k; data and result in recvbuf. In each round the ranks of a group exchange
+ * partial results that cover consecutive ranks, and all reduce the same operands: in op inout, from the last one down. */
+static void multiply_core(weft_sched *sched, const weft_coll *args)
+{
+    uint64_t count = args->recvcount, stride, radix;
+    const weft_type *type = args->recvtype;
+    uint32_t k = weft_container(args, multiply_args, coll)->k;
+    void *bufs[WEFT_RADIX_MAX] = {args->recvbuf}, *parts[WEFT_RADIX_MAX]; /* bufs[0]: the partial result; the others are free */
+
+    for (uint32_t i = 1; i < k && i < sched->size; i++)
+        bufs[i] = weft_sched_temp(sched, count, type);
+    for (stride = 1; stride < sched->size && !sched->rc; stride *= radix) {
+        uint64_t digit, first;
+        radix = sched->size / stride < k ? sched->size / stride : k;
+        digit = sched->rank / stride % radix;
+        first = sched->rank - digit * stride;
+        for (uint64_t i = 1; i < radix; i++)
+            weft_sched_send(sched, (uint32_t)(first + (digit + i) % radix * stride), bufs[0], count, type);
+        for (uint64_t i = 0; i < radix; i++) {
+            parts[i] = bufs[i == digit ? 0 : i < digit ? i + 1 : i];
+            if (i != digit)
+                weft_sched_recv(sched, (uint32_t)(first + i * stride), parts[i], count, type);
+        }
         weft_sched_fence(sched);
-        if (other < sched->rank) {
-            weft_sched_reduce(sched, more, sum, count, type);
-        } else {
-            void *old = sum;
-            weft_sched_reduce(sched, sum, more, count, type);
-            sum = more;
-            more = old;
+        for (uint64_t i = radix - 1; i-- > 0;)
+            weft_sched_reduce(sched, parts[i], parts[radix - 1], count, type);
+        if (digit != radix - 1) {
+            bufs[radix - 1] = bufs[0];
+            bufs[0] = parts[radix - 1];
         }
     }
-    weft_sched_copy(sched, args->recvbuf, count, type, sum, count, type);
+    weft_sched_copy(sched, args->recvbuf, count, type, bufs[0], count, type);
 }
 
 /* Two ranks, with the fewest copies. */
@@ -60,21 +76,24 @@ static void exchange(weft_sched *sched, const weft_coll *args)
     }
 }
 
-/* The first 2 * extra ranks form pairs: the even one sends its data to the odd one, and receives the result from it. */
-void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
+/* The most ranks f k^m with f < k. The first 2 * extra ranks, of which they are too few, form pairs: the even one sends its data to the odd
+ * one, and receives the result from it. */
+static void multiply(weft_sched *sched, const weft_coll *args, uint32_t k)
 {
-    uint64_t count = args->recvcount;
+    uint64_t count = args->recvcount, power = 1;
     const weft_type *type = args->recvtype;
-    uint32_t rank = sched->rank, size = sched->size, power = 1, extra;
+    uint32_t rank = sched->rank, size = sched->size, extra;
+    multiply_args core = {*args, k};
     uint32_t *ranks;
 
     if (size == 2) {
         exchange(sched, args);
         return;
     }
-    while (power * 2 <= size)
-        power *= 2;
-    extra = size - power;
+    while (power * k <= size)
+        power *= k;
+    power *= size / power;
+    extra = size - (uint32_t)power;
     weft_sched_copy(sched, args->recvbuf, count, type, own_data(args), count, type);
     if (rank < 2 * extra && rank % 2 == 0) {
         weft_sched_send(sched, rank + 1, args->recvbuf, count, type);
@@ -93,14 +112,19 @@ void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args)
     for (uint32_t i = 0; i < power && ranks; i++)
         ranks[i] = i < extra ? 2 * i + 1 : i + extra;
     if (ranks)
-        weft_sched_sub(sched, ranks, power, doubling_core, args);
-    else
-        doubling_core(sched, args);
+        weft_sched_sub(sched, ranks, (uint32_t)power, multiply_core, &core.coll);
+    else if (!extra)
+        multiply_core(sched, &core.coll);
     if (rank < 2 * extra) {
         weft_sched_send(sched, rank - 1, args->recvbuf, count, type);
         weft_sched_fence(sched);
     }
 }
+
+void weft_allreduce_doubling(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 2); }
+void weft_allreduce_multiplying_3(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 3); }
+void weft_allreduce_multiplying_4(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 4); }
+void weft_allreduce_multiplying_8(weft_sched *sched, const weft_coll *args) { multiply(sched, args, 8); }
 
 static weft_blocks result_blocks(const weft_sched *sched, const weft_coll *args)
 {
@@ -143,4 +167,12 @@ void weft_allreduce_ring(weft_sched *sched, const weft_coll *args)
     weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, own_data(args), args->recvcount, args->recvtype);
     weft_reduce_scatter_blocks_ring(sched, &result, size - 1);
     weft_allgather_blocks_ring(sched, &result, (sched->rank + 1) % size, size - 1);
+}
+
+void weft_allreduce_rabenseifner(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks data = weft_blocks_even(own_data(args), args->recvcount, args->recvtype, sched->size), result = result_blocks(sched, args);
+
+    weft_reduce_scatter_blocks_halving(sched, &data, &result, 0);
+    weft_allgather_blocks_multiplying(sched, &result, 0, 2, false);
 }

@@ -36,45 +36,33 @@ static uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint32_t vrank(const weft_sched *sched, int root) { return (sched->rank + sched->size - (uint32_t)root) % sched->size; }
 static uint32_t rank_of_vrank(const weft_sched *sched, int root, uint64_t v) { return (uint32_t)((v + (uint32_t)root) % sched->size); }
 
-void weft_bcast_binomial(weft_sched *sched, const weft_coll *args)
+/* A k-nomial tree: the children of v are v + d k^j for d = 1 .. k - 1, if the digits of v up to the j-th are 0 in base k. Larger subtrees
+ * are served first. */
+static void knomial(weft_sched *sched, const weft_coll *args, uint32_t k)
 {
     uint32_t v = vrank(sched, args->root);
-    uint64_t bit = 1;
+    uint64_t level = 1;
 
-    while (bit < sched->size && !(v & bit))
-        bit *= 2;
+    while (level < sched->size && v / level % k == 0)
+        level *= k;
     if (v) {
-        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - bit), args->recvbuf, args->recvcount, args->recvtype);
+        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - v / level % k * level), args->recvbuf, args->recvcount, args->recvtype);
         weft_sched_fence(sched);
     }
-    for (bit /= 2; bit; bit /= 2)
-        if (v + bit < sched->size)
-            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + bit), args->recvbuf, args->recvcount, args->recvtype);
+    for (level /= k; level; level /= k)
+        for (uint32_t i = 1; i < k && v + i * level < sched->size; i++)
+            weft_sched_send(sched, rank_of_vrank(sched, args->root, v + i * level), args->recvbuf, args->recvcount, args->recvtype);
     weft_sched_fence(sched);
 }
 
-static void scatter_halves(weft_sched *sched, const weft_coll *args, const bytes_view *view, uint32_t v)
-{
-    const weft_type *byte = weft_sched_bytes();
-    uint32_t size = sched->size;
-    uint64_t bit = 1;
+void weft_bcast_binomial(weft_sched *sched, const weft_coll *args) { knomial(sched, args, 2); }
+void weft_bcast_knomial_4(weft_sched *sched, const weft_coll *args) { knomial(sched, args, 4); }
+void weft_bcast_knomial_8(weft_sched *sched, const weft_coll *args) { knomial(sched, args, 8); }
 
-    while (bit < size && !(v & bit))
-        bit *= 2;
-    if (v) {
-        uint64_t from = weft_sched_block_start(view->count, size, v);
-        uint64_t to = weft_sched_block_start(view->count, size, v + bit < size ? (uint32_t)(v + bit) : size);
-        weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - bit), view->at + from, to - from, byte);
-        weft_sched_fence(sched);
-    }
-    for (bit /= 2; bit; bit /= 2) {
-        if (v + bit >= size)
-            continue;
-        uint64_t from = weft_sched_block_start(view->count, size, (uint32_t)(v + bit));
-        uint64_t to = weft_sched_block_start(view->count, size, v + 2 * bit < size ? (uint32_t)(v + 2 * bit) : size);
-        weft_sched_send(sched, rank_of_vrank(sched, args->root, v + bit), view->at + from, to - from, byte);
-    }
-    weft_sched_fence(sched);
+/* Block v of the bytes is that of vrank v. */
+static weft_blocks view_blocks(const weft_sched *sched, const bytes_view *view)
+{
+    return weft_blocks_even(view->at, view->count, weft_sched_bytes(), sched->size);
 }
 
 /* Ring allgather of the blocks. The root only sends: its buffer is read-only. */
@@ -101,10 +89,22 @@ void weft_bcast_scatter_ring(weft_sched *sched, const weft_coll *args)
 {
     uint32_t v = vrank(sched, args->root);
     bytes_view view = view_open(sched, args, v == 0);
+    weft_blocks blocks = view_blocks(sched, &view);
 
-    scatter_halves(sched, args, &view, v);
+    weft_scatter_blocks_halving(sched, &blocks, (uint32_t)args->root);
     ring(sched, args, &view, v);
     view_close(sched, args, &view, v == 0);
+}
+
+void weft_bcast_scatter_doubling(weft_sched *sched, const weft_coll *args)
+{
+    bool is_root = sched->rank == (uint32_t)args->root;
+    bytes_view view = view_open(sched, args, is_root);
+    weft_blocks blocks = view_blocks(sched, &view);
+
+    weft_scatter_blocks_halving(sched, &blocks, (uint32_t)args->root);
+    weft_allgather_blocks_multiplying(sched, &blocks, (uint32_t)args->root, 2, true);
+    view_close(sched, args, &view, is_root);
 }
 
 void weft_bcast_chain(weft_sched *sched, const weft_coll *args)

@@ -13,8 +13,7 @@ weft_block weft_blocks_of_layout(const weft_blocks *blocks, uint32_t i)
     return (weft_block){(char *)blocks->buf + displacement, (uint64_t)weft_counts_get(layout->counts, i), type};
 }
 
-/* Consecutive blocks as one. */
-static weft_block joined(const weft_blocks *blocks, uint32_t first, uint32_t count)
+weft_block weft_blocks_joined(const weft_blocks *blocks, uint32_t first, uint32_t count)
 {
     weft_block all = weft_blocks_at(blocks, first);
 
@@ -28,13 +27,38 @@ static weft_block joined(const weft_blocks *blocks, uint32_t first, uint32_t cou
     return all;
 }
 
+/* Run i of these blocks: a block of the layout, or all of them. */
+static weft_block run_at(const weft_blocks *blocks, uint32_t first, uint32_t count, uint32_t i)
+{
+    return blocks->layout ? weft_blocks_at(blocks, first + i) : weft_blocks_joined(blocks, first, count);
+}
+
+static uint32_t run_count(const weft_blocks *blocks, uint32_t count) { return blocks->layout ? count : count != 0; }
+
+void weft_blocks_send_run(weft_sched *sched, uint32_t to, const weft_blocks *blocks, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < run_count(blocks, count); i++) {
+        weft_block block = run_at(blocks, first, count, i);
+        if (weft_block_bytes(&block))
+            weft_sched_send(sched, to, block.at, block.count, block.type);
+    }
+}
+
+void weft_blocks_recv_run(weft_sched *sched, uint32_t from, const weft_blocks *blocks, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < run_count(blocks, count); i++) {
+        weft_block block = run_at(blocks, first, count, i);
+        if (weft_block_bytes(&block))
+            weft_sched_recv(sched, from, block.at, block.count, block.type);
+    }
+}
+
 uint64_t weft_blocks_bytes(const weft_blocks *blocks, uint32_t first, uint32_t count)
 {
     uint64_t bytes = 0;
-    uint32_t runs = blocks->layout ? count : count != 0;
 
-    for (uint32_t i = 0; i < runs; i++) {
-        weft_block block = blocks->layout ? weft_blocks_at(blocks, first + i) : joined(blocks, first, count);
+    for (uint32_t i = 0; i < run_count(blocks, count); i++) {
+        weft_block block = run_at(blocks, first, count, i);
         bytes += weft_block_bytes(&block);
     }
     return bytes;
@@ -43,10 +67,9 @@ uint64_t weft_blocks_bytes(const weft_blocks *blocks, uint32_t first, uint32_t c
 static uint64_t move(weft_sched *sched, const weft_blocks *blocks, uint32_t first, uint32_t count, char *bytes, bool is_pack)
 {
     uint64_t done = 0;
-    uint32_t runs = blocks->layout ? count : count != 0;
 
-    for (uint32_t i = 0; i < runs; i++) {
-        weft_block block = blocks->layout ? weft_blocks_at(blocks, first + i) : joined(blocks, first, count);
+    for (uint32_t i = 0; i < run_count(blocks, count); i++) {
+        weft_block block = run_at(blocks, first, count, i);
         uint64_t here = weft_block_bytes(&block);
         if (is_pack)
             weft_sched_copy(sched, bytes + done, here, weft_sched_bytes(), block.at, block.count, block.type);
@@ -79,26 +102,59 @@ const uint64_t *weft_blocks_starts(weft_sched *sched, const weft_layout *layout,
     return starts;
 }
 
-weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks)
+weft_blocks weft_blocks_room(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks)
 {
     const weft_type *byte = weft_sched_bytes();
-    weft_blocks packed = {.type = byte};
-    char *bytes;
+    weft_blocks room = {.type = byte};
 
     if (blocks->layout) {
         uint64_t *starts = weft_sched_temp(sched, (ranks + (uint64_t)1) * sizeof *starts, byte);
         if (!starts)
-            return packed;
+            return room;
         starts[0] = 0;
         for (uint32_t i = 0; i < ranks; i++)
             starts[i + 1] = starts[i] + weft_blocks_bytes(blocks, i, 1);
-        packed.starts = starts;
+        room.starts = starts;
     } else {
-        packed.count = blocks->count * (uint64_t)blocks->type->size;
+        room.count = blocks->count * (uint64_t)blocks->type->size;
     }
-    bytes = weft_sched_temp(sched, packed.starts ? packed.starts[ranks] : ranks * packed.count, byte);
-    if (bytes)
-        weft_blocks_pack(sched, blocks, 0, ranks, bytes);
-    packed.buf = bytes;
+    room.buf = weft_sched_temp(sched, room.starts ? room.starts[ranks] : ranks * room.count, byte);
+    return room;
+}
+
+weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks)
+{
+    weft_blocks packed = weft_blocks_room(sched, blocks, ranks);
+
+    if (packed.buf)
+        weft_blocks_pack(sched, blocks, 0, ranks, (char *)packed.buf);
     return packed;
+}
+
+static bool is_consecutive(const weft_layout *layout, uint32_t ranks)
+{
+    int64_t next = weft_counts_get(layout->displs, 0);
+
+    for (uint32_t i = 0; i < ranks; i++) {
+        int64_t count = weft_counts_get(layout->counts, i);
+        if (count && weft_counts_get(layout->displs, i) != next)
+            return false;
+        next += count;
+    }
+    return !layout->types;
+}
+
+weft_blocks weft_blocks_consecutive(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks, bool *is_room)
+{
+    weft_blocks plain = *blocks;
+
+    *is_room = blocks->layout && !is_consecutive(blocks->layout, ranks);
+    if (*is_room)
+        return weft_blocks_room(sched, blocks, ranks);
+    if (blocks->layout) {
+        plain.buf = weft_blocks_at(blocks, 0).at;
+        plain.starts = weft_blocks_starts(sched, blocks->layout, ranks);
+        plain.layout = NULL;
+    }
+    return plain;
 }

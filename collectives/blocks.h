@@ -96,6 +96,11 @@ static inline void weft_blocks_take(weft_sched *sched, const weft_blocks *blocks
     weft_sched_copy(sched, to, count, type, block.at, block.count, block.type);
 }
 
+/* Consecutive blocks as one: not with a layout. */
+weft_block weft_blocks_joined(const weft_blocks *blocks, uint32_t first, uint32_t count);
+/* Messages of blocks first .. first + count - 1: one, or none if they are empty; with a layout one for each that is not empty. */
+void weft_blocks_send_run(weft_sched *sched, uint32_t to, const weft_blocks *blocks, uint32_t first, uint32_t count);
+void weft_blocks_recv_run(weft_sched *sched, uint32_t from, const weft_blocks *blocks, uint32_t first, uint32_t count);
 /* Bytes of blocks first .. first + count - 1, packed. */
 uint64_t weft_blocks_bytes(const weft_blocks *blocks, uint32_t first, uint32_t count);
 /* Packs these blocks, or unpacks them, from consecutive bytes; in one step if they are consecutive. Returns their bytes. */
@@ -103,8 +108,12 @@ uint64_t weft_blocks_pack(weft_sched *sched, const weft_blocks *blocks, uint32_t
 uint64_t weft_blocks_unpack(weft_sched *sched, const weft_blocks *blocks, uint32_t first, uint32_t count, const char *bytes);
 /* Where the blocks of a vector with these counts begin, and its end: ranks + 1 values in temporary memory. NULL: out of memory. */
 const uint64_t *weft_blocks_starts(weft_sched *sched, const weft_layout *layout, uint32_t ranks);
-/* The first `ranks` blocks in temporary memory, packed and consecutive, with `starts` unless all have one length. buf is NULL: out of
+/* Temporary memory for the first `ranks` blocks, packed and consecutive, with `starts` unless all have one length. buf is NULL: out of
  * memory. */
+weft_blocks weft_blocks_room(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks);
+/* The same, filled. */
 weft_blocks weft_blocks_packed(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks);
+/* The first `ranks` blocks where they are, without a layout, if they are consecutive; else an empty room for them, and *is_room is set. */
+weft_blocks weft_blocks_consecutive(weft_sched *sched, const weft_blocks *blocks, uint32_t ranks, bool *is_room);
 
 #endif

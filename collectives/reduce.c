@@ -10,73 +10,85 @@ static const void *own_data(const weft_coll *args, bool is_root)
     return args->in_place && is_root ? args->recvbuf : args->sendbuf;
 }
 
-static void *result_place(weft_sched *sched, const weft_coll *args, bool is_root)
+/* A k-nomial tree from vrank 0, which is rank `top`: the children of v at level j are v + d k^j for d = 1 .. k - 1, if the digits of v up to
+ * the j-th are 0 in base k. A subtree is of consecutive vranks, so the partial results of a level are reduced in order: in op inout, from
+ * the last child's down. bufs[k - 1] holds the sum of the levels before. */
+typedef struct tree {
+    uint32_t k, top, v;
+    void *bufs[WEFT_RADIX_MAX];
+} tree;
+
+/* Receives from the children at this level, and returns the new sum. The last child's part arrives in `into`, if it is not NULL. */
+static const void *reduce_level(weft_sched *sched, const weft_coll *args, tree *t, uint64_t level, const void *sum, void *into)
 {
-    return is_root ? args->recvbuf : weft_sched_temp(sched, args->recvcount, args->recvtype);
+    uint64_t count = args->recvcount, others = (sched->size - t->v - 1) / level;
+    uint32_t children = others < t->k - 1 ? (uint32_t)others : t->k - 1;
+    void **last = &t->bufs[children - 1], *held;
+
+    for (uint32_t i = 0; i < children; i++) {
+        void **buf = &t->bufs[i];
+        if (buf == last && into)
+            buf = last = &into;
+        else if (!*buf)
+            *buf = weft_sched_temp(sched, count, args->recvtype);
+        weft_sched_recv(sched, (uint32_t)((t->v + (i + 1) * level + t->top) % sched->size), *buf, count, args->recvtype);
+    }
+    weft_sched_fence(sched);
+    for (uint32_t i = children - 1; i-- > 0;)
+        weft_sched_reduce(sched, t->bufs[i], *last, count, args->recvtype);
+    weft_sched_reduce(sched, sum, *last, count, args->recvtype);
+    held = *last;
+    if (!into) {
+        *last = t->bufs[t->k - 1];
+        t->bufs[t->k - 1] = held;
+    }
+    return held;
 }
 
-void weft_reduce_binomial(weft_sched *sched, const weft_coll *args)
+static void reduce_tree(weft_sched *sched, const weft_coll *args, uint32_t k, uint32_t top)
 {
-    uint64_t count = args->recvcount;
+    uint64_t count = args->recvcount, level = 1;
     const weft_type *type = args->recvtype;
-    uint32_t root = (uint32_t)args->root, v = (sched->rank + sched->size - root) % sched->size;
-    const void *own = own_data(args, v == 0);
-    void *sum = NULL, *more = NULL;
-
-    for (uint64_t bit = 1; bit < sched->size && !(v & bit); bit *= 2) {
-        if (v + bit >= sched->size)
-            continue;
-        if (!more) {
-            sum = result_place(sched, args, v == 0);
-            more = weft_sched_temp(sched, count, type);
-        }
-        weft_sched_recv(sched, (uint32_t)((v + bit + root) % sched->size), more, count, type);
-        if (bit == 1)
-            weft_sched_copy(sched, sum, count, type, own, count, type);
-        weft_sched_fence(sched);
-        weft_sched_reduce(sched, more, sum, count, type);
-    }
-    if (v) {
-        uint32_t bit = v & -v;
-        weft_sched_send(sched, (v - bit + root) % sched->size, sum ? sum : own, count, type);
-        weft_sched_fence(sched);
-    } else if (!sum) {
-        weft_sched_copy(sched, args->recvbuf, count, type, own, count, type);
-    }
-}
-
-/* The tree is rooted at rank 0, so that each partial result covers consecutive ranks. The two rooms alternate as result and operand. */
-void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args)
-{
-    uint64_t count = args->recvcount;
-    const weft_type *type = args->recvtype;
-    uint32_t rank = sched->rank, root = (uint32_t)args->root;
+    uint32_t rank = sched->rank, size = sched->size, root = (uint32_t)args->root;
+    tree t = {.k = k, .top = top, .v = (rank + size - top) % size};
     const void *sum = own_data(args, rank == root);
-    void *bufs[2] = {NULL, NULL};
-    int next = 0;
 
-    for (uint64_t bit = 1; bit < sched->size && !(rank & bit); bit *= 2) {
-        if (rank + bit >= sched->size)
-            continue;
-        if (!bufs[next])
-            bufs[next] = weft_sched_temp(sched, count, type);
-        weft_sched_recv(sched, (uint32_t)(rank + bit), bufs[next], count, type);
-        weft_sched_fence(sched);
-        weft_sched_reduce(sched, sum, bufs[next], count, type);
-        sum = bufs[next];
-        next = !next;
+    for (; level < size && t.v / level % k == 0 && !sched->rc; level *= k) {
+        bool is_last = rank == root && t.v == 0 && level * k >= size && sum != args->recvbuf;
+        if (t.v + level < size)
+            sum = reduce_level(sched, args, &t, level, sum, is_last ? args->recvbuf : NULL);
     }
-    if (rank)
-        weft_sched_send(sched, rank - (rank & -rank), sum, count, type);
-    else if (root)
+    if (t.v)
+        weft_sched_send(sched, (uint32_t)((t.v - t.v / level % k * level + top) % size), sum, count, type);
+    else if (top != root)
         weft_sched_send(sched, root, sum, count, type);
     else
         weft_sched_copy(sched, args->recvbuf, count, type, sum, count, type);
     weft_sched_fence(sched);
-    if (rank == root && rank) {
-        weft_sched_recv(sched, 0, args->recvbuf, count, type);
+    if (rank == root && top != root) {
+        weft_sched_recv(sched, top, args->recvbuf, count, type);
         weft_sched_fence(sched);
     }
+}
+
+void weft_reduce_binomial(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 2, (uint32_t)args->root); }
+void weft_reduce_knomial_4(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 4, (uint32_t)args->root); }
+void weft_reduce_knomial_8(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 8, (uint32_t)args->root); }
+/* From rank 0, so that the vranks are the ranks. */
+void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 2, 0); }
+void weft_reduce_knomial_4_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 4, 0); }
+void weft_reduce_knomial_8_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 8, 0); }
+
+void weft_reduce_rabenseifner(weft_sched *sched, const weft_coll *args)
+{
+    uint32_t root = (uint32_t)args->root;
+    bool is_root = sched->rank == root;
+    void *sum = is_root ? args->recvbuf : weft_sched_temp(sched, args->recvcount, args->recvtype);
+    weft_blocks data = weft_blocks_even(own_data(args, is_root), args->recvcount, args->recvtype, sched->size);
+    weft_blocks result = weft_blocks_even(sum, args->recvcount, args->recvtype, sched->size);
+
+    weft_reduce_scatter_blocks_halving(sched, &data, &result, root);
+    weft_gather_blocks_halving(sched, &result, root);
 }
 
 /* The rank whose part begins the reduction of this rank's block: the last one if order matters, else one that saves a copy. */

@@ -19,7 +19,7 @@ void weft_reduce_scatter_blocks_ring(weft_sched *sched, const weft_blocks *block
     for (uint32_t i = 0; i + 1 < size; i++) {
         weft_block in = weft_blocks_at(blocks, (place + 2 * size - i - 2) % size);
         weft_blocks_send(sched, right, blocks, (place + 2 * size - i - 1) % size);
-        if (in.count || !blocks->starts)
+        if (weft_block_bytes(&in) || !blocks->starts)
             weft_sched_recv(sched, left, more, in.count, in.type);
         weft_sched_fence(sched);
         weft_sched_reduce(sched, more, in.at, in.count, in.type);
@@ -81,4 +81,16 @@ void weft_reduce_scatter_ring(weft_sched *sched, const weft_coll *args)
     weft_sched_copy(sched, all, args->recvcount, args->recvtype, own_data(args), args->recvcount, args->recvtype);
     weft_reduce_scatter_blocks_ring(sched, &blocks, 0);
     weft_blocks_take(sched, &blocks, sched->rank, args->recvbuf, weft_blocks_at(&blocks, sched->rank).count, args->recvtype);
+}
+
+void weft_reduce_scatter_halving(weft_sched *sched, const weft_coll *args)
+{
+    void *all = weft_sched_temp(sched, args->recvcount, args->recvtype);
+    weft_blocks data = vector_blocks(sched, args, own_data(args)), work = data;
+
+    if (sched->rc)
+        return;
+    work.buf = all;
+    weft_reduce_scatter_blocks_halving(sched, &data, &work, 0);
+    weft_blocks_take(sched, &work, sched->rank, args->recvbuf, weft_blocks_at(&work, sched->rank).count, args->recvtype);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * select: the rules of each operation, and their evaluation. Called by coll.c and hier.c for each call, and by tools that print the rules.
- * Invariant: the last rule of each operation matches every query.
+ * Invariant: one rule of each operation matches every query; those after it are there for tests and tools.
  */
 #include "collectives/select.h"
 
@@ -19,9 +19,11 @@
 #define POWER_OF_2 WEFT_NEED_POWER_OF_2
 #define AREA WEFT_NEED_AREA
 #define NODES WEFT_NEED_NODES
+#define EVEN WEFT_NEED_EVEN
+#define NOT_CHOSEN "stands after a rule that always matches"
 #define ONE_LEADER "only one leader per node exchanges messages with other nodes"
 
-#define RULES_MAX 8
+#define RULES_MAX 20
 
 /* ---- model ----
  * A message of n bytes takes 1 + x latencies, x = n / latency_bytes; reductions and copies take none. For P ranks, k = log2(P) rounded up,
@@ -85,7 +87,8 @@ static uint64_t doubling_or_blocks(uint32_t ranks)
      doubling_or_blocks}, \
     {kind, "blocks", weft_reduce_scatter_linear, 1, 16, ANY, 0, "all ranks reduce at once, each its block"}, \
     {kind, "ring", weft_reduce_scatter_ring, 1, ALL, ANY, COMMUTATIVE, "neighbours only"}, \
-    {kind, "blocks", weft_reduce_scatter_linear, 1, ALL, ANY, 0, "the operator does not commute"}
+    {kind, "blocks", weft_reduce_scatter_linear, 1, ALL, ANY, 0, "the operator does not commute"}, \
+    {kind, "halving", weft_reduce_scatter_halving, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN}
 
 #define NEIGHBOR_RULE(kind, algorithm) [kind] = {{kind, "linear", algorithm, 1, ALL, ANY, 0, "one message along each edge, all at once"}}
 
@@ -95,6 +98,8 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_BARRIER, "hier", weft_barrier_hier, 3, ALL, ANY, NODES, ONE_LEADER},
         {WEFT_COLL_BARRIER, "doubling", weft_barrier_doubling, 2, ALL, ANY, POWER_OF_2, "log2(ranks) exchanges, the first with neighbours"},
         {WEFT_COLL_BARRIER, "dissemination", weft_barrier_dissemination, 1, ALL, ANY, 0, "log2(ranks) rounds for any number of ranks"},
+        {WEFT_COLL_BARRIER, "4-way dissemination", weft_barrier_dissemination_4, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_BARRIER, "8-way dissemination", weft_barrier_dissemination_8, 1, ALL, ANY, 0, NOT_CHOSEN},
     },
     [WEFT_COLL_BCAST] = {
         {WEFT_COLL_BCAST, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "all read the root's slot at once"},
@@ -104,6 +109,9 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
          tree_or_scatter_ring},
         {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "filling a short pipeline costs less than sending the bytes twice"},
         {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
+        {WEFT_COLL_BCAST, "scatter, doubling", weft_bcast_scatter_doubling, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_BCAST, "4-nomial", weft_bcast_knomial_4, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_BCAST, "8-nomial", weft_bcast_knomial_8, 1, ALL, ANY, 0, NOT_CHOSEN},
     },
     [WEFT_COLL_REDUCE] = {
         {WEFT_COLL_REDUCE, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA, "the root reduces from the others' slots"},
@@ -113,6 +121,11 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_REDUCE, "binomial in order", weft_reduce_binomial_order, 1, ALL, LATENCIES(16), 0,
          "the operator does not commute", tree_or_blocks},
         {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks reduce at once, each its block"},
+        {WEFT_COLL_REDUCE, "Rabenseifner", weft_reduce_rabenseifner, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "4-nomial", weft_reduce_knomial_4, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "8-nomial", weft_reduce_knomial_8, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "4-nomial in order", weft_reduce_knomial_4_order, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "8-nomial in order", weft_reduce_knomial_8_order, 1, ALL, ANY, 0, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLREDUCE] = {
         {WEFT_COLL_ALLREDUCE, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(256), AREA,
@@ -125,6 +138,10 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, 1, 16, ANY, 0, "all ranks reduce at once, each its block"},
         {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, 1, ALL, ANY, COMMUTATIVE, "twice the bytes, and memory for one block"},
         {WEFT_COLL_ALLREDUCE, "blocks, ring", weft_allreduce_blocks_ring, 1, ALL, ANY, 0, "the operator does not commute"},
+        {WEFT_COLL_ALLREDUCE, "Rabenseifner", weft_allreduce_rabenseifner, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_ALLREDUCE, "multiplying 3", weft_allreduce_multiplying_3, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLREDUCE, "multiplying 4", weft_allreduce_multiplying_4, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLREDUCE, "multiplying 8", weft_allreduce_multiplying_8, 1, ALL, ANY, 0, NOT_CHOSEN},
     },
     [WEFT_COLL_GATHER] = {
         {WEFT_COLL_GATHER, "shmcoll", NULL, 2, ALL, SLOTS(16), AREA, "the root reads the others' slots"},
@@ -145,6 +162,10 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLGATHER, "Bruck", weft_allgather_bruck, 3, ALL, LATENCIES(1), 0,
          "latency dominates: log2(ranks) rounds for any number of ranks", tree_or_linear},
         {WEFT_COLL_ALLGATHER, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
+        {WEFT_COLL_ALLGATHER, "multiplying 2", weft_allgather_doubling, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHER, "multiplying 4", weft_allgather_multiplying_4, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHER, "multiplying 8", weft_allgather_multiplying_8, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHER, "neighbour exchange", weft_allgather_neighbor, 1, ALL, ANY, EVEN, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLTOALL] = {
         {WEFT_COLL_ALLTOALL, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(2), AREA, "each rank writes once and reads its blocks"},
@@ -164,6 +185,10 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLGATHERV, "Bruck", weft_allgather_bruck, 1, ALL, LATENCIES(8), 0, "latency dominates: log2(ranks) rounds",
          tree_or_linear_of_all},
         {WEFT_COLL_ALLGATHERV, "ring", weft_allgather_ring, 1, ALL, ANY, 0, "neighbours only, each byte once on each link"},
+        {WEFT_COLL_ALLGATHERV, "multiplying 2", weft_allgather_doubling, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHERV, "multiplying 4", weft_allgather_multiplying_4, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHERV, "multiplying 8", weft_allgather_multiplying_8, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHERV, "neighbour exchange", weft_allgather_neighbor, 1, ALL, ANY, EVEN, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLTOALLV] = {
         {WEFT_COLL_ALLTOALLV, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
@@ -238,9 +263,10 @@ int weft_coll_select_print(const weft_coll_rule *rule, const weft_coll_query *wi
         snprintf(ranks, sizeof ranks, "%u", rule->ranks_max);
     if (bytes != UINT64_MAX)
         snprintf(max, sizeof max, "<= %llu B", (unsigned long long)bytes);
-    return snprintf(text, capacity, "%-10s %-18s %u..%s ranks, %s%s%s%s: %s", weft_coll_name(rule->kind), rule->name, rule->ranks_min,
+    return snprintf(text, capacity, "%-10s %-18s %u..%s ranks, %s%s%s%s%s: %s", weft_coll_name(rule->kind), rule->name, rule->ranks_min,
                     ranks, max,
                     rule->needs & COMMUTATIVE ? ", commutative" : "", rule->needs & POWER_OF_2 ? ", ranks a power of two" : "",
+                    rule->needs & EVEN ? ", even ranks" : "",
                     rule->needs & NODES ? ", several nodes" : "",
                     rule->reason);
 }

@@ -16,6 +16,7 @@ enum weft_need {
     WEFT_NEED_COMMUTATIVE = 1, /* the operator commutes */
     WEFT_NEED_POWER_OF_2 = 2,       /* ranks are a power of two */
     WEFT_NEED_AREA = 4,        /* a node area (shmcoll.h), and a blocking call */
+    WEFT_NEED_EVEN = 16,       /* ranks are even in number */
     WEFT_NEED_NODES = 8,       /* several nodes, at least one of them with two or more members (topology.h) */
 };
 
@@ -56,10 +57,12 @@ static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint3
         query.has |= WEFT_NEED_COMMUTATIVE;
     if (!(ranks & (ranks - 1)))
         query.has |= WEFT_NEED_POWER_OF_2;
+    if (ranks % 2 == 0)
+        query.has |= WEFT_NEED_EVEN;
     return query;
 }
 
-/* Never NULL: the last rule of each operation always matches. */
+/* Never NULL: a rule of each operation always matches. Those after it are never chosen. */
 const weft_coll_rule *weft_coll_select(const weft_coll_query *query);
 /* All rules of an operation, for tools and tests. */
 const weft_coll_rule *weft_coll_select_rules(enum weft_coll_kind kind, size_t *count);

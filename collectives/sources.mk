@@ -4,7 +4,7 @@ libweft_la_SOURCES += \
 	collectives/select.c collectives/select.h \
 	collectives/sched.c collectives/sched.h collectives/sched_message.c collectives/sched_internal.h collectives/sched_progress.c \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
-	collectives/algorithms.h \
+	collectives/algorithms.h collectives/split.h collectives/halving.c collectives/multiplying.c \
 	collectives/barrier.c collectives/bcast.c collectives/reduce.c collectives/allreduce.c collectives/gather.c \
 	collectives/reduce_scatter.c collectives/scan.c collectives/scatter.c collectives/allgather.c collectives/alltoall.c collectives/neighbor.c \
 	collectives/hier.c collectives/inter.c collectives/topology.c collectives/topology.h collectives/eager_split.c \

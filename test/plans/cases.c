@@ -12,48 +12,103 @@
 #define HANDLE_INT64 0x258
 #define HANDLE_SUM 0x21
 
-static weft_type *pair, *wide;
-static weft_op compose;
+static weft_type *pair, *wide, *back, *empty;
+static weft_op compose, add;
+
+/* Words from an element to the next, and from its first word to its second. 0: it has no data. */
+static int words_of(const void *handle, int *second)
+{
+    const weft_type *type = *(weft_type *const *)handle;
+
+    *second = type->extent == 8 ? 1 : 2;
+    return type->size ? (int)type->extent / 4 : 0;
+}
 
 /* x -> a x + b, then x -> c x + d, modulo 2^32: associative, not commutative. The maps of `in` are applied first. */
 static void compose_maps(void *in, void *inout, int *length, void *type)
 {
-    bool is_wide = (*(weft_type **)type)->extent != 8;
-    int second = is_wide ? 2 : 1, step = is_wide ? 5 : 2;
+    int second, step = words_of(type, &second);
     uint32_t *x = in, *y = inout;
 
-    for (int i = 0; i < *length; i++, x += step, y += step) {
+    for (int i = 0; i < *length && step; i++, x += step, y += step) {
         uint32_t a = y[0] * x[0], b = y[0] * x[second] + y[second];
         y[0] = a;
         y[second] = b;
     }
 }
 
+static void add_words(void *in, void *inout, int *length, void *type)
+{
+    int second, step = words_of(type, &second);
+    uint32_t *x = in, *y = inout;
+
+    for (int i = 0; i < *length && step; i++, x += step, y += step) {
+        y[0] += x[0];
+        y[second] += x[second];
+    }
+}
+
+static weft_op op_of(void (*user)(void *, void *, int *, void *), bool is_commutative)
+{
+    weft_op op = {.object = {.magic = WEFT_OP_MAGIC, .refs = 1}, .is_commutative = is_commutative};
+
+    memcpy(&op.user, &user, sizeof user);
+    return op;
+}
+
+static weft_type *resized(const weft_type *old, int64_t extent)
+{
+    weft_type *type;
+
+    weft_type_resized(old, 0, extent, &type);
+    weft_type_commit(type);
+    return type;
+}
+
 void cases_open(void)
 {
-    void (*user)(void *, void *, int *, void *) = compose_maps;
     const weft_type *word = weft_type_of((void *)HANDLE_UINT32);
-    weft_type *two;
+    weft_type *two, *none;
 
     weft_type_contiguous(2, word, &pair);
     weft_type_commit(pair);
     weft_type_vector(2, 1, 8, word, &two);
-    weft_type_resized(two, 0, 20, &wide);
-    weft_type_commit(wide);
+    weft_type_contiguous(0, word, &none);
+    wide = resized(two, 20);
+    back = resized(two, -20);
+    empty = resized(none, 12);
     weft_type_drop(two);
-    compose = (weft_op){.object = {.magic = WEFT_OP_MAGIC, .refs = 1}, .is_commutative = false};
-    memcpy(&compose.user, &user, sizeof user);
+    weft_type_drop(none);
+    compose = op_of(compose_maps, false);
+    add = op_of(add_words, true);
 }
 
 void cases_close(void)
 {
     weft_type_drop(pair);
     weft_type_drop(wide);
+    weft_type_drop(back);
+    weft_type_drop(empty);
 }
 
 static const weft_type *type_of(enum cases_type type)
 {
-    return type == CASES_LONG ? weft_type_of((void *)HANDLE_INT64) : type == CASES_PAIR ? pair : wide;
+    const weft_type *const types[] = {weft_type_of((void *)HANDLE_INT64), pair, wide, back, empty};
+
+    return types[type];
+}
+
+/* Only signatures must be equal: odd ranks have no gaps. */
+static const weft_type *type_at(const cases_call *call, uint32_t rank)
+{
+    return rank % 2 && (call->type == CASES_WIDE || call->type == CASES_BACK) ? pair : type_of(call->type);
+}
+
+static uint64_t stride(const weft_type *type) { return (uint64_t)(type->extent < 0 ? -type->extent : type->extent); }
+
+static const weft_op *operator_of(const cases_call *call)
+{
+    return call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : call->commutes ? &add : &compose;
 }
 
 static uint64_t value(const cases_call *call, uint32_t rank, uint64_t i)
@@ -65,12 +120,20 @@ static uint64_t value(const cases_call *call, uint32_t rank, uint64_t i)
     return call->type == CASES_LONG ? x & 0xffffffffu : x | 1;
 }
 
-static void element_put(const weft_type *type, char *buf, uint64_t i, uint64_t v)
+/* Element 0 of a buffer of `bytes`. */
+static char *origin(const weft_type *type, char *buf, uint64_t bytes)
 {
-    char *at = buf + PAD + i * (uint64_t)type->extent;
+    return buf + PAD + (type->extent < 0 && bytes ? bytes - stride(type) : 0);
+}
 
+static void element_put(const weft_type *type, char *first, uint64_t i, uint64_t v)
+{
+    char *at = first + (int64_t)i * type->extent;
+
+    if (!type->size)
+        return;
     memcpy(at, &v, 4);
-    memcpy(at + (type == wide ? 8 : 4), (char *)&v + 4, 4);
+    memcpy(at + (type == wide || type == back ? 8 : 4), (char *)&v + 4, 4);
 }
 
 /* A member's part in a call. On an intracommunicator both groups are all members. */
@@ -106,6 +169,8 @@ static uint64_t folded(const cases_call *call, weft_members over, uint64_t i)
         uint64_t v = value(call, over.first + r, i);
         if (call->type == CASES_LONG) {
             sum += v;
+        } else if (call->commutes) {
+            sum = ((sum >> 32) + (v >> 32)) << 32 | (uint32_t)(sum + v);
         } else {
             uint32_t a = (uint32_t)v * (uint32_t)sum, b = (uint32_t)v * (uint32_t)(sum >> 32) + (uint32_t)(v >> 32);
             sum = (uint64_t)b << 32 | a;
@@ -201,31 +266,32 @@ static bool begins_full(const cases_call *call, uint32_t rank, uint64_t i)
 
 static void begin_plain(const cases_call *call, uint32_t rank, cases_side *side)
 {
-    const weft_type *type = type_of(call->type);
+    const weft_type *type = is_fold(call->kind) ? type_of(call->type) : type_at(call, rank);
     place at = place_of(call, rank);
     uint64_t send, recv;
+    char *sendbuf, *recvbuf;
 
-    if (call->type == CASES_WIDE && !is_fold(call->kind) && rank % 2)
-        type = pair; /* only signatures must be equal */
     counts(call, &at, &send, &recv);
-    side->send_bytes = send * (uint64_t)type->extent;
-    side->recv_bytes = recv * (uint64_t)type->extent;
+    side->send_bytes = send * stride(type);
+    side->recv_bytes = recv * stride(type);
     side->send = capacity(side->send_bytes);
     side->recv = capacity(side->recv_bytes);
+    sendbuf = origin(type, side->send, side->send_bytes);
+    recvbuf = origin(type, side->recv, side->recv_bytes);
     for (uint64_t i = 0; i < send; i++)
-        element_put(type, side->send, i, before(call, rank, i));
+        element_put(type, sendbuf, i, before(call, rank, i));
     for (uint64_t i = 0; i < recv; i++)
         if (begins_full(call, rank, i))
-            element_put(type, side->recv, i, before(call, rank, i));
+            element_put(type, recvbuf, i, before(call, rank, i));
     side->expect_send = capacity(side->send_bytes);
     side->expect_recv = capacity(side->recv_bytes);
     memcpy(side->expect_send, side->send, side->send_bytes + 2 * PAD);
     for (uint64_t i = 0; i < recv; i++)
-        element_put(type, side->expect_recv, i, after(call, &at, i));
-    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendcount = at.sent,
+        element_put(type, origin(type, side->expect_recv, side->recv_bytes), i, after(call, &at, i));
+    side->args = (weft_coll){.sendbuf = sendbuf, .recvbuf = recvbuf, .sendcount = at.sent,
                              .recvcount = at.got, .sendtype = type, .recvtype = type, .root = call->root};
     if (is_fold(call->kind))
-        side->args.op = call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : &compose;
+        side->args.op = operator_of(call);
     side->args.in_place = call->in_place && (at.is_root || (call->kind != WEFT_COLL_REDUCE && call->kind != WEFT_COLL_GATHER &&
                                                          call->kind != WEFT_COLL_SCATTER));
     if (is_rooted(call->kind) && !at.is_root && !at.has_block)
@@ -271,9 +337,10 @@ static void begin_reduction(const cases_call *call, uint32_t rank, cases_side *s
 {
     const weft_type *type = type_of(call->type);
     place at = place_of(call, rank);
-    uint64_t extent = (uint64_t)type->extent, n = call->ranks;
+    uint64_t extent = stride(type), n = call->ranks;
     uint64_t vector = is_deal(call->kind) ? vector_count(call) : call->count, first = 0, got = call->count;
     weft_members over = at.remote;
+    char *data;
 
     if (call->first)
         n -= at.remote.count;
@@ -287,17 +354,18 @@ static void begin_reduction(const cases_call *call, uint32_t rank, cases_side *s
     side->recv_bytes = (call->in_place ? vector : got) * extent;
     side->send = capacity(side->send_bytes);
     side->recv = capacity(side->recv_bytes);
+    data = call->in_place ? origin(type, side->recv, side->recv_bytes) : origin(type, side->send, side->send_bytes);
     for (uint64_t i = 0; i < vector; i++)
-        element_put(type, call->in_place ? side->recv : side->send, i, value(call, rank, i));
+        element_put(type, data, i, value(call, rank, i));
     side->expect_send = capacity(side->send_bytes);
     side->expect_recv = capacity(side->recv_bytes);
     memcpy(side->expect_send, side->send, side->send_bytes + 2 * PAD);
     memcpy(side->expect_recv, side->recv, side->recv_bytes + 2 * PAD);
     for (uint64_t i = 0; i < got && over.count; i++)
-        element_put(type, side->expect_recv, i, folded(call, over, first + i));
-    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendcount = vector, .recvcount = vector,
-                             .sendtype = type, .recvtype = type, .in_place = call->in_place,
-                             .op = call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : &compose};
+        element_put(type, origin(type, side->expect_recv, side->recv_bytes), i, folded(call, over, first + i));
+    side->args = (weft_coll){.sendbuf = origin(type, side->send, side->send_bytes),
+                             .recvbuf = origin(type, side->recv, side->recv_bytes), .sendcount = vector, .recvcount = vector,
+                             .sendtype = type, .recvtype = type, .in_place = call->in_place, .op = operator_of(call)};
     if (call->kind == WEFT_COLL_REDUCE_SCATTER) {
         int64_t counts[64];
         for (uint32_t i = 0; i < n; i++)
@@ -334,7 +402,7 @@ static uint64_t sent_value(const cases_call *call, uint32_t from, uint32_t to, u
 /* The blocks of one side: with gaps, and in every second call from the last rank to the first. */
 typedef struct blocks {
     uint32_t n;
-    int64_t counts[64], displs[64]; /* displs: bytes; -1: no block, not filled */
+    int64_t counts[64], displs[64]; /* displs: bytes, in the direction of the extent */
     const weft_type *types[64];
     uint64_t bytes;
 } blocks;
@@ -350,7 +418,7 @@ static blocks blocks_of(const cases_call *call, uint32_t rank, weft_members othe
         if (call->kind == WEFT_COLL_ALLTOALLW && call->type == CASES_WIDE && !call->in_place)
             b.types[i] = (i + rank + is_send) % 2 ? pair : wide;
         b.displs[i] = (int64_t)b.bytes;
-        b.bytes += ((uint64_t)b.counts[i] + i % 3) * (uint64_t)b.types[i]->extent;
+        b.bytes += ((uint64_t)b.counts[i] + i % 3) * stride(b.types[i]);
     }
     return b;
 }
@@ -364,24 +432,29 @@ static weft_layout layout_of(const cases_call *call, cases_side *side, const blo
         layout.types = side->arrays[side->array_count++] = malloc(b->n * sizeof *layout.types);
         for (uint32_t i = 0; i < b->n; i++)
             ((const void **)layout.types)[i] = call->type == CASES_LONG ? (const void *)HANDLE_INT64 : b->types[i];
-        layout.displs = array_of(side, call, b->displs, b->n);
+        for (uint32_t i = 0; i < b->n; i++)
+            displs[i] = type->extent < 0 ? -b->displs[i] : b->displs[i];
+        layout.displs = array_of(side, call, displs, b->n);
         return layout;
     }
     for (uint32_t i = 0; i < b->n; i++)
-        displs[i] = b->displs[i] / type->extent;
+        displs[i] = b->displs[i] / (int64_t)stride(type);
     layout.displs = array_of(side, call, displs, b->n);
     return layout;
 }
 
 static void block_put(const cases_call *call, char *buf, const blocks *b, uint32_t i, uint32_t from, uint32_t to)
 {
+    const weft_type *type = b->types[i];
+    char *first = origin(type, buf, b->bytes) + (type->extent < 0 ? -b->displs[i] : b->displs[i]);
+
     for (uint64_t j = 0; j < (uint64_t)b->counts[i]; j++)
-        element_put(b->types[i], buf + b->displs[i], j, sent_value(call, from, to, j));
+        element_put(type, first, j, sent_value(call, from, to, j));
 }
 
 static void begin_v(const cases_call *call, uint32_t rank, cases_side *side)
 {
-    const weft_type *type = type_of(call->type);
+    const weft_type *type = type_at(call, rank);
     place at = place_of(call, rank);
     bool is_gather = call->kind == WEFT_COLL_GATHERV, is_scatter = call->kind == WEFT_COLL_SCATTERV, is_rooted = is_gather || is_scatter;
     bool is_in_place = call->in_place && (!is_rooted || at.is_root);
@@ -393,16 +466,14 @@ static void begin_v(const cases_call *call, uint32_t rank, cases_side *side)
     uint32_t root = (uint32_t)call->root;
     blocks out = {.n = 0}, in = {.n = 0};
 
-    if (call->type == CASES_WIDE && rank % 2)
-        type = pair; /* only signatures must be equal */
     if (sends_many)
         out = blocks_of(call, rank, others, true, type);
     else if (sends_one)
-        out = (blocks){1, {(int64_t)share(call, rank, 0)}, {0}, {type}, share(call, rank, 0) * (uint64_t)type->extent};
+        out = (blocks){1, {(int64_t)share(call, rank, 0)}, {0}, {type}, share(call, rank, 0) * stride(type)};
     if (gets_many)
         in = blocks_of(call, rank, others, false, type);
     else if (gets_one)
-        in = (blocks){1, {(int64_t)share(call, root, rank)}, {0}, {type}, share(call, root, rank) * (uint64_t)type->extent};
+        in = (blocks){1, {(int64_t)share(call, root, rank)}, {0}, {type}, share(call, root, rank) * stride(type)};
     side->send_bytes = out.bytes;
     side->recv_bytes = in.bytes;
     side->send = capacity(out.bytes);
@@ -422,8 +493,8 @@ static void begin_v(const cases_call *call, uint32_t rank, cases_side *side)
         side->args = (weft_coll){.root = WEFT_ROOT_NONE, .is_v = true};
         return;
     }
-    side->args = (weft_coll){.sendbuf = side->send + PAD, .recvbuf = side->recv + PAD, .sendtype = type, .recvtype = type,
-                             .root = call->root, .in_place = is_in_place, .is_v = true};
+    side->args = (weft_coll){.sendbuf = origin(type, side->send, out.bytes), .recvbuf = origin(type, side->recv, in.bytes), .sendtype = type,
+                             .recvtype = type, .root = call->root, .in_place = is_in_place, .is_v = true};
     if (call->kind == WEFT_COLL_ALLTOALLW) /* as from MPI_Alltoallw */
         side->args.sendtype = side->args.recvtype = NULL;
     for (uint32_t i = 0; i < out.n; i++)
@@ -450,6 +521,8 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
     else
         begin_plain(call, rank, side);
 }
+
+void cases_refill(cases_side *side, const cases_side *from) { memcpy(side->recv, from->recv, from->recv_bytes + 2 * PAD); }
 
 const char *cases_compare(const cases_side *side)
 {

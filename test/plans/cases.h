@@ -8,11 +8,12 @@
 
 #include "collectives/sched.h"
 
-/* long: integers, sum. pair: strings of affine maps, an operator that does not commute. wide: pairs with a gap after each. */
-enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_TYPES };
+/* long: integers, sum. pair: affine maps, composed (does not commute) or added. wide: pairs with a gap after each. back: the same with a
+ * negative extent. empty: no data, but an extent. */
+enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_BACK, CASES_EMPTY, CASES_TYPES };
 
-/* Kinds that node areas perform: cases_area_kinds[0 .. CASES_AREA_KINDS - 1], barrier first. */
-enum { CASES_AREA_KINDS = 13 };
+/* Kinds that node areas perform, barrier first, and the types of those calls. */
+enum { CASES_AREA_KINDS = 13, CASES_AREA_TYPES = CASES_WIDE + 1 };
 extern const enum weft_coll_kind cases_area_kinds[CASES_AREA_KINDS];
 
 typedef struct cases_call {
@@ -22,6 +23,7 @@ typedef struct cases_call {
     int root;
     bool in_place;
     enum cases_type type;
+    bool commutes;  /* the operator is a commutative one; of long always */
     uint32_t round; /* varies the data */
     uint32_t first; /* not 0: on an intercommunicator, whose first group are members 0 .. first - 1; root is a member */
     uint64_t back;  /* then, in allgather and alltoall: elements per rank that the second group sends, as count for the first one */
@@ -40,6 +42,8 @@ void cases_open(void);
 void cases_close(void);
 /* Buffers and arguments of one rank, and the expected results. */
 void cases_begin(const cases_call *call, uint32_t rank, cases_side *side);
+/* Copies the receive buffer of `from`, which the same call began. */
+void cases_refill(cases_side *side, const cases_side *from);
 /* NULL: equal; else what differs (static text). */
 const char *cases_compare(const cases_side *side);
 void cases_end(cases_side *side);
