@@ -24,6 +24,7 @@ weft_sched_algorithm weft_bcast_scatter_doubling; /* scatter by halves, then all
 /* scatter by halves, then ring allgather: sends twice the bytes instead of log2(ranks) times */
 weft_sched_algorithm weft_bcast_scatter_ring;
 weft_sched_algorithm weft_bcast_chain; /* pipelined chain: sends the bytes once, takes `ranks` latencies */
+weft_sched_algorithm weft_bcast_binary; /* pipelined binary tree: sends the bytes twice, takes log2(ranks) latencies */
 weft_sched_algorithm weft_bcast_hier;
 
 weft_sched_algorithm weft_reduce_binomial;       /* requires a commutative operator */
@@ -31,6 +32,9 @@ weft_sched_algorithm weft_reduce_binomial_order; /* in rank order */
 weft_sched_algorithm weft_reduce_knomial_4, weft_reduce_knomial_8; /* require a commutative operator */
 weft_sched_algorithm weft_reduce_knomial_4_order, weft_reduce_knomial_8_order; /* in rank order */
 weft_sched_algorithm weft_reduce_rabenseifner;   /* halving reduce-scatter, gather by halves; requires a commutative operator */
+/* pipelined along a chain or a binary tree; two segments of memory for each child */
+weft_sched_algorithm weft_reduce_chain, weft_reduce_binary;             /* require a commutative operator */
+weft_sched_algorithm weft_reduce_chain_order, weft_reduce_binary_order; /* in rank order */
 weft_sched_algorithm weft_reduce_blocks;         /* each rank reduces one block, in rank order; the root gathers */
 weft_sched_algorithm weft_reduce_hier;           /* requires a commutative operator */
 
@@ -53,6 +57,10 @@ weft_sched_algorithm weft_allgather_neighbor; /* neighbour exchange; requires an
 /* Only args->neighbors exchange messages. allgather: also with a layout; alltoall: also with layouts and types. */
 weft_sched_algorithm weft_neighbor_allgather, weft_neighbor_alltoall;
 weft_sched_algorithm weft_alltoall_pairwise, weft_alltoall_linear, weft_alltoall_bruck;
+
+/* Hierarchical; several members of a node exchange parts with other nodes (hier_bundles.h). allgather also takes layouts. */
+weft_sched_algorithm weft_gather_multileader, weft_scatter_multileader, weft_allgather_multileader;
+weft_sched_algorithm weft_alltoall_hier; /* one message per pair of nodes and part of it, spread over the members */
 
 weft_sched_algorithm weft_scan_doubling, weft_exscan_doubling; /* in rank order */
 weft_sched_algorithm weft_scan_chain, weft_exscan_chain;       /* in rank order; pipelined: sends the bytes once, takes `ranks` latencies */

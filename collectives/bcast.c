@@ -4,6 +4,7 @@
  * Fragments split packed bytes, not elements: the ranks' types need only have equal signatures.
  */
 #include "collectives/algorithms.h"
+#include "collectives/pipeline.h"
 
 /* The message as bytes: the user's buffer if its type is dense, else a packed copy. */
 typedef struct bytes_view {
@@ -91,6 +92,8 @@ void weft_bcast_scatter_ring(weft_sched *sched, const weft_coll *args)
     bytes_view view = view_open(sched, args, v == 0);
     weft_blocks blocks = view_blocks(sched, &view);
 
+    if (sched->rc)
+        return;
     weft_scatter_blocks_halving(sched, &blocks, (uint32_t)args->root);
     ring(sched, args, &view, v);
     view_close(sched, args, &view, v == 0);
@@ -102,32 +105,50 @@ void weft_bcast_scatter_doubling(weft_sched *sched, const weft_coll *args)
     bytes_view view = view_open(sched, args, is_root);
     weft_blocks blocks = view_blocks(sched, &view);
 
+    if (sched->rc)
+        return;
     weft_scatter_blocks_halving(sched, &blocks, (uint32_t)args->root);
     weft_allgather_blocks_multiplying(sched, &blocks, (uint32_t)args->root, 2, true);
     view_close(sched, args, &view, is_root);
 }
 
-void weft_bcast_chain(weft_sched *sched, const weft_coll *args)
+static weft_sched_message recv_segment(weft_sched *sched, const bytes_view *view, uint64_t segment, uint64_t at, uint32_t parent)
 {
-    const weft_type *byte = weft_sched_bytes();
-    uint32_t v = vrank(sched, args->root);
-    bytes_view view = view_open(sched, args, v == 0);
-    uint64_t segment = (uint64_t)sched->team->latency_bytes * 4;
-    weft_sched_message arrival = 0;
+    if (parent == WEFT_PIPELINE_NONE || at >= view->count)
+        return WEFT_SCHED_NO_MESSAGE;
+    return weft_sched_recv(sched, parent, view->at + at, min(view->count - at, segment), weft_sched_bytes());
+}
+
+/* Segments from the parent, to both children. */
+static void pipeline(weft_sched *sched, const weft_coll *args, weft_pipeline_node node)
+{
+    bool is_root = node.parent == WEFT_PIPELINE_NONE;
+    bytes_view view = view_open(sched, args, is_root);
+    uint64_t segment = weft_pipeline_segment(sched, view.count, weft_sched_bytes());
+    uint32_t children[] = {node.lower, node.upper};
+    weft_sched_message arrivals[WEFT_PIPELINE_AHEAD + 1];
     weft_sched_window window = {.count = 0};
 
-    if (v && view.count)
-        arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at, min(view.count, segment), byte);
+    for (uint64_t i = 0; i <= WEFT_PIPELINE_AHEAD; i++)
+        arrivals[i] = recv_segment(sched, &view, segment, i * segment, node.parent);
     for (uint64_t at = 0; at < view.count && !sched->rc; at += segment) {
-        uint64_t next = at + segment;
-        if (v)
-            weft_sched_await(sched, arrival);
-        if (v && next < view.count)
-            arrival = weft_sched_recv(sched, rank_of_vrank(sched, args->root, v - 1), view.at + next, min(view.count - next, segment),
-                                      byte);
-        if (v + 1 < sched->size)
-            weft_sched_window_add(sched, &window, weft_sched_send(sched, rank_of_vrank(sched, args->root, v + 1), view.at + at,
-                                                                  min(view.count - at, segment), byte));
+        weft_sched_message *arrival = &arrivals[at / segment % (WEFT_PIPELINE_AHEAD + 1)];
+        weft_sched_await(sched, *arrival);
+        *arrival = recv_segment(sched, &view, segment, at + (WEFT_PIPELINE_AHEAD + 1) * segment, node.parent);
+        for (int i = 0; i < 2; i++)
+            if (children[i] != WEFT_PIPELINE_NONE)
+                weft_sched_window_add(sched, &window, weft_sched_send(sched, children[i], view.at + at, min(view.count - at, segment),
+                                                                      weft_sched_bytes()));
     }
-    view_close(sched, args, &view, v == 0);
+    view_close(sched, args, &view, is_root);
+}
+
+void weft_bcast_chain(weft_sched *sched, const weft_coll *args)
+{
+    pipeline(sched, args, weft_pipeline_chain(sched->size, sched->rank, (uint32_t)args->root));
+}
+
+void weft_bcast_binary(weft_sched *sched, const weft_coll *args)
+{
+    pipeline(sched, args, weft_pipeline_binary(sched->size, sched->rank, (uint32_t)args->root));
 }

@@ -8,22 +8,16 @@
  */
 #include "base/status.h"
 #include "collectives/algorithms.h"
+#include "collectives/hier.h"
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"
 #include "collectives/topology.h"
 
-typedef struct stage {
-    enum weft_coll_kind kind;
-    const uint32_t *members;
-    uint32_t count;
-    bool is_in_node; /* among members of this node */
-} stage;
-
-static const weft_coll_rule *select_rule(const weft_sched *sched, const stage *at, const weft_coll *args)
+static const weft_coll_rule *select_rule(const weft_sched *sched, const weft_hier_stage *at, const weft_coll *args)
 {
     const weft_team *team = sched->team;
-    /* of the operations used here, only gather depends on it */
-    bool is_root = at->kind == WEFT_COLL_GATHER && at->members[args->root] == team->rank;
+    /* of the operations used here, only these depend on it */
+    bool is_root = (at->kind == WEFT_COLL_GATHER || at->kind == WEFT_COLL_SCATTER) && at->members[args->root] == team->rank;
     weft_coll_query query = weft_coll_query_of(at->kind, at->count, at->is_in_node ? WEFT_COLL_RULE_LATENCY : team->latency_bytes, args,
                                                is_root);
 
@@ -35,7 +29,7 @@ static const weft_coll_rule *select_rule(const weft_sched *sched, const stage *a
     return weft_coll_select(&query);
 }
 
-static void perform(weft_sched *sched, const stage *at, const weft_coll *args)
+void weft_hier_perform(weft_sched *sched, const weft_hier_stage *at, const weft_coll *args)
 {
     const weft_coll_rule *rule;
 
@@ -59,13 +53,13 @@ static void perform(weft_sched *sched, const stage *at, const weft_coll *args)
 static void in_node(weft_sched *sched, enum weft_coll_kind kind, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
-    perform(sched, &(stage){kind, topology->node_ranks, topology->node_rank_count, true}, args);
+    weft_hier_perform(sched, &(weft_hier_stage){kind, topology->node_ranks, topology->node_rank_count, true}, args);
 }
 
 /* Called by the leaders only. */
 static void among_leaders(weft_sched *sched, enum weft_coll_kind kind, const uint32_t *leaders, const weft_coll *args)
 {
-    perform(sched, &(stage){kind, leaders, sched->team->topology->count, false}, args);
+    weft_hier_perform(sched, &(weft_hier_stage){kind, leaders, sched->team->topology->count, false}, args);
 }
 
 /* The leader of each node for this root. NULL: out of memory; the schedule keeps the error. */
@@ -227,13 +221,13 @@ void weft_allreduce_multileader(weft_sched *sched, const weft_coll *args)
     const weft_topology *topology = sched->team->topology;
 
     if (topology->node_rank_count == 1) { /* topology->leaders_per_node is 1 */
-        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, args);
+        weft_hier_perform(sched, &(weft_hier_stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, args);
         return;
     }
     half_in_node(sched, weft_shmcoll_reduce_scatter, reduce_scatter_in_node, args);
     if (topology->index < topology->leaders_per_node) {
         weft_coll part = own_block(topology, args);
-        perform(sched, &(stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, &part);
+        weft_hier_perform(sched, &(weft_hier_stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, &part);
     }
     half_in_node(sched, weft_shmcoll_allgather, allgather_in_node, args);
 }

@@ -87,6 +87,8 @@ void weft_reduce_rabenseifner(weft_sched *sched, const weft_coll *args)
     weft_blocks data = weft_blocks_even(own_data(args, is_root), args->recvcount, args->recvtype, sched->size);
     weft_blocks result = weft_blocks_even(sum, args->recvcount, args->recvtype, sched->size);
 
+    if (sched->rc)
+        return;
     weft_reduce_scatter_blocks_halving(sched, &data, &result, root);
     weft_gather_blocks_halving(sched, &result, root);
 }

@@ -4,6 +4,7 @@
  * through select.c. In an exscan rank 0 receives nothing and its recvbuf is not read unless it is in place.
  */
 #include "collectives/algorithms.h"
+#include "collectives/pipeline.h"
 
 static const void *own_data(const weft_coll *args) { return args->in_place ? args->recvbuf : args->sendbuf; }
 
@@ -94,13 +95,8 @@ static void chain_run(weft_sched *sched, const chain *chain)
 
 static chain chain_of(const weft_sched *sched, const weft_coll *args)
 {
-    uint64_t bytes = (uint64_t)sched->team->latency_bytes * 4, size = (uint64_t)args->recvtype->size;
-    chain chain = {.count = args->recvcount, .type = args->recvtype};
-
-    chain.segment = size && size < bytes ? bytes / size : 1;
-    if (!size || chain.segment > chain.count)
-        chain.segment = chain.count ? chain.count : 1;
-    return chain;
+    return (chain){.count = args->recvcount, .segment = weft_pipeline_segment(sched, args->recvcount, args->recvtype),
+                   .type = args->recvtype};
 }
 
 void weft_scan_chain(weft_sched *sched, const weft_coll *args)

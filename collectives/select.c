@@ -110,6 +110,7 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_BCAST, "chain", weft_bcast_chain, 3, 8, ANY, 0, "filling a short pipeline costs less than sending the bytes twice"},
         {WEFT_COLL_BCAST, "scatter, ring", weft_bcast_scatter_ring, 1, ALL, ANY, 0, "twice the bytes for any number of ranks"},
         {WEFT_COLL_BCAST, "scatter, doubling", weft_bcast_scatter_doubling, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_BCAST, "binary tree", weft_bcast_binary, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_BCAST, "4-nomial", weft_bcast_knomial_4, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_BCAST, "8-nomial", weft_bcast_knomial_8, 1, ALL, ANY, 0, NOT_CHOSEN},
     },
@@ -122,6 +123,10 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
          "the operator does not commute", tree_or_blocks},
         {WEFT_COLL_REDUCE, "blocks, gather", weft_reduce_blocks, 1, ALL, ANY, 0, "all ranks reduce at once, each its block"},
         {WEFT_COLL_REDUCE, "Rabenseifner", weft_reduce_rabenseifner, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "chain", weft_reduce_chain, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "chain in order", weft_reduce_chain_order, 1, ALL, ANY, 0, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "binary tree", weft_reduce_binary, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
+        {WEFT_COLL_REDUCE, "binary in order", weft_reduce_binary_order, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_REDUCE, "4-nomial", weft_reduce_knomial_4, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
         {WEFT_COLL_REDUCE, "8-nomial", weft_reduce_knomial_8, 1, ALL, ANY, COMMUTATIVE, NOT_CHOSEN},
         {WEFT_COLL_REDUCE, "4-nomial in order", weft_reduce_knomial_4_order, 1, ALL, ANY, 0, NOT_CHOSEN},
@@ -148,12 +153,14 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_GATHER, "binomial", weft_gather_binomial, 4, ALL, LATENCIES(1), 0,
          "latency dominates: the root receives log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_GATHER, "linear", weft_gather_linear, 1, ALL, ANY, 0, "each byte is sent once"},
+        {WEFT_COLL_GATHER, "multileader", weft_gather_multileader, 1, ALL, ANY, NODES, NOT_CHOSEN},
     },
     [WEFT_COLL_SCATTER] = {
         {WEFT_COLL_SCATTER, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(4), AREA, "all read the root's slot at once"},
         {WEFT_COLL_SCATTER, "binomial", weft_scatter_binomial, 4, ALL, LATENCIES(1), 0,
          "latency dominates: the root sends log2(ranks) messages", tree_or_linear},
         {WEFT_COLL_SCATTER, "linear", weft_scatter_linear, 1, ALL, ANY, 0, "each byte is sent once"},
+        {WEFT_COLL_SCATTER, "multileader", weft_scatter_multileader, 1, ALL, ANY, NODES, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLGATHER] = {
         {WEFT_COLL_ALLGATHER, "shmcoll", NULL, 2, ALL, SLOTS(256), AREA, "each rank writes once, all read"},
@@ -166,6 +173,7 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLGATHER, "multiplying 4", weft_allgather_multiplying_4, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_ALLGATHER, "multiplying 8", weft_allgather_multiplying_8, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_ALLGATHER, "neighbour exchange", weft_allgather_neighbor, 1, ALL, ANY, EVEN, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHER, "multileader", weft_allgather_multileader, 1, ALL, ANY, NODES, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLTOALL] = {
         {WEFT_COLL_ALLTOALL, "shmcoll", NULL, 2, ALL, SLOTS_BY_RANKS(2), AREA, "each rank writes once and reads its blocks"},
@@ -173,6 +181,7 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
          bruck_or_pairwise},
         {WEFT_COLL_ALLTOALL, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},
         {WEFT_COLL_ALLTOALL, "pairwise", weft_alltoall_pairwise, 1, ALL, ANY, 0, "one peer at a time: no rank receives from all at once"},
+        {WEFT_COLL_ALLTOALL, "hier", weft_alltoall_hier, 1, ALL, ANY, NODES, NOT_CHOSEN},
     },
     [WEFT_COLL_GATHERV] = {
         {WEFT_COLL_GATHERV, "linear", weft_gather_linear, 1, ALL, ANY, 0, "only the root knows the counts"},
@@ -189,6 +198,7 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLGATHERV, "multiplying 4", weft_allgather_multiplying_4, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_ALLGATHERV, "multiplying 8", weft_allgather_multiplying_8, 1, ALL, ANY, 0, NOT_CHOSEN},
         {WEFT_COLL_ALLGATHERV, "neighbour exchange", weft_allgather_neighbor, 1, ALL, ANY, EVEN, NOT_CHOSEN},
+        {WEFT_COLL_ALLGATHERV, "multileader", weft_allgather_multileader, 1, ALL, ANY, NODES, NOT_CHOSEN},
     },
     [WEFT_COLL_ALLTOALLV] = {
         {WEFT_COLL_ALLTOALLV, "linear", weft_alltoall_linear, 1, 16, ANY, 0, "all messages at once"},

@@ -39,10 +39,10 @@ static void count_up(weft_topology *to, uint32_t rank, uint32_t size, tally *nod
 }
 
 /* Fills the arrays. `nodes` is zero again, as it counts the members seen so far. */
-static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *nodes)
+static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *nodes, uint32_t capacity)
 {
     uint32_t *leaders = topology->members, *node_ranks = leaders + topology->count,
-             *same_index = node_ranks + topology->node_rank_count, node_count = 0;
+             *same_index = node_ranks + topology->node_rank_count, *order_of = same_index + topology->count, node_count = 0;
     const tally *own = &nodes[node_at(topology, rank)];
 
     for (uint32_t i = 0; i < size; i++) {
@@ -57,10 +57,13 @@ static void fill(weft_topology *topology, uint32_t rank, uint32_t size, tally *n
             same_index[node->order] = i;
         node->members++;
     }
+    for (uint32_t i = 0; i < capacity; i++)
+        order_of[i] = nodes[i].order;
     topology->node = own->order;
     topology->leaders = leaders;
     topology->node_ranks = node_ranks;
     topology->same_index = same_index;
+    topology->order_of = order_of;
 }
 
 int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *node_of, weft_topology **out)
@@ -78,14 +81,14 @@ int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *n
         return weft_fail(WEFT_E_NOMEM, "no memory for the topology of a communicator of %u members", size);
     count_up(&found, rank, size, nodes);
     if (found.count > 1 && found.count < size) {
-        topology = malloc(sizeof *topology + (2 * (uint64_t)found.count + found.node_rank_count) * sizeof *topology->members);
+        topology = malloc(sizeof *topology + (2 * (uint64_t)found.count + found.node_rank_count + capacity) * sizeof *topology->members);
         if (!topology) {
             free(nodes);
             return weft_fail(WEFT_E_NOMEM, "no memory for the topology of a communicator of %u members", size);
         }
         *topology = found;
         memset(nodes, 0, capacity * sizeof *nodes);
-        fill(topology, rank, size, nodes);
+        fill(topology, rank, size, nodes, capacity);
     }
     free(nodes);
     *out = topology;
@@ -94,11 +97,24 @@ int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *n
 
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member)
 {
-    uint32_t node = node_at(topology, member), i = 0;
+    return topology->order_of[node_at(topology, member)];
+}
 
-    while (node_at(topology, topology->leaders[i]) != node)
-        i++;
-    return i;
+void weft_topology_members(const weft_topology *topology, uint32_t *firsts, uint32_t *members)
+{
+    uint32_t size = topology->group->size;
+
+    for (uint32_t i = 0; i <= topology->count; i++)
+        firsts[i] = 0;
+    for (uint32_t i = 0; i < size; i++)
+        firsts[weft_topology_of(topology, i) + 1]++;
+    for (uint32_t i = 0; i < topology->count; i++)
+        firsts[i + 1] += firsts[i];
+    for (uint32_t i = 0; i < size; i++) /* each first moves to its end */
+        members[firsts[weft_topology_of(topology, i)]++] = i;
+    for (uint32_t i = topology->count; i > 0; i--)
+        firsts[i] = firsts[i - 1];
+    firsts[0] = 0;
 }
 
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member)

@@ -21,9 +21,10 @@ typedef struct weft_topology {
     const uint32_t *leaders; /* [count] lowest member of each node, ascending; defines the order of nodes */
     const uint32_t *node_ranks; /* [node_rank_count] members on this node, ascending */
     const uint32_t *same_index;   /* [count] the member with this index on each node, as leaders; valid if index < leaders_per_node */
+    const uint32_t *order_of; /* by node in the job: its index here; valid for nodes with members */
     const uint32_t *node_of; /* node of a rank in the job; owned by the launcher's boot */
     const weft_group *group; /* the members; not owned */
-    uint32_t members[];      /* storage of leaders, node_ranks and same_index */
+    uint32_t members[];      /* storage of leaders, node_ranks, same_index and order_of */
 } weft_topology;
 
 /* A member is on node_of[its rank in the job]. Group and array must outlive *topology, which is freed by free(). *topology is NULL if all
@@ -33,6 +34,9 @@ int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *n
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member);
 /* Whether a member is on this node. */
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member);
+/* The members of each node: node i's are members[firsts[i]] .. members[firsts[i + 1] - 1], ascending. firsts: count + 1 values, members: one
+ * for each member. */
+void weft_topology_members(const weft_topology *topology, uint32_t *firsts, uint32_t *members);
 /* Index in node_ranks of a member on this node. */
 uint32_t weft_topology_index(const weft_topology *topology, uint32_t member);
 
