@@ -10,9 +10,9 @@ static const void *own_data(const weft_coll *args, bool is_root)
     return args->in_place && is_root ? args->recvbuf : args->sendbuf;
 }
 
-/* A k-nomial tree from vrank 0, which is rank `top`: the children of v at level j are v + d k^j for d = 1 .. k - 1, if the digits of v up to
- * the j-th are 0 in base k. A subtree is of consecutive vranks, so the partial results of a level are reduced in order: in op inout, from
- * the last child's down. bufs[k - 1] holds the sum of the levels before. */
+/* A k-nomial tree from vrank 0, which is rank `top`: the children of v at level j are v + d k^j for d = 1 .. k - 1, if the digits of v
+ * up to the j-th are 0 in base k. A subtree is of consecutive vranks, so the partial results of a level are reduced in order: in op inout,
+ * from the last child's down. bufs[k - 1] holds the sum of the levels before. */
 typedef struct tree {
     uint32_t k, top, v;
     void *bufs[WEFT_RADIX_MAX];

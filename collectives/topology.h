@@ -34,8 +34,8 @@ int weft_topology_make(uint32_t rank, const weft_group *group, const uint32_t *n
 uint32_t weft_topology_of(const weft_topology *topology, uint32_t member);
 /* Whether a member is on this node. */
 bool weft_topology_is_on_node(const weft_topology *topology, uint32_t member);
-/* The members of each node: node i's are members[firsts[i]] .. members[firsts[i + 1] - 1], ascending. firsts: count + 1 values, members: one
- * for each member. */
+/* The members of each node: node i's are members[firsts[i]] .. members[firsts[i + 1] - 1], ascending. firsts has count + 1 values, members
+ * one for each member. */
 void weft_topology_members(const weft_topology *topology, uint32_t *firsts, uint32_t *members);
 /* Index in node_ranks of a member on this node. */
 uint32_t weft_topology_index(const weft_topology *topology, uint32_t member);
