@@ -32,8 +32,6 @@ static void view_close(weft_sched *sched, const weft_coll *args, const bytes_vie
         weft_sched_copy(sched, args->recvbuf, args->recvcount, args->recvtype, view->at, view->count, weft_sched_bytes());
 }
 
-static uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
 static uint32_t vrank(const weft_sched *sched, int root) { return (sched->rank + sched->size - (uint32_t)root) % sched->size; }
 static uint32_t rank_of_vrank(const weft_sched *sched, int root, uint64_t v) { return (uint32_t)((v + (uint32_t)root) % sched->size); }
 
@@ -116,7 +114,7 @@ static weft_sched_message recv_segment(weft_sched *sched, const bytes_view *view
 {
     if (parent == WEFT_PIPELINE_NONE || at >= view->count)
         return WEFT_SCHED_NO_MESSAGE;
-    return weft_sched_recv(sched, parent, view->at + at, min(view->count - at, segment), weft_sched_bytes());
+    return weft_sched_recv(sched, parent, view->at + at, view->count - at < segment ? view->count - at : segment, weft_sched_bytes());
 }
 
 /* Segments from the parent, to both children. */
@@ -124,20 +122,21 @@ static void pipeline(weft_sched *sched, const weft_coll *args, weft_pipeline_nod
 {
     bool is_root = node.parent == WEFT_PIPELINE_NONE;
     bytes_view view = view_open(sched, args, is_root);
-    uint64_t segment = weft_pipeline_segment(sched, view.count, weft_sched_bytes());
+    uint64_t segment = weft_pipeline_segment(sched, view.count, weft_sched_bytes()), number = 0;
     uint32_t children[] = {node.lower, node.upper};
-    weft_sched_message arrivals[WEFT_PIPELINE_AHEAD + 1];
+    weft_sched_message arrivals[WEFT_PIPELINE_AHEAD];
     weft_sched_window window = {.count = 0};
 
-    for (uint64_t i = 0; i <= WEFT_PIPELINE_AHEAD; i++)
+    for (uint64_t i = 0; i < WEFT_PIPELINE_AHEAD && !sched->rc; i++)
         arrivals[i] = recv_segment(sched, &view, segment, i * segment, node.parent);
-    for (uint64_t at = 0; at < view.count && !sched->rc; at += segment) {
-        weft_sched_message *arrival = &arrivals[at / segment % (WEFT_PIPELINE_AHEAD + 1)];
+    for (uint64_t at = 0; at < view.count && !sched->rc; at += segment, number++) {
+        weft_sched_message *arrival = &arrivals[number % WEFT_PIPELINE_AHEAD];
         weft_sched_await(sched, *arrival);
-        *arrival = recv_segment(sched, &view, segment, at + (WEFT_PIPELINE_AHEAD + 1) * segment, node.parent);
+        *arrival = recv_segment(sched, &view, segment, at + WEFT_PIPELINE_AHEAD * segment, node.parent);
         for (int i = 0; i < 2; i++)
             if (children[i] != WEFT_PIPELINE_NONE)
-                weft_sched_window_add(sched, &window, weft_sched_send(sched, children[i], view.at + at, min(view.count - at, segment),
+                weft_sched_window_add(sched, &window, weft_sched_send(sched, children[i], view.at + at,
+                                                                      view.count - at < segment ? view.count - at : segment,
                                                                       weft_sched_bytes()));
     }
     view_close(sched, args, &view, is_root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pipeline: trees along which vectors move in segments, and the wait between two segments. Called by bcast.c, reduce.c and scan.c.
+ * pipeline: trees along which vectors move in segments. Called by bcast.c, reduce.c and scan.c.
  */
 #ifndef WEFT_COLLECTIVES_PIPELINE_H
 #define WEFT_COLLECTIVES_PIPELINE_H
@@ -23,15 +23,10 @@ weft_pipeline_node weft_pipeline_binary(uint32_t size, uint32_t rank, uint32_t r
 /* The same in rank order; a level more, at most, as each side of the root is a tree of its own. */
 weft_pipeline_node weft_pipeline_binary_in_order(uint32_t size, uint32_t rank, uint32_t root);
 
-/* Receives are posted so many segments before the one that is waited for. */
+/* Receives are posted for so many segments: the one that is awaited, and the next. */
 #define WEFT_PIPELINE_AHEAD 2
-/* Segments of a buffer that holds what is received, reduced and sent on. */
-#define WEFT_PIPELINE_SLOTS (WEFT_PIPELINE_AHEAD + 2)
-
-/* Messages of the segments in these slots; WEFT_SCHED_NO_MESSAGE: none. */
-typedef struct weft_pipeline_messages {
-    weft_sched_message lower, upper, sent; /* received from the lower and upper child (or the parent), sent */
-} weft_pipeline_messages;
+/* Segments of a buffer that holds what is received, reduced and sent on: as many more are being sent. */
+#define WEFT_PIPELINE_SLOTS (2 * WEFT_PIPELINE_AHEAD)
 
 /* Elements of a segment of a vector: at least 1, and count if all are not more than that. */
 uint64_t weft_pipeline_segment(const weft_sched *sched, uint64_t count, const weft_type *type);

@@ -14,7 +14,8 @@ typedef struct flow {
     bool is_in_place; /* sum is the result's own place */
     uint64_t count, segment;
     const weft_type *type;
-    weft_pipeline_messages messages[WEFT_PIPELINE_SLOTS];
+    weft_sched_message from_lower[WEFT_PIPELINE_AHEAD], from_upper[WEFT_PIPELINE_AHEAD]; /* under way, by number of the segment */
+    weft_sched_message sent[WEFT_PIPELINE_SLOTS];
 } flow;
 
 static bool has(uint32_t rank) { return rank != WEFT_PIPELINE_NONE; }
@@ -28,22 +29,29 @@ static void *slot_at(const flow *f, void *slots, uint64_t at)
 
 static void *sum_at(const flow *f, uint64_t at) { return f->is_in_place ? weft_sched_at(f->sum, f->type, at) : slot_at(f, f->sum, at); }
 
-static weft_pipeline_messages *messages_at(flow *f, uint64_t at) { return &f->messages[at / f->segment % WEFT_PIPELINE_SLOTS]; }
-
-/* The segment that had the slots before must have left. */
+/* The slot may still be sent from. */
 static void recv_segment(weft_sched *sched, flow *f, uint64_t at)
 {
-    weft_pipeline_messages *messages = messages_at(f, at);
+    uint64_t number = at / f->segment;
 
     if (at >= f->count)
         return;
-    if (at >= WEFT_PIPELINE_SLOTS * f->segment)
-        weft_sched_await(sched, messages->sent);
-    *messages = (weft_pipeline_messages){WEFT_SCHED_NO_MESSAGE, WEFT_SCHED_NO_MESSAGE, WEFT_SCHED_NO_MESSAGE};
+    weft_sched_await(sched, f->sent[number % WEFT_PIPELINE_SLOTS]);
     if (has(f->node.lower))
-        messages->lower = weft_sched_recv(sched, f->node.lower, slot_at(f, f->lower, at), length_at(f, at), f->type);
+        f->from_lower[number % WEFT_PIPELINE_AHEAD] = weft_sched_recv(sched, f->node.lower, slot_at(f, f->lower, at), length_at(f, at),
+                                                                      f->type);
     if (has(f->node.upper))
-        messages->upper = weft_sched_recv(sched, f->node.upper, sum_at(f, at), length_at(f, at), f->type);
+        f->from_upper[number % WEFT_PIPELINE_AHEAD] = weft_sched_recv(sched, f->node.upper, sum_at(f, at), length_at(f, at), f->type);
+}
+
+static void await_segment(weft_sched *sched, const flow *f, uint64_t at)
+{
+    uint64_t number = at / f->segment;
+
+    if (has(f->node.lower))
+        weft_sched_await(sched, f->from_lower[number % WEFT_PIPELINE_AHEAD]);
+    if (has(f->node.upper))
+        weft_sched_await(sched, f->from_upper[number % WEFT_PIPELINE_AHEAD]);
 }
 
 /* Returns the reduced segment. */
@@ -78,6 +86,8 @@ static void flow_open(weft_sched *sched, const weft_coll *args, flow *f)
         f->sum = args->recvbuf;
     else if (has(f->node.lower) || has(f->node.upper))
         f->sum = weft_sched_temp(sched, WEFT_PIPELINE_SLOTS * f->segment, f->type);
+    for (int i = 0; i < WEFT_PIPELINE_SLOTS; i++)
+        f->sent[i] = WEFT_SCHED_NO_MESSAGE;
 }
 
 static void run(weft_sched *sched, const weft_coll *args, weft_pipeline_node node)
@@ -85,20 +95,21 @@ static void run(weft_sched *sched, const weft_coll *args, weft_pipeline_node nod
     flow f = {.node = node};
 
     flow_open(sched, args, &f);
-    for (uint64_t i = 0; i <= WEFT_PIPELINE_AHEAD && !sched->rc; i++)
+    for (uint64_t i = 0; i < WEFT_PIPELINE_AHEAD && !sched->rc; i++)
         recv_segment(sched, &f, i * f.segment);
     for (uint64_t at = 0; at < f.count && !sched->rc; at += f.segment) {
+        weft_sched_message *sent = &f.sent[at / f.segment % WEFT_PIPELINE_SLOTS];
         uint64_t n = length_at(&f, at);
-        weft_pipeline_messages *messages = messages_at(&f, at);
         const void *sum;
-        weft_sched_await(sched, messages->lower);
-        weft_sched_await(sched, messages->upper);
-        recv_segment(sched, &f, at + (WEFT_PIPELINE_AHEAD + 1) * f.segment);
+        await_segment(sched, &f, at);
+        recv_segment(sched, &f, at + WEFT_PIPELINE_AHEAD * f.segment);
         sum = reduce_segment(sched, &f, at);
-        if (has(node.parent))
-            messages->sent = weft_sched_send(sched, node.parent, sum, n, f.type);
-        else
+        if (!has(node.parent)) {
             weft_sched_copy(sched, weft_sched_at(args->recvbuf, f.type, at), n, f.type, sum, n, f.type);
+            continue;
+        }
+        weft_sched_await(sched, *sent); /* bounds the sends of a rank without children */
+        *sent = weft_sched_send(sched, node.parent, sum, n, f.type);
     }
 }
 

@@ -136,7 +136,8 @@ static void post_deferred(weft_sched *sched)
         return;
     sched->has_deferred = false;
     if (!sched->rc)
-        weft_sched_record_error(sched, begin_message(sched, &sched->deferred, &sched->reqs[sched->deferred_message - sched->message_first]));
+        weft_sched_record_error(sched, begin_message(sched, &sched->deferred,
+                                                         &sched->reqs[sched->deferred_message - sched->message_first]));
 }
 
 void weft_sched_immediate_recv(weft_sched *sched, const weft_step *step)

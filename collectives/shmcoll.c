@@ -135,34 +135,47 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
 /* ---- kinds ---- */
 
 static const kind_row barrier_row = {.writers = ALL, .readers = ALL}; /* writers, since readers compare their call_hash */
-static const kind_row bcast_row = {.writers = ROOT, .readers = OTHERS, .open = weft_shmcoll_open_bcast, .write = weft_shmcoll_write_bcast, .read = weft_shmcoll_read_bcast};
+static const kind_row bcast_row = {.writers = ROOT, .readers = OTHERS, .open = weft_shmcoll_open_bcast,
+    .write = weft_shmcoll_write_bcast, .read = weft_shmcoll_read_bcast};
 static const kind_row reduce_row = {
-    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector, .read = weft_shmcoll_read_all_vectors, .close = weft_shmcoll_close_vectors};
+    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .read = weft_shmcoll_read_all_vectors, .close = weft_shmcoll_close_vectors};
 static const kind_row flat_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector, .read = weft_shmcoll_read_all_vectors,
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .read = weft_shmcoll_read_all_vectors,
     .close = weft_shmcoll_close_vectors};
 static const kind_row fold_row = {
-    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_chunk, .fold = weft_shmcoll_fold_chunk, .read = weft_shmcoll_read_chunk,
+    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_chunk,
+    .fold = weft_shmcoll_fold_chunk, .read = weft_shmcoll_read_chunk,
     .close = weft_shmcoll_close_vectors};
 static const kind_row scan_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector, .read = weft_shmcoll_read_scan, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .read = weft_shmcoll_read_scan, .close = weft_shmcoll_close_vectors};
 static const kind_row exscan_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector, .read = weft_shmcoll_read_exscan, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .read = weft_shmcoll_read_exscan, .close = weft_shmcoll_close_vectors};
 static const kind_row gather_row = {
-    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_gather, .write = weft_shmcoll_write_block, .read = weft_shmcoll_read_blocks, .close = weft_shmcoll_close_gather};
+    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_gather, .write = weft_shmcoll_write_block,
+    .read = weft_shmcoll_read_blocks, .close = weft_shmcoll_close_gather};
 static const kind_row allgather_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_allgather, .write = weft_shmcoll_write_block, .read = weft_shmcoll_read_blocks, .close = weft_shmcoll_copy_own_block};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_allgather, .write = weft_shmcoll_write_block,
+    .read = weft_shmcoll_read_blocks, .close = weft_shmcoll_copy_own_block};
 static const kind_row scatter_row = {
-    .writers = ROOT, .readers = OTHERS, .open = weft_shmcoll_open_scatter, .write = weft_shmcoll_write_parts, .read = weft_shmcoll_read_scatter, .close = weft_shmcoll_close_scatter};
+    .writers = ROOT, .readers = OTHERS, .open = weft_shmcoll_open_scatter, .write = weft_shmcoll_write_parts,
+    .read = weft_shmcoll_read_scatter, .close = weft_shmcoll_close_scatter};
 static const kind_row alltoall_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_alltoall, .write = weft_shmcoll_write_parts, .read = weft_shmcoll_read_alltoall,
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_alltoall, .write = weft_shmcoll_write_parts,
+    .read = weft_shmcoll_read_alltoall,
     .close = weft_shmcoll_close_alltoall};
 static const kind_row split_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_split, .write = weft_shmcoll_write_split, .read = weft_shmcoll_read_own_block, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_split, .write = weft_shmcoll_write_split,
+    .read = weft_shmcoll_read_own_block, .close = weft_shmcoll_close_vectors};
 static const kind_row in_vector_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_split, .write = weft_shmcoll_write_split, .read = weft_shmcoll_read_in_vector, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_split, .write = weft_shmcoll_write_split,
+    .read = weft_shmcoll_read_in_vector, .close = weft_shmcoll_close_vectors};
 static const kind_row spread_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_spread, .write = weft_shmcoll_write_spread, .read = weft_shmcoll_read_blocks};
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_spread, .write = weft_shmcoll_write_spread,
+    .read = weft_shmcoll_read_blocks};
 
 /* Oversubscribed, a wait costs more than to reduce whole vectors. */
 static bool is_flat(const weft_shmcoll *area, const weft_coll *args)

@@ -30,7 +30,8 @@ static inline weft_shmcoll_fragment bcast_fragment(const exchange *ex, uint64_t 
     const weft_type *type = ex->args->recvtype;
     uint64_t all = ex->args->recvcount * (uint64_t)type->size, at = round * ex->max;
 
-    return (weft_shmcoll_fragment){s, (uint32_t)ex->args->root, 0, type, ex->args->recvbuf, ex->args->recvcount, at, min(all - at, ex->max)};
+    return (weft_shmcoll_fragment){s, (uint32_t)ex->args->root, 0, type, ex->args->recvbuf, ex->args->recvcount, at,
+                                   min(all - at, ex->max)};
 }
 
 static inline char *place_of(const exchange *ex, const weft_shmcoll_fragment *fragment)

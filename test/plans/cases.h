@@ -12,7 +12,7 @@
  * negative extent. empty: no data, but an extent. */
 enum cases_type { CASES_LONG, CASES_PAIR, CASES_WIDE, CASES_BACK, CASES_EMPTY, CASES_TYPES };
 
-/* Kinds that node areas perform, barrier first, and the types of those calls. */
+/* Kinds that node areas perform: cases_area_kinds[0 .. CASES_AREA_KINDS - 1], barrier first; and the types of those calls. */
 enum { CASES_AREA_KINDS = 13, CASES_AREA_TYPES = CASES_WIDE + 1 };
 extern const enum weft_coll_kind cases_area_kinds[CASES_AREA_KINDS];
 

@@ -102,8 +102,8 @@ void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 cases_call rig_call(uint32_t i)
 {
     uint64_t run = rig.seed * 131 + i / 18, random = rig.seed * 7919 + i, kind = rig_draw(&run);
-    cases_call call = {.ranks = rig.ranks, .round = i, .kind = cases_area_kinds[kind % CASES_AREA_KINDS],
-                       .type = rig_draw(&random) % CASES_AREA_TYPES};
+    cases_call call = {.ranks = rig.ranks, .round = i, .kind = cases_area_kinds[kind % CASES_AREA_KINDS], .type =
+                       rig_draw(&random) % CASES_AREA_TYPES};
 
     if (rig.is_lagging)
         return (cases_call){.ranks = rig.ranks, .round = i, .kind = WEFT_COLL_BCAST, .count = 1 + i % 9, .root = i / 5 % 2};
