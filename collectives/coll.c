@@ -35,7 +35,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
     chan->worker->progress_scheds = weft_sched_progress;
-    chan->worker->on_long_wait = weft_inquiry_send;
+    chan->on_long_wait = weft_inquiry_send;
     if (boot->node_of && is_own_job && team->size > 2)
         return weft_topology_make(team->rank, chan->group, boot->node_of, &team->topology);
     return WEFT_OK;

@@ -56,8 +56,10 @@ static void send_for_area(weft_team *team)
             return;
 }
 
-static void send_for_team(weft_team *team)
+void weft_inquiry_send(weft_chan *chan)
 {
+    weft_team *team = chan->owner;
+
     if (team->stopped || !team->chan->is_connected)
         return;
     if (team->area && team->area->awaited)
@@ -70,11 +72,4 @@ static void send_for_team(weft_team *team)
     for (weft_list_link *link = team->active.next; link != &team->active; link = link->next)
         if (!send_for_sched(team, weft_container(link, weft_sched, active)))
             return;
-}
-
-void weft_inquiry_send(weft_worker *worker)
-{
-    for (uint32_t i = 0; i < worker->chan_capacity; i++)
-        if (worker->chans[i].chan && worker->chans[i].chan->on_notify)
-            send_for_team(worker->chans[i].chan->owner);
 }

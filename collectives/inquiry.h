@@ -8,9 +8,9 @@
 #ifndef WEFT_COLLECTIVES_INQUIRY_H
 #define WEFT_COLLECTIVES_INQUIRY_H
 
-struct weft_worker;
+struct weft_chan;
 
-/* worker->on_long_wait. */
-void weft_inquiry_send(struct weft_worker *worker);
+/* chan->on_long_wait of a team's channel. */
+void weft_inquiry_send(struct weft_chan *chan);
 
 #endif

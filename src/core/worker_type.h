@@ -51,7 +51,7 @@ typedef struct weft_worker {
     weft_list_link scheds; /* schedules that progress can advance */
     uint32_t scheds_ready; /* length of scheds */
     int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
-    void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by collectives; NULL: none */
+    void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
     weft_list_link fragments; /* fragments of transfers that are sent in chunks or found the iface full (p2p/frag) */
     int (*progress_fragments)(struct weft_worker *worker); /* advances fragments; set by p2p */
     void (*on_peer_connect)(struct weft_peer *peer); /* new peer: sets its limits; set by p2p; NULL: none */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
+#include "mpi/bridge_wait.h"
 #include "mpi/bsend_buffer.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
@@ -109,7 +110,7 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
         return rc;
     mpi->service->user = mpi->comm_world;
     weft_chan_connect_same(mpi->service, mpi->service->id);
-    return 0;
+    return weft_bridge_wait_open(mpi);
 }
 
 void weft_comm_close_all(weft_mpi_world *mpi)
@@ -117,6 +118,7 @@ void weft_comm_close_all(weft_mpi_world *mpi)
     if (mpi->service)
         weft_chan_close(mpi->service);
     mpi->service = NULL;
+    weft_bridge_wait_close(mpi);
     /* youngest first, so that MPI_COMM_WORLD's areas are closed last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));

@@ -30,6 +30,7 @@ struct MPI_ABI_Comm {
     bool is_inter;
     uint8_t hints;              /* comm_info.c; bits */
     uint8_t asserted_kinds;     /* memory kinds that the program promises (memory_kinds.h); 0: none */
+    uint32_t bridges;           /* calls that made intercommunicators of it (bridge_wait.c) */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
     weft_comm *local;           /* intercommunicator: intracommunicator of the local group, owned; else NULL */
     struct weft_bsend_buffer *bsend_buffer; /* attached for buffered sends (bsend.c), owned; NULL: none */
@@ -49,6 +50,7 @@ typedef struct weft_mpi_world {
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
     struct weft_bsend_buffer *bsend_buffer; /* attached to the process (bsend.c), owned; NULL: none */
+    struct weft_bridge_waits *bridge_waits; /* of bridge_wait.c, owned */
     weft_list_link messages;    /* matched and not received yet (message.c) */
     weft_list_link detached;    /* requests passed to MPI_Request_free while in flight (request.c) */
 } weft_mpi_world;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "mpi/bridge_wait.h"
 #include "mpi/calls.h"
 #include "mpi/comm_info.h"
 #include "mpi/comm_make.h"
@@ -167,6 +168,8 @@ int weft_mpi_intercomm_create_from_groups(weft_group *local_group, int local_lea
         const weft_group *remote = weft_group_of(remote_group);
         int found = remote && !remote->size ? 0 : find_remote(remote, remote_leader, &bridge);
         word = remote && !remote->size ? IS_EMPTY : GOES_ON;
+        if (found)
+            weft_bridge_fail_unseen(weft_mpi_now()->service, bridge.tag);
         rc = rc ? rc : found;
     }
     common = tell_group(local_group, stringtag, (uint32_t)local_leader, &word);

@@ -15,6 +15,7 @@
 #include "collectives/stop.h"
 #include "core/wait.h"
 #include "core/worker.h"
+#include "mpi/bridge_wait.h"
 #include "p2p/p2p.h"
 
 typedef struct weft_exchange_ops {
@@ -187,49 +188,63 @@ weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const 
 
 typedef struct swap_wait {
     weft_wait wait;
+    const weft_bridge *bridge;
     const weft_req *req;
-    const weft_team *team; /* NULL: none whose stop ends the wait */
+    bool is_lost; /* the message will not come; one that has matched still does */
 } swap_wait;
+
+/* Will the other leader's message not come? On an intercommunicator its team has stopped then: that leader has made another call. */
+static bool is_lost(const weft_bridge *bridge, const weft_req *req)
+{
+    return bridge->team ? weft_team_making_is_over(bridge->team) : weft_bridge_wait_is_lost(bridge, req);
+}
 
 static bool is_swap_over(weft_wait *wait)
 {
     const swap_wait *self = weft_container(wait, swap_wait, wait);
-    return self->req->is_done || (self->team && weft_team_making_is_over(self->team));
+    return self->req->is_done || (!self->is_lost && is_lost(self->bridge, self->req));
 }
 
-/* The tag that the program gave, for reports of waits. */
-static int program_tag(const weft_bridge *bridge) { return bridge->team ? WEFT_ANY_TAG : (-17 - bridge->tag) / 2; }
-
-/* Waits for the other leader's message. On an intercommunicator also for its team's stop: then that leader has made another call. */
+/* Waits for the other leader's message, or until it is lost. */
 static int await_swap(const weft_bridge *bridge, weft_req *req)
 {
-    swap_wait self = {.req = req, .team = bridge->team};
-    bool is_stopped = false;
-    if (bridge->team)
-        bridge->team->awaits_remote = true;
+    swap_wait self = {.req = req, .bridge = bridge};
     weft_wait_begin(&self.wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(bridge->chan, (int)bridge->remote_leader),
-                    program_tag(bridge), 0);
+                    bridge->team ? WEFT_ANY_TAG : weft_exchange_program_tag(bridge->tag), 0);
     self.wait.is_over = is_swap_over;
     while (!req->is_done) {
-        if (bridge->team && !is_stopped && weft_team_making_is_over(bridge->team)) {
-            is_stopped = true;
-            self.team = NULL; /* a message that has matched still comes */
+        if (!self.is_lost && is_lost(bridge, req)) {
+            self.is_lost = true;
             weft_cancel(req);
         } else {
             weft_wait_progress(&self.wait);
         }
     }
     weft_wait_end(&self.wait);
-    if (bridge->team)
-        bridge->team->awaits_remote = false;
-    if (req->recv_info.cancelled && is_stopped)
-        return weft_team_stop_error(bridge->team);
+    if (req->recv_info.cancelled && self.is_lost)
+        return bridge->team ? weft_team_stop_error(bridge->team) : weft_bridge_wait_error(bridge);
     if (req->rc)
         weft_req_report_error(req);
     return req->rc;
 }
 
-static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
+static int await_remote(const weft_bridge *bridge, weft_req *req, bool is_refusal)
+{
+    int rc;
+    if (bridge->team)
+        bridge->team->awaits_remote = true;
+    else
+        weft_bridge_wait_begin(bridge, req, is_refusal);
+    rc = await_swap(bridge, req);
+    if (bridge->team)
+        bridge->team->awaits_remote = false;
+    else
+        weft_bridge_wait_end(bridge);
+    return rc;
+}
+
+static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words,
+                       bool is_refusal)
 {
     const weft_type *type = weft_type_of(MPI_UINT32_T);
     weft_worker *worker = bridge->chan->worker;
@@ -254,7 +269,7 @@ static int leader_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t
     }
     if (rc)
         weft_cancel(req);
-    wait_rc = await_swap(bridge, req);
+    wait_rc = await_remote(bridge, req, is_refusal);
     found = req->recv_info;
     weft_req_free(req);
     if (!rc && !wait_rc && found.bytes != (uint64_t)remote_words * sizeof *remote_part)
@@ -284,7 +299,7 @@ static __attribute__((cold)) void end_job(const weft_bridge *bridge, int rc)
 int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words)
 {
     bool is_leader = (uint32_t)bridge->local->rank == bridge->leader;
-    int rc = is_leader ? leader_swap(bridge, part, words, remote_part, remote_words) : 0, agreed;
+    int rc = is_leader ? leader_swap(bridge, part, words, remote_part, remote_words, false) : 0, agreed;
     uint32_t fine = rc == 0;
     agreed = comm_min(bridge->local, &fine, 1);
     if (!agreed && !fine)
@@ -322,7 +337,7 @@ void weft_bridge_refuse(const weft_bridge *bridge, uint32_t rank)
     uint32_t part[AGREEMENT], remote_part[AGREEMENT];
     fill_agreement(part, bridge->team, true, rank == NONE ? UNKNOWN : rank, NULL, 0);
     if (bridge->chan)
-        leader_swap(bridge, part, AGREEMENT, remote_part, AGREEMENT);
+        leader_swap(bridge, part, AGREEMENT, remote_part, AGREEMENT, true);
 }
 
 static int differ(uint32_t maker, uint32_t other)

@@ -79,5 +79,7 @@ weft_bridge weft_bridge_of(weft_comm *comm);
  * tags of the program share one only if they differ by a multiple of 2^30 - 16. */
 #define WEFT_EXCHANGE_TAG_INTERCOMM (-15) /* between the groups of an intercommunicator, by collective calls on it */
 static inline int weft_exchange_tag(int tag, bool is_bridge) { return -16 - 2 * (tag % 0x3ffffff0) - is_bridge; }
+/* The tag that the program gave for a bridge, for reports. */
+static inline int weft_exchange_program_tag(int tag) { return (-17 - tag) / 2; }
 
 #endif

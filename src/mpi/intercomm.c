@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
+#include "mpi/bridge_wait.h"
 #include "mpi/calls.h"
 #include "mpi/comm_make.h"
 #include "mpi/errhandler.h"
@@ -286,7 +287,10 @@ int weft_intercomm_make_of(weft_comm *comm, enum weft_call_maker maker, int colo
 int weft_intercomm_make(weft_bridge bridge, int rc, weft_comm **out)
 {
     making self = {.bridge = bridge, .over = bridge.local};
-    return make(&self, 0, bridge.local->rank, rc, out);
+    weft_bridge_call_begin(&self.bridge);
+    rc = make(&self, 0, bridge.local->rank, rc, out);
+    weft_bridge_call_end(&self.bridge);
+    return rc;
 }
 
 /* The arguments that are significant at the leader only; they name the bridge. */
@@ -319,6 +323,8 @@ int weft_mpi_intercomm_create(weft_comm *local_comm, int local_leader, MPI_Comm 
     if (peer && tag >= 0 && remote_leader >= 0 && (uint32_t)remote_leader < peer->chan->size) {
         bridge.chan = peer->team.chan;
         bridge.remote_leader += peer->team.remote.first;
+    } else if (peer && tag >= 0) {
+        weft_bridge_fail_unseen(peer->team.chan, bridge.tag);
     }
     rc = weft_intercomm_make(bridge, rc, &made);
     *newintercomm = made ? made : MPI_COMM_NULL;

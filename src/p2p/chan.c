@@ -208,6 +208,15 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
     return rc;
 }
 
+void weft_chan_long_wait(weft_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->chan_capacity; i++) {
+        weft_chan *chan = worker->chans[i].chan;
+        if (chan && chan->on_long_wait)
+            chan->on_long_wait(chan);
+    }
+}
+
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
     int rc = weft_peer_find(chan->worker, weft_group_process(chan->group, rank), peer);

@@ -37,8 +37,9 @@ struct weft_chan {
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */
     int (*refuses)(const weft_chan *chan, int32_t tag);
+    void (*on_long_wait)(weft_chan *chan); /* a thread has slept for a second, or longer (core/wait); may send, must not wait. NULL: none */
     void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* called before an unexpected message is queued; NULL: none */
-    void *owner;                /* context of the three callbacks */
+    void *owner;                /* context of the callbacks */
     uint32_t tags_used;         /* of DATA: tags given to partitioned sends so far; wraps */
     struct weft_chan *subs[2];  /* by enum weft_chan_sub - 1, owned; NULL: not opened yet */
 };
@@ -98,7 +99,10 @@ int weft_chan_notify(weft_chan *chan, uint32_t to, const void *body, uint32_t by
 void weft_chan_notify_gone(weft_peer *peer, uint32_t id);
 /* Drops the unexpected messages that chan->refuses; announced sends end with the error that it returns. */
 void weft_chan_drop_refused(weft_chan *chan);
+/* Drops the oldest unexpected message from member src with this tag, if there is one; an announced send ends with WEFT_E_COMM. */
+void weft_chan_drop_message(weft_chan *chan, int src, int tag) __attribute__((cold));
 
+void weft_chan_long_wait(weft_worker *worker); /* worker->on_long_wait: calls each channel's on_long_wait */
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer); /* connects on first contact; 0 or an error */
 /* Rank of a member in its job; a negative rank (wildcard) is returned unchanged. */
 static inline int weft_chan_job_rank(const weft_chan *chan, int rank)

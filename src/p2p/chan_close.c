@@ -37,6 +37,13 @@ void weft_chan_drop_refused(weft_chan *chan)
     }
 }
 
+void weft_chan_drop_message(weft_chan *chan, int src, int tag)
+{
+    weft_unexpected *unexpected = weft_match_find(&chan->match, chan->worker, src, tag);
+    if (unexpected)
+        drop_one(chan, unexpected, WEFT_E_COMM);
+}
+
 static void close_context(weft_chan *chan)
 {
     weft_sendq_close(chan);

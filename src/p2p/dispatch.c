@@ -245,6 +245,7 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     worker->on_peer_connect = on_peer_connect;
     worker->progress_fragments = weft_frag_pump;
     worker->flush = weft_sendq_flush;
+    worker->on_long_wait = weft_chan_long_wait;
     worker->count = weft_reg_count;
     worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     worker->rndv_stats = weft_rndv_stats_open(worker);
