@@ -15,7 +15,7 @@ static bool is_finalized(const weft_team *team, uint32_t member)
 {
     const weft_peer *peer = weft_peer_known(team->chan->worker, weft_group_process(team->chan->group, member));
 
-    return peer && peer->bye_received;
+    return peer && weft_chan_is_left(team->chan, peer);
 }
 
 /* Returns false if the team has stopped. */

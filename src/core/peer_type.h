@@ -43,6 +43,7 @@ typedef struct weft_peer {
     int32_t credit_full;   /* credit when the peer has consumed all sent messages, in WEFT_CREDIT_BYTES */
     uint32_t credits_due;  /* credits to return to the peer, in WEFT_CREDIT_BYTES */
     bool bye_sent, bye_received;
+    bool is_gone;          /* the BYE received was the last: the peer does not return for a session */
     bool is_without_csum;  /* it was reported that the peer sends no checksums although this side checks them (p2p/msg_csum) */
     bool sends_hdr_csum;   /* its frames have header checksums (core/hdr_csum) */
     bool is_courtesy;      /* created only to notify it of an error (p2p/chan): its exit is no failure */

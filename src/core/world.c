@@ -115,9 +115,9 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
 
 static bool is_ended(const weft_peer *peer) { return peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
 
-static void send_bye(weft_peer *peer)
+static void send_bye(weft_peer *peer, enum weft_bye why)
 {
-    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE}};
+    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .tag = (int32_t)why}};
     if (peer->bye_sent)
         return;
     weft_peer_send(peer, &bye, NULL, NULL);
@@ -148,30 +148,107 @@ static bool is_drained(weft_worker *worker)
     bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
     for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
         if (!is_ended(peer))
-            send_bye(peer);
+            send_bye(peer, WEFT_BYE_FINAL);
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         if (!is_ended(peer))
             all &= peer->bye_sent && close_if_drained(peer);
     return all;
 }
 
-static void drain(weft_worker *worker)
+static void drain(weft_worker *worker, bool (*is_over)(weft_worker *))
 {
     weft_wait wait;
     weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
-    while (!is_drained(worker))
+    while (!is_over(worker))
         weft_wait_progress(&wait);
     weft_wait_end(&wait);
 }
 
-int weft_world_close(weft_world *world)
+static void drain_all(weft_world *world, bool (*is_over)(weft_worker *))
 {
     for (uint32_t i = 0; i < world->worker_count; i++) {
         weft_worker_lock(world->workers[i]);
-        drain(world->workers[i]);
+        drain(world->workers[i], is_over);
         weft_worker_unlock(world->workers[i]);
     }
+}
+
+/* -- rest: the eps stay open, since all ifaces deliver what is sent without the sender's help -- */
+
+static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &weft_self_ops; }
+
+/* Whether nothing is in flight and BYE is sent to all. */
+static bool is_at_rest(weft_worker *worker)
+{
+    bool is_quiet = true;
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (peer->bye_received && !is_ended(peer))
+            weft_peer_discard(peer);
+    if (!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments))
+        return false;
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (!is_ended(peer)) {
+            send_bye(peer, WEFT_BYE_REST);
+            is_quiet &= !is_self(peer) || peer->bye_received;
+        }
+    return is_quiet && weft_list_is_empty(&worker->backlog);
+}
+
+/* The last BYE of a resting world, whose peers may have ended. */
+static bool is_left(weft_worker *worker)
+{
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next) {
+        if (is_ended(peer))
+            continue;
+        peer->bye_sent = is_self(peer);
+        send_bye(peer, WEFT_BYE_FINAL);
+        weft_peer_discard(peer);
+        close_if_drained(peer);
+    }
+    return true;
+}
+
+bool weft_world_may_rest(const weft_world *world)
+{
+    for (uint32_t i = 0; i < world->worker_count; i++)
+        for (uint32_t k = 0; k < world->workers[i]->iface_count; k++)
+            if (!world->workers[i]->ifaces[k]->caps.outlives_sender)
+                return false;
+    return world->boot->ops->may_return;
+}
+
+void weft_world_rest(weft_world *world)
+{
+    drain_all(world, is_at_rest);
     if (weft_knob.counters)
+        weft_counters_print(world);
+    weft_log_repeats();
+    atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
+    world->is_resting = true;
+    weft_world_now = NULL;
+}
+
+void weft_world_return(weft_world *world)
+{
+    world->is_resting = false;
+    weft_world_now = world;
+    atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
+    for (uint32_t i = 0; i < world->worker_count; i++) {
+        weft_worker_lock(world->workers[i]);
+        for (weft_peer *peer = world->workers[i]->peers; peer; peer = peer->next) {
+            peer->bye_sent = is_ended(peer);
+            send_bye(peer, WEFT_BYE_BACK);
+            peer->bye_sent = is_ended(peer);
+        }
+        weft_worker_unlock(world->workers[i]);
+    }
+}
+
+int weft_world_close(weft_world *world)
+{
+    bool was_resting = world->is_resting;
+    drain_all(world, was_resting ? is_left : is_drained);
+    if (weft_knob.counters && !was_resting)
         weft_counters_print(world);
     weft_log_repeats();
     while (world->worker_count)

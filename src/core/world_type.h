@@ -30,6 +30,7 @@ typedef struct weft_world {
     int thread_level;      /* MPI_THREAD_*, as provided */
     const weft_sleep_ops *sleep_ops; /* weft_sleep_ops_here, or sim's */
     weft_wait_policy wait_policy;
+    bool is_resting;       /* the last user left; weft_world_return opens it again */
     bool is_oversubscribed; /* ranks share CPUs: yield at once */
     weft_rank_page *page;  /* status page of this rank: in the segment, or own_page */
     weft_rank_page *own_page; /* private page, used without a segment */

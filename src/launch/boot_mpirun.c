@@ -241,6 +241,7 @@ static void mpirun_rank_finalize(weft_boot *boot)
 
 static const weft_boot_ops mpirun_rank_ops = {
     .name = "mpirun",
+    .may_return = true,
     .put = mpirun_rank_put,
     .commit = mpirun_rank_commit,
     .get = mpirun_rank_get,

@@ -2,8 +2,8 @@
  *
  * bridge_wait: see bridge_wait.h. A process whose wait has become long asks the one it waits for (ASK). That one answers HELD if it waits
  * too, in a call that cannot send what is waited for. Then the edge between the two waits is firm: it lasts until the second wait ends.
- * A PROBE follows firm edges. Where it returns to the wait that sent it, all waits on its path depend on each other: each leader on the
- * path ends its wait (END). Frames between two processes keep their order, so a message that was sent before HELD has matched by then.
+ * A PROBE follows firm edges. Where it returns to the wait that sent it, all waits on its path depend on each other: END ends those of the
+ * leaders. Frames between two processes keep their order, so a message that was sent before HELD has matched by then.
  */
 #include "mpi/bridge_wait.h"
 
@@ -28,13 +28,13 @@ typedef struct place {
     uint32_t is_leader;
 } place;
 
-enum note_kind { ASK = 1, HELD, REFUSED, PROBE, END };
+enum note_kind { ASK = 1, HELD, REFUSED, PROBE, END, DONE };
 
 typedef struct note {
     uint32_t kind;    /* enum note_kind */
     uint32_t to;      /* serial of the receiver's wait; not of ASK */
     uint32_t count;   /* places in path */
-    place path[PATH_MAX_WAITS]; /* ASK, HELD: the sender's wait. PROBE, END: the waits, each for the next */
+    place path[PATH_MAX_WAITS]; /* ASK, HELD: the sender's wait. PROBE, END: the waits, each for the next. REFUSED, DONE: none */
 } note;
 _Static_assert(sizeof(note) <= WEFT_NOTIFY_BYTES, "a note is one notification");
 
@@ -53,6 +53,7 @@ typedef struct weft_bridge_waits {
     uint32_t serial;           /* of this wait */
     bool is_firm;              /* next_serial is the wait on which this one depends */
     uint32_t next_serial;
+    bool is_ending;            /* lost as soon as DONE comes */
     int rc;                    /* the wait is lost: error, with text */
     char text[400];
     unseen failed[UNSEEN];
@@ -70,6 +71,7 @@ static void begin_wait(waits *self)
     self->serial++;
     self->is_firm = false;
     self->receive = NULL;
+    self->is_ending = false;
     self->rc = 0;
 }
 
@@ -143,10 +145,10 @@ bool weft_bridge_wait_is_lost(const weft_bridge *bridge, const weft_req *receive
     const weft_peer *peer;
     if (waits_of(bridge->chan)->rc)
         return true;
-    if (!bridge->local || bridge->local->group->session || !receive->is_posted)
-        return false; /* of sessions: it may come back after MPI_Finalize */
+    if (!receive->is_posted)
+        return false;
     peer = weft_peer_known(bridge->chan->worker, weft_group_process(bridge->chan->group, bridge->remote_leader));
-    return peer && peer->bye_received;
+    return peer && weft_chan_is_left(bridge->chan, peer);
 }
 
 int weft_bridge_wait_error(const weft_bridge *bridge)
@@ -216,20 +218,6 @@ static bool is_led(const waits *self, const place *from)
     return self->receive && !self->is_refusal && bridge->local->chan->id == from->chan && (int32_t)bridge->local->bridges == from->tag;
 }
 
-static void on_ask(weft_chan *service, const place *from)
-{
-    waits *self = waits_of(service);
-    note msg = {.kind = HELD, .to = from->serial, .count = 1};
-    bool is_held = describe(self, &msg.path[0]) && (from->is_leader ? !is_same_call(self, from) : is_led(self, from));
-    if (from->is_leader && take_failed(self, from)) {
-        drop_message(service, from);
-        msg = (note){.kind = REFUSED, .to = from->serial};
-    } else if (!is_held) {
-        return;
-    }
-    tell(service, from->rank, &msg);
-}
-
 static void probe(weft_chan *service, waits *self, note *msg)
 {
     if (msg->count == PATH_MAX_WAITS || !self->is_firm || !describe(self, &msg->path[msg->count]))
@@ -239,16 +227,41 @@ static void probe(weft_chan *service, waits *self, note *msg)
     tell(service, msg->path[msg->count++].next, msg);
 }
 
-static void on_held(weft_chan *service, const note *held)
+/* `held` waits, for as long as its serial lasts, and this process for it. */
+static void set_firm(weft_chan *service, const place *held)
 {
     waits *self = waits_of(service);
-    place here;
     note msg = {.count = 0};
-    if (held->to != self->serial || !describe(self, &here) || here.next != held->path[0].rank)
-        return;
     self->is_firm = true;
-    self->next_serial = held->path[0].serial;
+    self->next_serial = held->serial;
     probe(service, self, &msg);
+}
+
+static void on_held(weft_chan *service, const note *held)
+{
+    place here;
+    if (held->to == waits_of(service)->serial && describe(waits_of(service), &here) && here.next == held->path[0].rank)
+        set_firm(service, &held->path[0]);
+}
+
+/* An edge of this process's may be firm by now too: two that wait for each other need no other question, else the next one is asked. */
+static void on_ask(weft_chan *service, const place *from)
+{
+    waits *self = waits_of(service);
+    note msg = {.kind = HELD, .to = from->serial, .count = 1};
+    bool is_held = describe(self, &msg.path[0]) && (from->is_leader ? !is_same_call(self, from) : is_led(self, from));
+    if (from->is_leader && take_failed(self, from)) {
+        drop_message(service, from);
+        msg = (note){.kind = REFUSED, .to = from->serial};
+        is_held = false;
+    } else if (!is_held) {
+        return;
+    }
+    tell(service, from->rank, &msg);
+    if (is_held && msg.path[0].next == from->rank && from->is_leader && msg.path[0].is_leader)
+        set_firm(service, from);
+    else if (is_held && !self->is_firm)
+        on_long_wait(service);
 }
 
 /* -- the verdict -- */
@@ -276,39 +289,55 @@ static void explain(const weft_chan *service, const note *path, char *text, size
     snprintf(text + used, capacity - used, "%s: %s", path->count > 4 ? ", ..." : "", advice(path));
 }
 
-/* This process's wait is on a path of waits that depend on each other. Who waits for it is told before anything else that it sends, such as
- * the message of a new call. */
-static void lose(weft_chan *service, waits *self, note *path)
+/* Tells the process that waits for this one that its wait is on a circle, and that its message here is dropped. Is that a leader? */
+static bool pass_end(weft_chan *service, note *path)
 {
-    if (self->rc)
-        return;
-    for (uint32_t i = 0; i < path->count; i++) {
-        if (path->path[i].next != self_rank(service))
-            continue;
-        drop_message(service, &path->path[i]);
-        path->kind = END;
-        path->to = path->path[i].serial;
-        tell(service, path->path[i].rank, path);
-    }
-    if (!self->receive) {
-        self->rc = WEFT_E_NOT_SAME; /* its leader fails, and this process by it */
-        return;
-    }
-    explain(service, path, self->text, sizeof self->text);
-    self->rc = WEFT_E_NOT_SAME;
-    fail_unseen(self, self->bridge->chan->id, self->bridge->tag, path);
+    const place *before = NULL;
+    for (uint32_t i = 0; i < path->count && !before; i++)
+        if (path->path[i].next == self_rank(service))
+            before = &path->path[i];
+    if (!before)
+        return true;
+    drop_message(service, before);
+    path->kind = END;
+    path->to = before->serial;
+    tell(service, before->rank, path);
+    return before->is_leader;
 }
 
 static void on_probe(weft_chan *service, note *msg)
 {
     waits *self = waits_of(service);
     if (msg->to != self->serial)
-        return;
-    if (msg->path[0].rank != self_rank(service)) {
+        on_ask(service, &msg->path[msg->count - 1]); /* this wait began later */
+    else if (msg->path[0].rank == self_rank(service))
+        pass_end(service, msg);
+    else
         probe(service, self, msg);
+}
+
+/* From the process that this one waits for: END goes round the circle, against the waits. So a leader leaves its wait only after its
+ * message is dropped, and after the member of its group that waits for it has answered, which leaves the call with its leader. */
+static void on_end(weft_chan *service, uint32_t from, note *path)
+{
+    waits *self = waits_of(service);
+    note done = {.kind = DONE};
+    if (self->rc || self->is_ending)
+        return;
+    if (!self->receive) {
+        for (uint32_t i = 0; i < path->count; i++)
+            if (path->path[i].rank == from)
+                done.to = path->path[i].serial;
+        pass_end(service, path);
+        tell(service, from, &done);
         return;
     }
-    lose(service, self, msg);
+    explain(service, path, self->text, sizeof self->text);
+    fail_unseen(self, self->bridge->chan->id, self->bridge->tag, path);
+    if (pass_end(service, path))
+        self->rc = WEFT_E_NOT_SAME;
+    else
+        self->is_ending = true;
 }
 
 static void on_refused(waits *self, uint32_t from)
@@ -326,7 +355,7 @@ static void on_notify(weft_chan *service, uint32_t from, const void *body, uint3
     if (bytes < offsetof(note, path) || bytes > sizeof msg)
         return;
     memcpy(&msg, body, bytes);
-    if (bytes != offsetof(note, path) + msg.count * sizeof *msg.path || (!msg.count && msg.kind != REFUSED))
+    if (bytes != offsetof(note, path) + msg.count * sizeof *msg.path || (!msg.count && msg.kind != REFUSED && msg.kind != DONE))
         return; /* cut off, for lack of memory */
     if (msg.kind == ASK && msg.path[0].rank == from)
         on_ask(service, &msg.path[0]);
@@ -335,7 +364,9 @@ static void on_notify(weft_chan *service, uint32_t from, const void *body, uint3
     else if (msg.kind == PROBE)
         on_probe(service, &msg);
     else if (msg.kind == END && msg.to == self->serial)
-        lose(service, self, &msg);
+        on_end(service, from, &msg);
+    else if (msg.kind == DONE && msg.to == self->serial && self->is_ending)
+        self->rc = WEFT_E_NOT_SAME;
     else if (msg.kind == REFUSED && msg.to == self->serial)
         on_refused(self, from);
 }

@@ -8,7 +8,7 @@
 #ifndef WEFT_MPI_BRIDGE_WAIT_H
 #define WEFT_MPI_BRIDGE_WAIT_H
 
-#include "mpi/exchange.h"
+#include "mpi/bridge.h"
 
 /* Registers the handlers of the service channel. 0 or WEFT_E_NOMEM. */
 int weft_bridge_wait_open(weft_mpi_world *mpi);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "mpi/bridge_wait.h"
 #include "mpi/bsend_buffer.h"
 #include "mpi/calls.h"
 #include "mpi/errhandler.h"
@@ -93,6 +92,16 @@ static int open_fixed(weft_worker *worker, weft_group *group, uint32_t rank, int
     return rc;
 }
 
+static int open_service(weft_world *world, weft_mpi_world *mpi)
+{
+    int rc = weft_chan_open(world->workers[0], world->group, world->boot->rank, 4, &mpi->service);
+    if (rc)
+        return rc;
+    mpi->service->is_lasting = true;
+    weft_chan_connect_same(mpi->service, mpi->service->id);
+    return 0;
+}
+
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
 {
     weft_worker *worker = world->workers[0];
@@ -104,24 +113,26 @@ int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi)
         return rc;
     rc = open_fixed(worker, self, 0, 2, 0x102, "MPI_COMM_SELF", &mpi->comm_self);
     weft_group_drop(self);
+    if (!rc && !mpi->service)
+        rc = open_service(world, mpi);
     if (!rc)
-        rc = weft_chan_open(worker, world->group, world->boot->rank, 4, &mpi->service);
-    if (rc)
-        return rc;
-    mpi->service->user = mpi->comm_world;
-    weft_chan_connect_same(mpi->service, mpi->service->id);
-    return weft_bridge_wait_open(mpi);
+        mpi->service->user = mpi->comm_world;
+    return rc;
 }
 
-void weft_comm_close_all(weft_mpi_world *mpi)
+void weft_comm_close_service(weft_mpi_world *mpi)
 {
     if (mpi->service)
         weft_chan_close(mpi->service);
     mpi->service = NULL;
-    weft_bridge_wait_close(mpi);
+}
+
+void weft_comm_close_all(weft_mpi_world *mpi)
+{
     /* youngest first, so that MPI_COMM_WORLD's areas are closed last */
     while (!weft_list_is_empty(&mpi->live))
         weft_comm_close(weft_container(mpi->live.prev, weft_comm, link));
+    mpi->comm_world = mpi->comm_self = NULL;
 }
 
 int weft_mpi_comm_rank(weft_comm *comm, int *rank)

@@ -18,6 +18,9 @@
 
 #define WEFT_COMM_MAGIC WEFT_OBJECT_MAGIC('C', 'O', 'M', 'M')
 
+/* Assertions of the program (MPI 5.0 7.4.4), by comm_info.c. */
+enum weft_comm_hint { WEFT_COMM_NO_ANY_TAG = 1, WEFT_COMM_NO_ANY_SOURCE = 2, WEFT_COMM_EXACT_LENGTH = 4, WEFT_COMM_ALLOW_OVERTAKING = 8 };
+
 typedef struct MPI_ABI_Comm weft_comm;
 struct MPI_ABI_Comm {
     weft_traits traits;         /* refs: user's handle and operations in flight; guarded by the worker's lock */
@@ -28,7 +31,7 @@ struct MPI_ABI_Comm {
     int32_t remote_size;        /* of the remote group; of an intracommunicator its own */
     int32_t handle;             /* constant of the ABI; 0: user-created */
     bool is_inter;
-    uint8_t hints;              /* comm_info.c; bits */
+    uint8_t hints;              /* bits: enum weft_comm_hint */
     uint8_t asserted_kinds;     /* memory kinds that the program promises (memory_kinds.h); 0: none */
     uint32_t bridges;           /* calls that made intercommunicators of it (bridge_wait.c) */
     bool is_stop_reported;          /* the warning that a collective stopped was printed (errors.c) */
@@ -79,10 +82,11 @@ static inline weft_comm *weft_comm_handle(weft_comm *comm)
     return comm->handle ? (weft_comm *)(uintptr_t)comm->handle : comm;
 }
 
-/* Opens MPI_COMM_WORLD and MPI_COMM_SELF with the fixed channel ids 0..3. 0 or an error. */
+/* Opens MPI_COMM_WORLD and MPI_COMM_SELF with the fixed channel ids 0..3, and the service channel if it is not open. 0 or an error. */
 int weft_comm_open_predefined(weft_world *world, weft_mpi_world *mpi);
-/* Finalize: closes all communicators, with or without operations in flight. */
+/* Finalize: closes all communicators, with or without operations in flight. The service channel stays open. */
 void weft_comm_close_all(weft_mpi_world *mpi);
+void weft_comm_close_service(weft_mpi_world *mpi);
 /* References of operations in flight; the last drop closes the communicator. Requires worker->lock. */
 static inline void weft_comm_hold(weft_comm *comm) { comm->traits.object.refs++; }
 void weft_comm_drop(weft_comm *comm);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mpi/bridge.h"
 #include "mpi/comm.h"
 
 struct weft_exchange_ops;
@@ -54,15 +55,6 @@ int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, ui
  * job when that has not helped for long. */
 void weft_exchange_before_retry(weft_worker *worker, int tries) __attribute__((cold));
 
-/* The connection of two groups through their leaders. local: intracommunicator of this group; leader: its member that sends over chan to
- * remote_leader, a rank of the channel. Only the leader uses chan. */
-typedef struct weft_bridge {
-    weft_comm *local;
-    weft_chan *chan;
-    uint32_t leader, remote_leader;
-    int tag;
-    weft_team *team; /* of an intercommunicator, by calls that make others of it (weft_team_begin_making); NULL: none */
-} weft_bridge;
 /* Swaps data between the groups: part[words], the same on all members of a group, becomes remote_part[remote_words] on all members of the
  * other. */
 int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t words, uint32_t *remote_part, uint32_t remote_words);
@@ -74,12 +66,5 @@ int weft_bridge_agree(const weft_bridge *bridge, int rc, uint32_t *words, uint32
 void weft_bridge_refuse(const weft_bridge *bridge, uint32_t rank);
 /* The bridge of an intercommunicator, between ranks 0 of both groups. */
 weft_bridge weft_bridge_of(weft_comm *comm);
-
-/* Tags of messages on a communicator's collective channel that are no collective's: negative, which collectives/stop.c leaves alone. Two
- * tags of the program share one only if they differ by a multiple of 2^30 - 16. */
-#define WEFT_EXCHANGE_TAG_INTERCOMM (-15) /* between the groups of an intercommunicator, by collective calls on it */
-static inline int weft_exchange_tag(int tag, bool is_bridge) { return -16 - 2 * (tag % 0x3ffffff0) - is_bridge; }
-/* The tag that the program gave for a bridge, for reports. */
-static inline int weft_exchange_program_tag(int tag) { return (-17 - tag) / 2; }
 
 #endif

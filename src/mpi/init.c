@@ -3,7 +3,7 @@
  * init: MPI_Init to MPI_Finalize, and MPI_Abort (MPI 5.0, 11.2 to 11.4). Called by the generated entries, without locks.
  * The instance
  * (weft_world_now) is shared by the World Model and sessions, and counts them. Invariant: it is open while the stage is OPEN or CLOSING, or
- * a session exists; neither goes back.
+ * a session exists; the stage never goes back.
  */
 #include "mpi/init.h"
 
@@ -18,6 +18,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "mpi/bridge_wait.h"
 #include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
@@ -44,8 +45,38 @@ int weft_mpi_world_open(weft_world *world)
     mpi->main_thread = (unsigned long)pthread_self();
     world->mpi = mpi;
     rc = weft_comm_open_predefined(world, mpi);
+    if (!rc)
+        rc = weft_bridge_wait_open(mpi);
     if (rc)
         weft_mpi_world_close(world);
+    return rc;
+}
+
+/* Requires the worker's lock. */
+static void close_objects(weft_world *world)
+{
+    weft_mpi_world *mpi = world->mpi;
+    weft_message_close_all(mpi);
+    weft_request_reap(mpi, true);
+    weft_bsend_close_all(mpi);
+    weft_request_release_all(world->workers[0]);
+    weft_comm_close_all(mpi);
+    weft_persistent_reg_release_all(mpi);
+}
+
+void weft_mpi_world_rest(weft_world *world)
+{
+    weft_worker_lock(world->workers[0]);
+    close_objects(world);
+    weft_worker_unlock(world->workers[0]);
+}
+
+int weft_mpi_world_reopen(weft_world *world)
+{
+    int rc;
+    weft_worker_lock(world->workers[0]);
+    rc = weft_comm_open_predefined(world, world->mpi);
+    weft_worker_unlock(world->workers[0]);
     return rc;
 }
 
@@ -53,12 +84,9 @@ void weft_mpi_world_close(weft_world *world)
 {
     weft_mpi_world *mpi = world->mpi;
     weft_worker_lock(world->workers[0]);
-    weft_message_close_all(mpi);
-    weft_request_reap(mpi, true);
-    weft_bsend_close_all(mpi);
-    weft_request_release_all(world->workers[0]);
-    weft_comm_close_all(mpi);
-    weft_persistent_reg_release_all(mpi);
+    close_objects(world);
+    weft_comm_close_service(mpi);
+    weft_bridge_wait_close(mpi);
     weft_worker_unlock(world->workers[0]);
     world->mpi = NULL;
     free(mpi);
@@ -93,6 +121,7 @@ static int open_world(int level)
 /* Serializes openings and closings by threads. The simulator's ranks are fibres of one thread and have no sessions. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool was_closed; /* guarded by instance_lock */
+static weft_world *resting; /* by its last user after MPI_Finalize, until a session opens it again; NULL: none. Guarded by instance_lock */
 
 static void lock_instance(void)
 {
@@ -117,11 +146,56 @@ static int close_instance(void)
 
 static pid_t exit_owner; /* the process that registered close_at_exit */
 
-/* Sessions only: the instance was kept for later ones. A forked child does not close its parent's. */
+/* The instance was kept for later sessions. A forked child does not close its parent's. */
 static void close_at_exit(void)
 {
-    if (getpid() == exit_owner && weft_world_now && weft_mpi_now()->users == 0)
+    if (getpid() != exit_owner)
+        return;
+    if (resting)
+        weft_world_now = resting;
+    resting = NULL;
+    if (weft_world_now && weft_mpi_now()->users == 0)
         close_instance();
+}
+
+static void register_exit(void)
+{
+    if (exit_owner == getpid())
+        return;
+    exit_owner = getpid();
+    atexit(close_at_exit);
+}
+
+/* The last user has left after MPI_Finalize. */
+static int leave_instance(void)
+{
+    weft_world *world = weft_world_now;
+    if (weft_boot_hook || !weft_world_may_rest(world))
+        return close_instance();
+    weft_mpi_world_rest(world);
+    weft_tool_add_closed(world);
+    weft_world_rest(world);
+    resting = world;
+    register_exit();
+    return 0;
+}
+
+static int return_to_instance(void)
+{
+    weft_world *world = resting;
+    int rc;
+    if (getpid() != exit_owner)
+        return weft_fail(WEFT_E_OTHER, "this process was forked by a rank that has called MPI_Finalize: it is no rank of the job");
+    weft_world_return(world);
+    weft_tool_on_open(world);
+    rc = weft_mpi_world_reopen(world);
+    if (rc) {
+        weft_mpi_world_rest(world);
+        weft_world_rest(world);
+    } else {
+        resting = NULL;
+    }
+    return rc;
 }
 
 int weft_instance_open(int level, int *provided)
@@ -129,8 +203,10 @@ int weft_instance_open(int level, int *provided)
     int rc = 0;
     lock_instance();
     if (!weft_world_now)
-        rc = was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize: open a session before, and keep it")
-                        : open_world(level);
+        rc = resting      ? return_to_instance()
+             : was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return with ranks on other "
+                                      "nodes or under a launcher other than mpirun: open a session before MPI_Finalize, and keep it")
+                          : open_world(level);
     if (!rc) {
         weft_mpi_now()->users++;
         *provided = level < weft_world_now->thread_level ? level : weft_world_now->thread_level;
@@ -141,16 +217,13 @@ int weft_instance_open(int level, int *provided)
 
 int weft_instance_close(bool is_world)
 {
-    static bool is_registered;
     int rc = 0;
     lock_instance();
     if (--weft_mpi_now()->users == 0) {
         if (is_world || weft_init_stage() == WEFT_STAGE_AFTER) {
-            rc = close_instance();
-        } else if (!is_registered && !weft_boot_hook) {
-            exit_owner = getpid();
-            atexit(close_at_exit);
-            is_registered = true;
+            rc = leave_instance();
+        } else if (!weft_boot_hook) {
+            register_exit();
         }
     }
     unlock_instance();

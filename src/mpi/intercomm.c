@@ -112,6 +112,8 @@ static int make_remote_group(making *self)
     }
     if (!rc)
         rc = weft_group_processes(processes, self->counts[1], &self->remote);
+    if (!rc)
+        self->remote->session = self->bridge.local->group->session;
     free(processes);
     return rc;
 }
@@ -143,6 +145,8 @@ static int open_team(weft_comm *comm)
     weft_chan *coll = NULL;
     weft_group *both = NULL;
     int rc = weft_group_union(is_second ? comm->chan->group : comm->group, is_second ? comm->group : comm->chan->group, &both);
+    if (!rc)
+        both->session = comm->group->session;
     if (!rc)
         rc = weft_chan_open(comm->worker, both, local.first + (uint32_t)comm->rank, -1, &coll);
     weft_group_drop(both);

@@ -3,7 +3,7 @@ libweft_la_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/abi.c \
-	src/mpi/bridge_wait.c src/mpi/bridge_wait.h \
+	src/mpi/bridge.h src/mpi/bridge_wait.c src/mpi/bridge_wait.h \
 	src/mpi/cart.c src/mpi/cart_create.c src/mpi/cart_dims.c \
 	src/mpi/coll.c src/mpi/coll_local.h src/mpi/coll_neighbor.c src/mpi/coll_scan.c src/mpi/coll_v.c \
 	src/mpi/comm.c src/mpi/comm.h src/mpi/comm_create.c src/mpi/comm_dup.c src/mpi/comm_from_group.c src/mpi/comm_split_type.c \

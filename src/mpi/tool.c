@@ -97,8 +97,15 @@ void weft_tool_on_open(weft_world *world)
 
 void weft_tool_add_closed(weft_world *world)
 {
+    static uint64_t before[WEFT_COUNT_LAST]; /* of the worlds before `latest` */
+    static uint64_t latest;                  /* serial of the world that was added last */
     uint64_t values[WEFT_COUNT_LAST];
     pthread_mutex_lock(&lock);
+    if (latest == world->workers[0]->serial) /* it rested, and was used again */
+        memcpy(state.closed_counters, before, sizeof before);
+    else
+        memcpy(before, state.closed_counters, sizeof before);
+    latest = world->workers[0]->serial;
     weft_counters_read(world, values);
     add(state.closed_counters, values, true);
     state.has_closing = true;

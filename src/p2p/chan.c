@@ -62,6 +62,7 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
     chan->rank = rank;
     chan->group = group;
     weft_group_hold(group);
+    chan->is_lasting = group->session != 0;
     chan->id_out = UINT32_MAX; /* of no channel, until weft_chan_connect */
     chan->id = worker->chans[index].generation << WEFT_CHAN_INDEX_BITS | index;
     weft_match_open(&chan->match);
@@ -113,6 +114,7 @@ static weft_chan *open_sub(weft_chan *chan, uint32_t which)
     sub->rank = chan->rank;
     sub->group = chan->group;
     sub->peers = chan->peers;
+    sub->is_lasting = chan->is_lasting;
     sub->id = chan->id | which << WEFT_CHAN_SUB_SHIFT;
     weft_match_open(&sub->match);
     chan->subs[which - 1] = sub;

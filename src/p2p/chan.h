@@ -33,6 +33,8 @@ struct weft_chan {
     struct weft_sendqs *sendqs; /* sends that wait for credit, by destination (sendq.c); NULL: none yet */
     struct weft_stalls *stalls; /* stalled senders (stall.c); NULL: none yet */
     void *user;                 /* the communicator of src/mpi; opaque here */
+    bool is_lasting;            /* of sessions: its members may return after they have finalized the World Model */
+    bool may_overtake;          /* sends need not be matched in their order (mpi_assert_allow_overtaking) */
     bool is_connected;          /* weft_chan_connect was called */
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */
@@ -113,6 +115,11 @@ static inline int weft_chan_job_rank(const weft_chan *chan, int rank)
 static inline uint32_t weft_chan_id_at(const weft_chan *chan, int dst)
 {
     return weft_unlikely(chan->ids_out != NULL) ? chan->ids_out[dst] : chan->id_out;
+}
+/* Will this peer receive nothing on the channel any more? */
+static inline bool weft_chan_is_left(const weft_chan *chan, const weft_peer *peer)
+{
+    return peer->bye_received && (peer->is_gone || !chan->is_lasting);
 }
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {

@@ -63,15 +63,20 @@ static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *bo
 }
 
 /* Notifies all channel owners: one may wait for a NOTIFY that this peer will not send. */
-static void dispatch_bye(weft_peer *peer)
+static void dispatch_bye(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_worker *worker = peer->worker;
-    peer->bye_received = true;
+    peer->bye_received = hdr->tag != WEFT_BYE_BACK;
+    peer->is_gone = hdr->tag == WEFT_BYE_FINAL;
+    if (!peer->bye_received)
+        return;
     for (uint32_t i = 0; i < worker->chan_capacity; i++) {
         weft_chan *chan = worker->chans[i].chan;
-        if (chan && chan->on_notify)
+        if (chan && chan->on_notify && weft_chan_is_left(chan, peer))
             chan->on_notify(chan, UINT32_MAX, NULL, 0);
     }
+    weft_sendq_give_up(peer, 0);
+    weft_promises_give_up(peer);
 }
 
 /* Frames of promises, or of an unknown kind. */
@@ -123,9 +128,7 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
         weft_rndv_fin(peer, hdr);
         break;
     case WEFT_FRAME_BYE:
-        dispatch_bye(peer);
-        weft_sendq_give_up(peer, 0);
-        weft_promises_give_up(peer);
+        dispatch_bye(peer, hdr);
         break;
     case WEFT_FRAME_STALLED:
         weft_stall_on_stalled(peer, hdr, body);

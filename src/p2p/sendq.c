@@ -21,6 +21,7 @@
 
 #define BATCH_MAX 1024 /* messages that share a request */
 #define CHAN_BURST 32        /* messages of one channel before the next channel is served */
+#define OVERTAKEN_MAX 4096 /* records passed over to find one that was asked for */
 #define POLL_EVERY 32  /* queued messages between two polls for credit */
 
 typedef struct weft_sendq {
@@ -37,6 +38,7 @@ typedef struct weft_sendq {
     uint32_t seq;           /* of the last frame with a message of this channel; invalid while is_seq_late */
     bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
     bool sends_all;         /* overdraft for all records */
+    bool is_lasting;           /* as the channel's */
     bool stalled_sent;           /* STALLED was sent since the queue was empty */
     weft_bag tags;          /* tags of the records; copies and requests */
     weft_bag asked;         /* tags of ASKs that no record has */
@@ -108,6 +110,7 @@ static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
     queue->stall_id = (weft_stalled){chan->id, (uint32_t)dst};
     queue->chan_out = weft_chan_id_at(chan, dst);
     queue->src = chan->rank;
+    queue->is_lasting = chan->is_lasting;
     weft_list_init(&queue->link);
     weft_list_init(&queue->batches);
     weft_fifomap_insert(&chan->sendqs->map, &queue->entry, (uint32_t)dst);
@@ -194,7 +197,7 @@ static void is_written(weft_sendq *queue, int32_t tag, uint64_t bytes)
 }
 
 /* No credit or ASK will arrive from the peer any more. */
-static bool is_over(const weft_peer *peer) { return peer->bye_received || peer->state != WEFT_PEER_ALIVE; }
+static bool is_over(const weft_peer *to, const weft_chan *chan) { return weft_chan_is_left(chan, to) || to->state != WEFT_PEER_ALIVE; }
 
 /* Result of a send that its peer never receives: 0 for an eager one, which completes locally. */
 static int end_of(const weft_peer *peer, bool is_eager, int rc)
@@ -214,7 +217,7 @@ int weft_sendq_add(weft_peer *peer, weft_req *req)
     weft_sendq *queue;
     weft_record *one;
     int rc;
-    if (is_over(peer)) {
+    if (is_over(peer, req->chan)) {
         weft_req_end(req, end_of(peer, is_eager(peer, req), 0));
         return 0;
     }
@@ -253,11 +256,11 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
                     weft_req **out)
 {
     uint32_t bytes = (uint32_t)(count * (uint64_t)type->size);
-    weft_sendq *queue = is_over(peer) ? NULL : open_queue(chan, dst, peer);
+    weft_sendq *queue = is_over(peer, chan) ? NULL : open_queue(chan, dst, peer);
     weft_req *batch = queue ? batch_of(queue, dst) : NULL;
     weft_record *one;
     int rc = batch ? write_record(queue, tag, bytes, &one) : WEFT_E_NOMEM;
-    if (is_over(peer)) {
+    if (is_over(peer, chan)) {
         *out = &peer->worker->done_req;
         return 0;
     }
@@ -296,31 +299,43 @@ static void answer(weft_sendq *queue, int32_t tag)
         send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
-/* The oldest record has left. */
-static void leave(weft_sendq *queue)
+/* A record has left: the oldest, or ahead of its turn (next_record). */
+static void leave(weft_sendq *queue, weft_record *one)
 {
     weft_peer *peer = queue->peer;
-    int32_t tag = weft_records_front(&queue->records)->tag;
+    int32_t tag = one->tag;
     queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
     queue->seq = peer->seq_out;
     weft_bag_remove(&queue->tags, tag);
-    drop_front(queue);
+    weft_record_set_gone(one);
+    while (has_records(queue) && weft_record_is_gone(weft_records_front(&queue->records)))
+        drop_front(queue);
     answer(queue, tag);
     answer(queue, WEFT_ANY_TAG);
 }
 
-/* Sends the oldest record. 0: sent, failed, or it was removed before; AGAIN: the iface is full or no state of a rendezvous is free. */
-static int send_front(weft_sendq *queue)
+/* The record to send next: the oldest; without credit, where messages may overtake, the oldest that was asked for. */
+static weft_record *next_record(weft_sendq *queue)
+{
+    weft_record *found = NULL;
+    if (queue->peer->credit <= 0 && !queue->sends_all && queue->chan && queue->chan->may_overtake &&
+        !weft_bag_has(&queue->wanted, WEFT_ANY_TAG))
+        found = weft_records_find(&queue->records, &queue->wanted, OVERTAKEN_MAX);
+    return found ? found : weft_records_front(&queue->records);
+}
+
+/* Sends a record. 0: sent, failed, or it was removed before; AGAIN: the iface is full or no state of a rendezvous is free. */
+static int send_next(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    weft_record *one = weft_records_front(&queue->records);
+    weft_record *one = next_record(queue);
     weft_req *req = one->bytes == WEFT_RECORD_REQ ? *weft_record_req(one) : NULL;
     int32_t credit = peer->credit;
     int rc;
     if (req) {
         req->queued = NULL; /* now: req may be freed below */
         rc = weft_eager_start(peer, req, credit > 0 ? credit : 0);
-    } else if (one->bytes == WEFT_RECORD_REQ) {
+    } else if (weft_record_is_gone(one)) { /* the oldest */
         drop_front(queue);
         return 0;
     } else {
@@ -342,7 +357,7 @@ static int send_front(weft_sendq *queue)
     else if (rc && peer->state == WEFT_PEER_ALIVE)
         weft_peer_abort_job(peer, rc);
     peer->worker->counters[WEFT_COUNT_OVERDRAWN] += credit <= 0;
-    leave(queue);
+    leave(queue, one);
     return 0;
 }
 
@@ -374,7 +389,7 @@ static int flush(weft_peer *peer)
         int sent = 0, rc = 0;
         while (sent < CHAN_BURST && has_records(queue) && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) &&
                !rc)
-            sent += (rc = send_front(queue)) == 0;
+            sent += (rc = send_next(queue)) == 0;
         end_batches(queue);
         n += sent;
         if (!has_records(queue)) {
@@ -544,8 +559,9 @@ static void drop(weft_sendq *queue, int rc, bool all)
             if (req) {
                 take_out(queue, req);
                 weft_req_end(req, end_of(peer, is_eager(peer, req), rc));
-            } else if (all && one->bytes != WEFT_RECORD_REQ) {
+            } else if (all && !weft_record_is_gone(one)) {
                 weft_bag_remove(&queue->tags, one->tag);
+                weft_record_set_gone(one);
             }
         }
     while (!weft_list_is_empty(&queue->batches))
@@ -572,6 +588,12 @@ void weft_sendq_close(weft_chan *chan)
 
 void weft_sendq_give_up(weft_peer *peer, int rc)
 {
-    while (!weft_list_is_empty(&peer->sendqs))
-        drop(weft_container(peer->sendqs.next, weft_sendq, link), rc, true);
+    bool is_left = peer->is_gone || peer->state != WEFT_PEER_ALIVE;
+    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs;) {
+        weft_sendq *queue = weft_container(link, weft_sendq, link);
+        bool stays = queue->is_lasting && !is_left;
+        if (!stays)
+            drop(queue, rc, true);
+        link = stays ? link->next : peer->sendqs.next; /* from the start: requests that end may send */
+    }
 }

@@ -6,8 +6,10 @@
 #ifndef WEFT_P2P_SENDQ_RECORDS_H
 #define WEFT_P2P_SENDQ_RECORDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bag.h"
 #include "base/macros.h"
 #include "core/req_type.h"
 #include "mem/pool.h"
@@ -44,6 +46,32 @@ static inline weft_record *weft_record_at(const weft_record_block *block, uint32
 
 /* The oldest record; there must be one. */
 static inline weft_record *weft_records_front(const weft_records *self) { return weft_record_at(self->first, self->at); }
+
+#define WEFT_RECORD_GONE INT32_MIN /* tag of a copy that has left; no message has it */
+
+/* The record has left, or was removed. */
+static inline void weft_record_set_gone(weft_record *one)
+{
+    if (one->bytes == WEFT_RECORD_REQ)
+        *weft_record_req(one) = NULL;
+    else
+        one->tag = WEFT_RECORD_GONE;
+}
+static inline bool weft_record_is_gone(weft_record *one)
+{
+    return one->bytes == WEFT_RECORD_REQ ? !*weft_record_req(one) : one->tag == WEFT_RECORD_GONE;
+}
+
+/* The oldest record with one of the tags, among the oldest `most`; NULL: none. */
+static inline weft_record *weft_records_find(const weft_records *self, const weft_bag *tags, int most)
+{
+    uint32_t at = self->at;
+    for (weft_record_block *block = self->first; block; block = block->next, at = sizeof *block)
+        for (; at < block->used && most; at += weft_record_bytes(weft_record_at(block, at)->bytes), most--)
+            if (!weft_record_is_gone(weft_record_at(block, at)) && weft_bag_has(tags, weft_record_at(block, at)->tag))
+                return weft_record_at(block, at);
+    return NULL;
+}
 
 /* Appends space for a record; the caller sets its fields. NULL: out of memory. */
 static inline weft_record *weft_records_append(weft_records *self, weft_pool *pool, uint32_t bytes)

@@ -17,7 +17,7 @@ enum weft_frame_kind {
     WEFT_FRAME_DATA,      /* fragment of a rendezvous by copy: chan is the receiver's request id, src:tag the 64-bit offset */
     WEFT_FRAME_FIN,       /* one side of a rendezvous has finished: chan is the other side's request id, tag the result */
     WEFT_FRAME_CREDIT,    /* no body; returns the credits in its header */
-    WEFT_FRAME_BYE,       /* last frame of the sender */
+    WEFT_FRAME_BYE,       /* last frame of the sender; tag is an enum weft_bye */
     WEFT_FRAME_EAGER_CSUM, /* EAGER, followed by a CRC32C of channel, source, tag and message; bytes includes it (p2p/msg_csum.h) */
     WEFT_FRAME_CSUM,       /* checksum that the receiver requested (WEFT_CTS_CSUM): chan is its request id, src the checksum */
     WEFT_FRAME_NOTIFY,    /* library-internal message to the owner of channel `chan` from member src (p2p/chan.h) */
@@ -33,6 +33,9 @@ enum weft_frame_kind {
     WEFT_FRAME_REVOKED,   /* the sender will not use the promise of the receiver's request id `chan` */
     WEFT_FRAME_LAST
 };
+
+/* tag of BYE. FINAL: the sender's last frame. REST: its last one until it returns, for a session after MPI_Finalize. BACK: it returned. */
+enum weft_bye { WEFT_BYE_FINAL, WEFT_BYE_REST, WEFT_BYE_BACK };
 
 /* Is it a frame that matches receives, or a part of one? */
 static inline bool weft_frame_is_message(uint8_t kind)

@@ -29,8 +29,8 @@ static void expect_fail(int line, int code, const char *first, const char *secon
 {
     const char *const both[] = {first, second, NULL}, *const none[] = {NULL};
     CHECK(made == MPI_COMM_NULL);
-    OK(MPI_Barrier(comm));
     expect(line, "leader", code, rank < 2 ? MPI_ERR_NOT_SAME : MPI_ERR_OTHER, rank < 2 ? both : none);
+    OK(MPI_Barrier(comm));
 }
 
 static void tags(void)

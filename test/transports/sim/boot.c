@@ -90,7 +90,8 @@ static void boot_finish(weft_boot *boot)
 
 weft_boot *sim_boot_new(void)
 {
-    static const weft_boot_ops ops = {"sim", boot_put, boot_commit, boot_get, boot_fence, boot_abort, boot_finish};
+    static const weft_boot_ops ops = {.name = "sim", .put = boot_put, .commit = boot_commit, .get = boot_get, .fence = boot_fence,
+                                      .abort = boot_abort, .finalize = boot_finish};
     sim_run *run = sim_run_now();
     weft_boot *boot = run && run->now ? calloc(1, sizeof *boot) : NULL;
     if (!boot)

@@ -306,8 +306,8 @@ static bool jump(sim_run *run)
     } else if (turn < next) {
         next = turn;
     } else if (next == UINT64_MAX) {
-        /* only sleepers' own limits are left. A few rounds of them may still get things going: that is a lost wake-up */
-        if (++run->idle_rounds > 4)
+        /* only sleepers' own limits are left. A few rounds of them may still get things going: a lost wake-up, or what a long wait does */
+        if (++run->idle_rounds > 2 * run->config->ranks + 4)
             return false;
         sim_rank *first = NULL;
         for (uint32_t i = 0; i < run->config->ranks; i++)
