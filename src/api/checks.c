@@ -294,8 +294,18 @@ int weft_checks_dest(WEFT_ABOUT, int rank)
     return not_a_rank(function, comm, argument, WEFT_E_RANK, rank, "MPI_PROC_NULL");
 }
 
+/* The program asserted by info that it does not use this wildcard. */
+static int asserted_not(WEFT_ABOUT, int code, const char *wildcard, const char *hint)
+{
+    char on[192];
+    return weft_fail(code, "%s: argument %s is %s%s, whose info asserts %s: drop the assertion, or name the source and the tag", function,
+                     argument, wildcard, on_comm(comm, on), hint);
+}
+
 int weft_checks_source(WEFT_ABOUT, int rank)
 {
+    if (rank == MPI_ANY_SOURCE && comm->hints & WEFT_COMM_NO_ANY_SOURCE)
+        return asserted_not(function, comm, argument, WEFT_E_RANK, "MPI_ANY_SOURCE", "mpi_assert_no_any_source");
     if ((rank >= 0 && (uint32_t)rank < comm->chan->size) || rank == MPI_PROC_NULL || rank == MPI_ANY_SOURCE)
         return 0;
     return not_a_rank(function, comm, argument, WEFT_E_RANK, rank, "MPI_ANY_SOURCE or MPI_PROC_NULL");
@@ -318,6 +328,8 @@ int weft_checks_root(WEFT_ABOUT, int rank)
 int weft_checks_tag(WEFT_ABOUT, int tag, bool may_be_any)
 {
     char on[192];
+    if (may_be_any && tag == MPI_ANY_TAG && comm->hints & WEFT_COMM_NO_ANY_TAG)
+        return asserted_not(function, comm, argument, WEFT_E_TAG, "MPI_ANY_TAG", "mpi_assert_no_any_tag");
     if (tag >= 0 || (may_be_any && tag == MPI_ANY_TAG))
         return 0;
     return weft_fail(WEFT_E_TAG, "%s: argument %s is %d%s: a tag must be in 0..2147483647%s%s", function, argument, tag,

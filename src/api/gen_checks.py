@@ -183,10 +183,12 @@ def quick_of(row, param):
         out.append("(uint32_t)%s >= comm_at->chan->size" % name)
     elif param.kind_is("source") and comm and param.mark == "":
         out.append("(uint32_t)%s + 1u > comm_at->chan->size" % name)  # 0 is MPI_ANY_SOURCE
+        out.append("(%s == MPI_ANY_SOURCE && comm_at->hints & WEFT_COMM_NO_ANY_SOURCE)" % name)
     elif param.kind_is("root") and param.mark == "":
         out.append("(uint32_t)%s >= (uint32_t)comm_at->remote_size" % name)
     elif param.kind_is("rtag") and param.mark == "":
-        out.append("(%s < 0 && %s != MPI_ANY_TAG)" % (name, name))
+        wild = " || comm_at->hints & WEFT_COMM_NO_ANY_TAG" if comm else ""
+        out.append("(%s < 0 && (%s != MPI_ANY_TAG%s))" % (name, name, wild))
     elif param.kind_is("string") and param.mark == "" or is_status_in(param):
         out.append("!" + name)
     elif param.kind_is("address"):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * comm_info: see comm_info.h. The assertions are stored and returned; no code path uses them yet.
+ * comm_info: see comm_info.h. What the assertions are used for: docs/architecture.md, Messages.
  */
 #include "mpi/comm_info.h"
 
@@ -9,7 +9,7 @@
 #include "mpi/calls.h"
 #include "mpi/memory_kinds.h"
 
-/* By bit of weft_comm.hints. The default is false. */
+/* By bit of weft_comm.hints (enum weft_comm_hint). The default is false. */
 static const char *const hints[] = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
     "mpi_assert_strict_persistent_collective_ordering",
@@ -25,6 +25,7 @@ void weft_comm_set_hints(weft_comm *comm, const weft_info *info)
         if (weft_info_find_bool(info, hints[i], &value))
             comm->hints = value ? comm->hints | 1u << i : comm->hints & ~(1u << i);
     }
+    comm->chan->may_overtake = comm->hints & WEFT_COMM_ALLOW_OVERTAKING;
 }
 
 int weft_mpi_comm_set_info(weft_comm *comm, weft_info *info)
