@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "collectives/sched_internal.h"
 #include "collectives/stop.h"
+#include "core/progress_thread.h"
 #include "core/worker.h"
 #include "type/pack.h"
 
@@ -60,6 +61,22 @@ static bool end_await(weft_sched *sched)
     return true;
 }
 
+/* Without MPI_THREAD_MULTIPLE the program's operators run on its own threads only (MPI 5.0 6.9.5). */
+static bool is_user_op(const weft_sched *sched) { return sched->op && !sched->op->handle; }
+
+static void help_begin(weft_sched *sched)
+{
+    const weft_chan *chan = sched->team->chan;
+    sched->is_helped = chan->is_helped && (!is_user_op(sched) || weft_worker_is_multiple(chan->worker));
+    weft_worker_help_begin(chan->worker, sched->is_helped);
+}
+
+static void help_end(weft_sched *sched)
+{
+    weft_worker_help_end(sched->team->chan->worker, sched->is_helped);
+    sched->is_helped = false;
+}
+
 static void sched_continue(weft_sched *sched)
 {
     bool is_awake = end_await(sched);
@@ -79,6 +96,7 @@ static void sched_continue(weft_sched *sched)
             return;
         sched->completion.left = 1;
     }
+    help_end(sched);
     if (weft_unlikely(sched->rc == WEFT_E_REVOKED)) {
         sched->is_parked = true;
         return;
@@ -98,6 +116,11 @@ int weft_sched_progress(weft_worker *worker)
     for (uint32_t left = worker->scheds_ready; left && (link = weft_list_take(&worker->scheds)); left--) {
         weft_sched *sched = weft_container(link, weft_sched, link);
         worker->scheds_ready--;
+        if (weft_unlikely(is_user_op(sched)) && weft_progress_thread_is_barred(worker)) {
+            weft_list_append(&worker->scheds, &sched->link);
+            worker->scheds_ready++;
+            continue;
+        }
         sched_continue(sched);
         n++;
     }
@@ -118,6 +141,7 @@ int weft_sched_restart(weft_req *req)
     req->is_active = true;
     req->rc = 0;
     weft_list_append(&sched->team->active, &sched->active);
+    help_begin(sched);
     if (weft_unlikely(sched->team->stopped) && weft_team_is_over(sched->team, (uint32_t)sched->tag))
         sched->rc = weft_team_stop_error(sched->team);
     if (weft_unlikely(sched->tag & (int)WEFT_TAG_PREPARED))

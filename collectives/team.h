@@ -186,6 +186,7 @@ struct weft_sched {
     uint32_t deferred_message;    /* its number; valid if has_deferred */
     weft_step deferred;
     weft_call call;             /* persistent only */
+    bool is_helped;             /* recorded: counts in worker->helped */
     bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
     weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */
     weft_list_link active;      /* in team->active while the schedule is under way */

@@ -150,6 +150,13 @@ def shown(row, statements, kind=""):
     return ["weft_call_enter%s(%d);" % (kind, call_number(row))] + statements + ["weft_call_leave%s();" % kind]
 
 
+def offer(row):
+    """Statements after a call that may leave an operation under way: the progress thread may advance it."""
+    if not locked_worker(row) or row.name.endswith("_init") or not any(p.kind_is("request") and p.mark == ">" for p in row.params):
+        return []
+    return ["weft_progress_thread_offer(%s);" % locked_worker(row)]
+
+
 def missing_entry(row, name, wide):
     comm = row.comm()
     if row.built == "noop":
@@ -233,7 +240,7 @@ def go(row):
     head = wrapped("WEFT_APART int %s_go(%s)" % (row.name.lower(), ", ".join(["const char *function"] + declared)))
     passed = ", ".join([passed_on(row, p) for p in row.params] + form_passed(row) + [p.split()[-1] for p in joint_declare(row)])
     body = ["weft_worker *worker;"] if locked_worker(row) else []
-    body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed)))
+    body += ["int rc;"] + shown(row, locked(row, "%s(%s)" % (inner_name(row), passed)) + offer(row))
     body += (["weft_event_point(rc);"] if locked_worker(row) else []) + [end(row, "function")]
     return "%s\n{\n%s\n}\n" % (head, indented(body))
 
@@ -305,7 +312,7 @@ def built_entry(row, name, wide):
         body.append("if (weft_unlikely(%s))\n    return %s_go(\"%s\"%s);" % (
             is_special(row), row.name.lower(), name, forward(row, arguments(row, wide))))
     body.append("int rc;")
-    body += shown(row, ["rc = %s;" % call_of(row, wide)], "_single" if locked_worker(row) else "")
+    body += shown(row, ["rc = %s;" % call_of(row, wide)] + offer(row), "_single" if locked_worker(row) else "")
     body.append(end(row, '"%s"' % name))
     if quick:
         body.append("odd:\nreturn %s_odd(\"%s\"%s);" % (row.name.lower(), name, raw_arguments(row, wide)))
@@ -362,7 +369,7 @@ def entry(row, name, wide):
 
 def entries(tables, chapters, what):
     out = [CARD % ("entries-%s: the functions of MPI's C interface: %s." % (what, ", ".join(chapters)))]
-    out.append('#include "api/checks.h"\n#include "mpi/calls.h"\n#include "mpi/errors.h"\n')
+    out.append('#include "api/checks.h"\n#include "core/progress_thread.h"\n#include "mpi/calls.h"\n#include "mpi/errors.h"\n')
     out.append('#pragma GCC diagnostic ignored "-Wunused-parameter"\n')
     for row in tables.rows:
         if row.chapter not in chapters:

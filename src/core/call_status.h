@@ -52,6 +52,14 @@ static inline void weft_call_leave(void)
         weft_call_thread_record->count--;
 }
 
+/* Calls of MPI that this thread is inside of, one in the callback of another, as far as they are recorded. */
+static inline uint32_t weft_call_depth(void)
+{
+    uint64_t single = weft_call_page.record.count, own = weft_call_thread_record ? weft_call_thread_record->count : 0;
+    uint64_t mask = ((uint64_t)1 << WEFT_CALL_DEPTH_BITS) - 1;
+    return (uint32_t)((single & mask) + (own & mask));
+}
+
 /* Records that this thread waits for, holds, or releases a worker's lock. */
 static inline void weft_call_lock(enum weft_call_lock state)
 {

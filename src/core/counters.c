@@ -77,13 +77,13 @@ static bool has_locked(weft_worker *worker)
 
 static void read_worker(weft_worker *worker, uint64_t values[WEFT_COUNT_LAST])
 {
-    bool is_locked = worker->is_threaded && has_locked(worker);
-    if (worker->count && (is_locked || !worker->is_threaded))
+    bool is_threaded = __atomic_load_n(&worker->is_threaded, __ATOMIC_RELAXED), is_locked = is_threaded && has_locked(worker);
+    if (worker->count && (is_locked || !is_threaded))
         worker->count(worker);
     copy_counters(worker, values);
     derive(worker, values);
-    if (is_locked)
-        weft_worker_unlock(worker);
+    if (is_locked) /* not weft_worker_unlock: a tool's thread must not take back a lent worker */
+        weft_lock_release(&worker->lock);
 }
 
 void weft_counters_read(weft_world *world, uint64_t values[WEFT_COUNT_LAST])

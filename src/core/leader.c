@@ -269,4 +269,6 @@ void weft_leader_leave(weft_wait *wait)
     if (leader_of(wait->worker) == wait)
         step_down(wait->worker);
     call_heir(wait->worker);
+    if (weft_unlikely(wait->worker->on_leave != NULL))
+        wait->worker->on_leave(wait->worker);
 }

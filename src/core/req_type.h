@@ -47,6 +47,9 @@ enum weft_req_kind {
     WEFT_REQ_KINDS
 };
 
+/* How a receive is posted (p2p/match). OLDER: in its channel's map. LATEST: not yet. LONG: in the map, and counts in worker->helped. */
+enum weft_posted_as { WEFT_POSTED_OLDER, WEFT_POSTED_LATEST, WEFT_POSTED_LONG };
+
 /* TAINTED: standard send of data that may derive from a damaged message. With WEFT_CHECKSUM its receive fails (p2p/msg_csum). */
 enum weft_send_mode { WEFT_SEND_STANDARD, WEFT_SEND_READY, WEFT_SEND_SYNC, WEFT_SEND_TAINTED };
 
@@ -82,7 +85,7 @@ struct weft_req {
     bool is_dense;    /* the datatype has no gaps */
     bool is_persistent, is_active;
     bool is_posted;   /* 15: receive: in the channel's matching structures */
-    bool is_latest;   /* receive while is_posted: among its channel's latest (p2p/match); else not cleared, for that would cost a store */
+    uint8_t posted_as; /* receive while is_posted: enum weft_posted_as; else not cleared, for that would cost a store */
     bool has_rndv;    /* rndv is valid */
     bool is_static;   /* never freed: the shared "already complete" request */
     union {

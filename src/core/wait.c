@@ -189,7 +189,8 @@ static void sleep_on_wakeups(weft_wait *wait)
     if (world->wait_policy.yields)
         weft_wait_policy_yield_ended(&world->wait_policy, true);
     disarm(wait);
-    watch_long(wait, end - begin, has_timed_out);
+    if (!wait->is_background)
+        watch_long(wait, end - begin, has_timed_out);
     wait->has_slept = true;
     if (was_not_woken && weft_worker_poll(worker) <= 0)
         return; /* sleeps again: to spin once a second takes a quarter of a CPU where polls are slow */
@@ -230,7 +231,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
         return;
     if (is_spinning(wait, policy))
         return;
-    if (!wait->is_shown)
+    if (!wait->is_shown && !wait->is_background)
         weft_worker_show(wait);
     weft_reg_reclaim(wait->worker);
     arm(wait);
@@ -239,7 +240,7 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
 /* Delivers events. True: the lock was dropped; check the condition again. Not while armed: a callback may take long. */
 static bool has_delivered(weft_wait *wait)
 {
-    if (!atomic_load_explicit(&weft_event_pending_in_wait, memory_order_relaxed) || wait->is_armed)
+    if (!atomic_load_explicit(&weft_event_pending_in_wait, memory_order_relaxed) || wait->is_armed || wait->is_background)
         return false;
     weft_worker_callout_begin(wait->worker);
     atomic_load_explicit(&weft_event_deliver, memory_order_relaxed)(true);

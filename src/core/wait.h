@@ -25,7 +25,8 @@ static inline void weft_wait_begin(weft_wait *wait, weft_worker *worker, enum we
 {
     wait->worker = worker;
     wait->idle = 0;
-    wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = wait->has_offered = false;
+    wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = false;
+    wait->has_offered = wait->is_background = false;
     wait->yields = 0;
     wait->spin = (weft_wait_spin){0};
     wait->why = why;
@@ -48,6 +49,12 @@ static inline void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, in
 }
 /* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
+/* After some empty polls: the wait spins no longer, but sleeps unless something arrives. */
+static inline void weft_wait_cut_short(weft_wait *wait)
+{
+    wait->idle = UINT32_MAX / 2;
+    wait->spin.had_ns = UINT64_MAX / 2;
+}
 /* Slow path of weft_wait_end: disarms, gives up the lead, clears the status page. */
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)

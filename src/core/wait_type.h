@@ -39,6 +39,7 @@ struct weft_wait {
     weft_list_link link;     /* in worker->parked; valid while parked */
     _Atomic uint32_t signal; /* enum signal (leader.c); futex of the parked thread */
     bool has_led, is_resigned; /* is_resigned: was the heir while the leader stayed the same; its next park is not as heir */
+    bool is_background; /* of the progress thread: not shown, calls no function of the program */
     bool has_offered;   /* has offered the lock since its latest poll */
     bool is_aside;      /* parked while there was no leader */
     bool is_seen;       /* parked: is_over was true, and it was woken */

@@ -94,6 +94,23 @@ void weft_worker_wake_leader(weft_worker *worker)
             worker->world->sleep_ops->wake(worker);
 }
 
+void weft_worker_wake_helper(weft_worker *worker)
+{
+    if (worker->is_helping && worker->is_asleep)
+        worker->world->sleep_ops->wake(worker);
+}
+
+void weft_worker_take_back(weft_worker *worker)
+{
+    if (weft_worker_needs_help(worker))
+        return;
+    weft_worker_wake_helper(worker);
+    if (worker->is_helping)
+        return;
+    worker->is_lent = false;
+    __atomic_store_n(&worker->is_threaded, false, __ATOMIC_SEQ_CST);
+}
+
 void weft_worker_show(weft_wait *wait)
 {
     weft_page_status *status = weft_call_wait(wait->worker->world->page);

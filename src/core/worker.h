@@ -28,19 +28,52 @@ static inline void weft_worker_lock(weft_worker *worker)
     if (__builtin_expect(worker->is_threaded, 0)) {
         weft_call_lock(WEFT_CALL_WANTS);
         weft_lock_acquire(&worker->lock);
+        worker->was_visited = true;
         weft_call_lock(WEFT_CALL_HOLDS);
     }
 }
 /* Wakes the sleeping leader if this thread leaves work to it: deferred frames, fragments, ready schedules, frames to self. */
 void weft_worker_wake_leader(weft_worker *worker);
+/* Wakes the progress thread (core/progress_thread) if it sleeps as the leader. */
+void weft_worker_wake_helper(weft_worker *worker);
+/* The program's thread releases the lock of a lent worker: takes it back if no operation is left. */
+void weft_worker_take_back(weft_worker *worker);
 static inline void weft_worker_unlock(weft_worker *worker)
 {
     if (__builtin_expect(worker->is_threaded, 0)) {
         if (worker->is_asleep)
             weft_worker_wake_leader(worker);
+        if (__builtin_expect(worker->is_lent, 0))
+            weft_worker_take_back(worker);
         weft_call_lock(WEFT_CALL_FREE);
         weft_lock_release(&worker->lock);
     }
+}
+
+/* MPI_THREAD_MULTIPLE: several threads of the program may be inside MPI. */
+static inline bool weft_worker_is_multiple(const weft_worker *worker) { return worker->is_threaded && !worker->is_lent; }
+/* Several threads use the worker now, so each should hold the lock for a short time. If it is lent, the progress thread can wait. */
+static inline bool weft_worker_is_shared(const weft_worker *worker)
+{
+    return weft_worker_is_multiple(worker) || worker->is_helping;
+}
+
+/* An operation begins that the progress thread can advance, if is_helped. Its end passes the same value. */
+static inline void weft_worker_help_begin(weft_worker *worker, bool is_helped)
+{
+    if (!is_helped)
+        return;
+    atomic_store_explicit(&worker->helped, atomic_load_explicit(&worker->helped, memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&worker->wants_thread, true, memory_order_relaxed);
+}
+static inline void weft_worker_help_end(weft_worker *worker, bool is_helped)
+{
+    if (is_helped)
+        atomic_store_explicit(&worker->helped, atomic_load_explicit(&worker->helped, memory_order_relaxed) - 1, memory_order_relaxed);
+}
+static inline bool weft_worker_needs_help(const weft_worker *worker)
+{
+    return atomic_load_explicit(&worker->helped, memory_order_relaxed);
 }
 
 /* The lock should not be held for 100 us. A call that copies more bytes than this must do so unlocked (callout), or in parts with

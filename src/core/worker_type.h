@@ -21,6 +21,7 @@ struct weft_world;
 struct weft_peer;
 struct weft_chan;
 struct weft_wait;
+typedef struct weft_progress_thread weft_progress_thread;
 
 #define WEFT_WORKER_IFACES 4
 
@@ -29,7 +30,7 @@ typedef struct weft_worker {
     uint32_t index;
     union {
         struct {
-            bool is_threaded;      /* MPI_THREAD_MULTIPLE: take the lock */
+            bool is_threaded;      /* MPI_THREAD_MULTIPLE, or lent to the progress thread: take the lock */
             _Atomic bool has_tool; /* a tool listens to events (base/event): calls deliver them */
         };
         uint16_t is_special;       /* either: calls take their slow path */
@@ -76,6 +77,15 @@ typedef struct weft_worker {
     uint64_t counters[WEFT_COUNT_LAST]; /* core/counters */
     void (*count)(struct weft_worker *worker); /* updates counters kept elsewhere (registrations); NULL: none */
     weft_lock lock;
+    /* the progress thread (core/progress_thread) */
+    weft_progress_thread *progress_thread; /* NULL: none may be started */
+    bool helps;                /* channels are helped unless an info key says otherwise; constant while the world is open */
+    bool is_lent;              /* is_threaded was set for the progress thread */
+    bool is_helping;           /* the progress thread waits in this worker */
+    bool was_visited;          /* a thread has locked since the progress thread's last look */
+    void (*on_leave)(struct weft_worker *worker); /* the progress thread rests until the leader leaves: wakes it; NULL: it does not */
+    _Atomic uint32_t helped;   /* operations under way that the progress thread can advance */
+    _Atomic bool wants_thread; /* one has begun since the thread was called */
     /* threads that wait (core/leader) */
     struct weft_wait *_Atomic leader; /* polls for all; NULL: none */
     struct weft_wait *heir;    /* parked thread that checks for a leader; NULL: none */

@@ -9,19 +9,33 @@
 #include "mpi/calls.h"
 #include "mpi/memory_kinds.h"
 
+/* Whether the progress thread advances the communicator's operations (core/progress_thread). Default: by WEFT_PROGRESS_THREAD. */
+static const char progress_key[] = "weft_progress_thread";
+
 /* By bit of weft_comm.hints (enum weft_comm_hint). The default is false. */
 static const char *const hints[] = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source", "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
     "mpi_assert_strict_persistent_collective_ordering",
 };
 
+static bool is_helped(const weft_comm *comm) { return comm->chan->is_helped; }
+
+static void set_helped(weft_comm *comm, bool value)
+{
+    value &= comm->worker->progress_thread != NULL;
+    weft_chan_set_helped(comm->chan, value);
+    weft_chan_set_helped(comm->team.chan, value);
+}
+
 void weft_comm_set_hints(weft_comm *comm, const weft_info *info)
 {
     char kinds[WEFT_INFO_VALUE_BYTES];
+    bool value;
     if (weft_info_find(info, "mpi_assert_memory_alloc_kinds", kinds) && weft_memory_kinds_known(kinds))
         comm->asserted_kinds = weft_memory_kinds_keep(kinds);
+    if (weft_info_find_bool(info, progress_key, &value))
+        set_helped(comm, value);
     for (unsigned i = 0; i < weft_count(hints); i++) {
-        bool value;
         if (weft_info_find_bool(info, hints[i], &value))
             comm->hints = value ? comm->hints | 1u << i : comm->hints & ~(1u << i);
     }
@@ -46,6 +60,8 @@ int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
         rc = weft_info_set(info, "mpi_assert_memory_alloc_kinds", weft_memory_kinds_kept(comm->asserted_kinds));
     for (unsigned i = 0; i < weft_count(hints) && !rc; i++)
         rc = weft_info_set(info, hints[i], comm->hints >> i & 1 ? "true" : "false");
+    if (!rc)
+        rc = weft_info_set(info, progress_key, is_helped(comm) ? "true" : "false");
     if (rc)
         weft_info_drop(info);
     else

@@ -18,6 +18,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/progress_thread.h"
 #include "mpi/bridge_wait.h"
 #include "mpi/bsend.h"
 #include "mpi/calls.h"
@@ -109,6 +110,8 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->worker_count; i++)
         world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    if (!boot->fabric_ops)
+        weft_progress_thread_open(world);
     weft_tool_on_open(world);
     if (!boot->fabric_ops) /* worlds of the simulator are not processes */
         weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
@@ -138,6 +141,7 @@ static void unlock_instance(void)
 static int close_instance(void)
 {
     weft_world *world = weft_world_now;
+    weft_progress_thread_close(world->workers[0]);
     weft_mpi_world_close(world);
     weft_tool_add_closed(world);
     was_closed = !weft_boot_hook;
@@ -230,7 +234,7 @@ int weft_instance_close(bool is_world)
     return rc;
 }
 
-/* Provides the requested level, or that of the sessions before. Below MULTIPLE no lock is taken and Weft starts no thread. */
+/* Provides the requested level, or that of the sessions before. Below MULTIPLE a lock is taken only while the progress thread runs. */
 int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
 {
     int expected = WEFT_STAGE_BEFORE, rc;

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include "base/status.h"
+#include "core/progress_thread.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/request.h"
@@ -130,6 +131,7 @@ int weft_mpi_imrecv(void *buf, MPI_Count count, const weft_type *datatype, MPI_M
         weft_request_return(comm, comm->chan, req, rc, request);
     }
     weft_worker_unlock(worker);
+    weft_progress_thread_offer(worker);
     return rc;
 }
 

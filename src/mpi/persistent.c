@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "core/peer.h"
+#include "core/progress_thread.h"
 #include "mpi/bsend.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
@@ -199,6 +200,7 @@ int weft_mpi_startall(int count, MPI_Request array_of_requests[])
         weft_worker_lock(req->worker);
         rc = start(req);
         weft_worker_unlock(req->worker);
+        weft_progress_thread_offer(req->worker);
     }
     return rc;
 }

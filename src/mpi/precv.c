@@ -22,6 +22,7 @@ typedef struct precv {
     weft_req *setup_req;          /* NULL: none; received into its own memory, since it outlives a request that is freed before it comes */
     weft_completion setup_done;
     bool has_setup, is_waiting; /* is_waiting: started before SETUP has come */
+    bool is_helped;             /* while is_waiting: counts in worker->helped */
     int setup_rc;               /* why SETUP cannot be used; 0: it can */
     char setup_text[160];
     char *packed;               /* [setup.bytes] units that are received packed; NULL: none are */
@@ -144,9 +145,11 @@ static void on_setup(weft_completion *completion)
                  shared->tag, (unsigned long long)shared->setup.bytes, (unsigned long long)bytes);
     if (self->setup_rc)
         shared->setup.units = 0;
-    if (self->is_waiting)
-        post(self);
+    if (!self->is_waiting)
+        return;
     self->is_waiting = false;
+    post(self);
+    weft_worker_help_end(shared->data_chan->worker, self->is_helped);
 }
 
 static int start(weft_req *req)
@@ -159,6 +162,8 @@ static int start(weft_req *req)
         post(self);
     } else {
         self->is_waiting = true;
+        self->is_helped = self->shared.data_chan->is_helped;
+        weft_worker_help_begin(req->worker, self->is_helped);
     }
     return 0;
 }

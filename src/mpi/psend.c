@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "core/progress_thread.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/partitioned.h"
@@ -181,8 +182,10 @@ static int make_ready(MPI_Request request, int length, const int *list, int low)
         is_locked = true;
         rc = send_unit(self, unit);
     }
-    if (is_locked)
+    if (is_locked) {
         weft_worker_unlock(req->worker);
+        weft_progress_thread_offer(req->worker);
+    }
     if (rc && req && req->chan)
         weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
     return rc;

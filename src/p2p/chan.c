@@ -58,6 +58,7 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
         return rc;
     }
     chan->worker = worker;
+    chan->is_helped = worker->helps;
     chan->size = size;
     chan->rank = rank;
     chan->group = group;
@@ -110,6 +111,7 @@ static weft_chan *open_sub(weft_chan *chan, uint32_t which)
     if (!sub)
         return NULL;
     sub->worker = chan->worker;
+    sub->is_helped = chan->is_helped;
     sub->size = chan->size;
     sub->rank = chan->rank;
     sub->group = chan->group;
@@ -119,6 +121,14 @@ static weft_chan *open_sub(weft_chan *chan, uint32_t which)
     weft_match_open(&sub->match);
     chan->subs[which - 1] = sub;
     return sub;
+}
+
+void weft_chan_set_helped(weft_chan *chan, bool is_helped)
+{
+    chan->is_helped = is_helped;
+    for (uint32_t i = 0; i < weft_count(chan->subs); i++)
+        if (chan->subs[i])
+            chan->subs[i]->is_helped = is_helped;
 }
 
 weft_chan *weft_chan_sub_of(weft_worker *worker, uint32_t id)

@@ -36,6 +36,7 @@ struct weft_chan {
     bool is_lasting;            /* of sessions: its members may return after they have finalized the World Model */
     bool may_overtake;          /* sends need not be matched in their order (mpi_assert_allow_overtaking) */
     bool is_connected;          /* weft_chan_connect was called */
+    bool is_helped;             /* its operations call for the progress thread */
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */
     int (*refuses)(const weft_chan *chan, int32_t tag);
@@ -66,6 +67,9 @@ typedef struct weft_chan_slot {
 weft_chan *weft_chan_sub_of(weft_worker *worker, uint32_t id);
 /* The sub of a connected channel, opened if it is not yet; NULL: out of memory. */
 weft_chan *weft_chan_sub(weft_chan *chan, enum weft_chan_sub which);
+
+/* Sets is_helped for operations that begin from now on, also those of its subs. */
+void weft_chan_set_helped(weft_chan *chan, bool is_helped);
 
 /* Open channel with this id in this worker, or NULL. */
 static inline weft_chan *weft_chan_of(weft_worker *worker, uint32_t id)

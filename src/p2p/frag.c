@@ -68,14 +68,16 @@ static const weft_mr *mr_of(const weft_frag *frag)
 static uint64_t op_max(const weft_frag *frag)
 {
     const weft_caps *caps = &frag->rndv->peer->ep->iface->caps;
-    uint64_t op_bytes = frag->req->worker->is_threaded ? caps->rma_fragment : caps->rma_fragment * ALONE_FACTOR;
+    uint64_t op_bytes = weft_worker_is_shared(frag->req->worker) ? caps->rma_fragment : caps->rma_fragment * ALONE_FACTOR;
     return op_bytes && op_bytes < caps->rma_max ? op_bytes : caps->rma_max;
 }
 
 /* End of the time slice. In the simulator, whose runs must not depend on real time, each operation ends it. */
 static uint64_t slice_end(const weft_worker *worker)
 {
-    return weft_unlikely(worker->world->sleep_ops->aside) ? 1 : weft_clock_ns() + (worker->is_threaded ? SLICE_NS : SLICE_LONG_NS);
+    if (weft_unlikely(worker->world->sleep_ops->aside))
+        return 1;
+    return weft_clock_ns() + (weft_worker_is_shared(worker) ? SLICE_NS : SLICE_LONG_NS);
 }
 
 /* Issues one get or put of at most op_max() bytes. AGAIN, an error, or 0; frag->has_moved: it completed inside the call. */

@@ -35,18 +35,32 @@ void weft_match_flush_latest(weft_match *match)
     for (weft_fifo_entry *entry = &match->latest->match, *next; entry; entry = next) {
         weft_req *req = weft_container(entry, weft_req, match);
         next = entry->next;
-        req->is_latest = false;
+        req->posted_as = WEFT_POSTED_OLDER;
         match->posted_wild += weft_match_is_wild(req);
         weft_fifomap_insert(&match->posted, entry, weft_match_key(req->rank, req->tag));
     }
     match->latest = NULL;
 }
 
+void weft_match_post_long(weft_match *match, weft_req *req)
+{
+    if (match->latest)
+        weft_match_flush_latest(match);
+    req->is_posted = true;
+    req->posted_as = WEFT_POSTED_LONG;
+    match->posted_wild += weft_match_is_wild(req);
+    weft_fifomap_insert(&match->posted, &req->match, weft_match_key(req->rank, req->tag));
+    weft_worker_help_begin(req->worker, true);
+}
+
+void weft_match_on_long(weft_req *req) { weft_worker_help_end(req->worker, true); }
+
 void weft_match_unpost(weft_match *match, weft_req *req)
 {
-    weft_fifo_entry *entry = &req->match, *last = req->is_latest ? match->latest->match.prev : NULL;
+    bool is_latest = req->posted_as == WEFT_POSTED_LATEST;
+    weft_fifo_entry *entry = &req->match, *last = is_latest ? match->latest->match.prev : NULL;
     req->is_posted = false;
-    if (!req->is_latest) {
+    if (!is_latest) {
         weft_match_remove(match, req);
     } else if (req == match->latest) {
         weft_match_pop(match);

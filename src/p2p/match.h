@@ -60,7 +60,8 @@ bool weft_match_overtake(weft_match *match, weft_req *req);
 static inline void weft_match_post(weft_match *match, weft_req *req)
 {
     weft_req *first = match->latest;
-    req->is_posted = req->is_latest = true;
+    req->is_posted = true;
+    req->posted_as = WEFT_POSTED_LATEST;
     req->match.next = NULL;
     if (first && first->rank == req->rank && first->tag == req->tag) {
         if (weft_unlikely(first->is_blocking) && weft_match_overtake(match, req))
@@ -85,8 +86,15 @@ static inline void weft_match_pop(weft_match *match)
     match->latest = next ? weft_container(next, weft_req, match) : NULL;
 }
 
+/* Posts a receive that calls for the progress thread, since its message may be announced at any time. */
+void weft_match_post_long(weft_match *match, weft_req *req);
+/* Such a receive leaves the map. */
+void weft_match_on_long(weft_req *req);
+
 static inline void weft_match_remove(weft_match *match, weft_req *req)
 {
+    if (weft_unlikely(req->posted_as == WEFT_POSTED_LONG))
+        weft_match_on_long(req);
     match->posted_wild -= weft_match_is_wild(req);
     weft_fifomap_remove(&match->posted, &req->match);
 }

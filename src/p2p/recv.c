@@ -50,6 +50,16 @@ static void recv_removed(weft_req *req, weft_unexpected *unexpected)
     weft_unexpected_free(worker, unexpected);
 }
 
+#define LONG_MIN 32768u /* bytes: a message to such a buffer may come by rendezvous */
+
+static inline void post(weft_chan *chan, weft_req *req)
+{
+    if (weft_unlikely(chan->is_helped) && req->bytes >= LONG_MIN && !req->is_blocking)
+        weft_match_post_long(&chan->match, req);
+    else
+        weft_match_post(&chan->match, req);
+}
+
 static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
 {
     weft_unexpected *unexpected = weft_unexpected_search(&chan->match, chan->worker, req->rank, req->tag);
@@ -57,7 +67,7 @@ static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
         remove_unexpected(chan, unexpected);
         recv_removed(req, unexpected);
     } else {
-        weft_match_post(&chan->match, req);
+        post(chan, req);
         weft_stall_ask(chan, req->rank, req->tag);
     }
 }
@@ -67,7 +77,7 @@ static inline void match_or_post(weft_chan *chan, weft_req *req)
     if (weft_unlikely(chan->match.unexpected_count))
         match_unexpected_or_post(chan, req);
     else
-        weft_match_post(&chan->match, req);
+        post(chan, req);
 }
 
 static void end_proc_null(weft_req *req)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/worker.h"
+#include "p2p/chan.h"
 
 #define INDEX_MASK ((1u << WEFT_RNDV_ID_BITS) - 1)
 
@@ -110,6 +111,8 @@ static weft_rndv *take(weft_rndv_pool *pool, weft_req *req, weft_peer *peer, uin
     rndv->fragment_count = 0;
     rndv->arrived = 0;
     rndv->is_cold = rndv->has_csum = false;
+    rndv->is_helped = req->chan && req->chan->is_helped;
+    weft_worker_help_begin(req->worker, rndv->is_helped);
     return rndv;
 }
 
@@ -134,6 +137,7 @@ void weft_rndv_free(weft_rndv *rndv)
 {
     weft_rndv_pool *pool = rndv->req->worker->rndv_pool;
     uint32_t index = rndv->id & INDEX_MASK;
+    weft_worker_help_end(rndv->req->worker, rndv->is_helped);
     rndv->req->has_rndv = false;
     rndv->req = NULL;
     rndv->id += 1u << WEFT_RNDV_ID_BITS; /* wraps within its 12 bits */

@@ -27,7 +27,8 @@ typedef struct weft_rndv {
     uint8_t proto;           /* enum weft_rndv_proto selected */
     uint8_t state;           /* enum weft_rndv_state */
     bool is_cold;            /* receive: memory on one side was not registered; send: transferred in fragments */
-    bool has_csum;           /* receive: the sender sent a checksum */
+    bool has_csum : 1;       /* receive: the sender sent a checksum */
+    bool is_helped : 1;      /* counts in worker->helped */
     uint32_t fragment_count; /* own fragments in flight */
     weft_peer *peer;
     weft_iface *iface;       /* iface at its begin; stays the same if the peer fails */

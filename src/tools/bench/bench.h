@@ -23,7 +23,8 @@ typedef enum bench_figure
 {
     BENCH_MICROSECONDS,  /* lower is better */
     BENCH_GB_PER_S,      /* 10^9 bytes per second, higher is better */
-    BENCH_MILLIONS_PER_S /* messages, higher is better */
+    BENCH_MILLIONS_PER_S, /* messages, higher is better */
+    BENCH_PERCENT        /* bench_case.percent, set by run */
 } bench_figure;
 
 typedef struct bench_test bench_test;
@@ -87,6 +88,7 @@ struct bench_case
     long bytes;     /* message size */
     int variant;    /* index in test->variants */
     double share;   /* factor from seconds of an iteration to the figure's seconds (0.5 for a ping-pong) */
+    double percent; /* figure of the latest run, equal on all ranks; BENCH_PERCENT only */
     double payload; /* bytes (GB/s) or messages (M/s) of one iteration, over all pairs */
     bench_arena out, in; /* send and receive buffers */
     MPI_Request *requests;
@@ -103,6 +105,7 @@ double bench_seconds(void);
 
 extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, bench_exchange;
 extern const bench_test bench_posted, bench_unexpected, bench_vector, bench_shapes;
+extern const bench_test bench_overlap;
 extern const bench_test bench_collectives[]; /* ends with a test without name */
 
 #endif

@@ -12,7 +12,7 @@
 
 static const bench_test *const plain_tests[] = {
     &bench_latency, &bench_bandwidth,  &bench_bibw,   &bench_exchange, &bench_rate,
-    &bench_posted,  &bench_unexpected, &bench_vector, &bench_shapes,   NULL,
+    &bench_posted,  &bench_unexpected, &bench_vector, &bench_shapes,   &bench_overlap, NULL,
 };
 
 /* Lists all tests, collective ones last; `to` has room for BENCH_TESTS_MAX + 1. */

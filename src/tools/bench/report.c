@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const units[] = {[BENCH_MICROSECONDS] = "us", [BENCH_GB_PER_S] = "GB/s", [BENCH_MILLIONS_PER_S] = "M/s"};
+static const char *const units[] = {[BENCH_MICROSECONDS] = "us", [BENCH_GB_PER_S] = "GB/s", [BENCH_MILLIONS_PER_S] = "M/s",
+                                    [BENCH_PERCENT] = "%"};
 
 /* First line of MPI_Get_library_version, without characters that JSON would need escaped. */
 static void library_name(char *out, size_t bytes)

@@ -59,6 +59,8 @@ static double figure(const bench_case *c, double seconds)
         return c->payload / seconds * 1e-9;
     case BENCH_MILLIONS_PER_S:
         return c->payload / seconds * 1e-6;
+    case BENCH_PERCENT:
+        return c->percent;
     default:
         return seconds * c->share * 1e6;
     }
