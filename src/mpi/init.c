@@ -176,6 +176,7 @@ static int leave_instance(void)
     weft_world *world = weft_world_now;
     if (weft_boot_hook || !weft_world_may_rest(world))
         return close_instance();
+    weft_progress_thread_close(world->workers[0]);
     weft_mpi_world_rest(world);
     weft_tool_add_closed(world);
     weft_world_rest(world);
@@ -197,6 +198,7 @@ static int return_to_instance(void)
         weft_mpi_world_rest(world);
         weft_world_rest(world);
     } else {
+        weft_progress_thread_open(world);
         resting = NULL;
     }
     return rc;

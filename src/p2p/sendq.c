@@ -39,6 +39,7 @@ typedef struct weft_sendq {
     bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
     bool sends_all;         /* overdraft for all records */
     bool is_lasting;           /* as the channel's */
+    bool is_helped;         /* while it has records: counts in worker->helped */
     bool stalled_sent;           /* STALLED was sent since the queue was empty */
     weft_bag tags;          /* tags of the records; copies and requests */
     weft_bag asked;         /* tags of ASKs that no record has */
@@ -134,6 +135,8 @@ static void begin_stall(weft_sendq *queue)
     if (weft_list_is_empty(&peer->sendqs))
         peer->credit -= WEFT_CREDIT_STALLED;
     weft_list_append(&peer->sendqs, &queue->link);
+    queue->is_helped = queue->chan->is_helped;
+    weft_worker_help_begin(peer->worker, queue->is_helped);
     weft_peer_update_backlog(peer);
     queue->seq = peer->seq_out;
     queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
@@ -156,6 +159,7 @@ static void end_stall(weft_sendq *queue)
     weft_bag_clear(&queue->wanted);
     weft_bag_clear(&queue->tags);
     weft_list_remove(&queue->link);
+    weft_worker_help_end(peer->worker, queue->is_helped);
     weft_peer_update_backlog(peer);
     if (queue->stalled_sent && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
         send_stall_frame(queue, WEFT_FRAME_DRAINED, 0);
