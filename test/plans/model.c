@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "core/callout.h"
+#include "core/progress_thread.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
@@ -124,6 +125,12 @@ void weft_wait_progress(weft_wait *wait)
 }
 
 void weft_wait_close(weft_wait *wait) { (void)wait; }
+
+bool weft_progress_thread_is_barred(const weft_worker *worker)
+{
+    (void)worker;
+    return false;
+}
 
 static message **tail(message **list)
 {
