@@ -28,6 +28,7 @@ static _Atomic bool is_locked;
 static weft_list_link sinks = {&sinks, &sinks};
 static weft_event_record *queue; /* [CAPACITY]; NULL: not open */
 static uint32_t first, next;     /* records ever taken and queued; wrap */
+static uint32_t calls_left;      /* calls of callbacks that the delivery may still make */
 static bool has_dropped;         /* a sink's `dropped` is not 0 */
 static bool is_delivering, is_blocked;
 
@@ -46,13 +47,20 @@ static void settle(void)
     atomic_store_explicit(&weft_event_pending_in_wait, is_pending && !is_blocked, memory_order_relaxed);
 }
 
+/* What a callback raises is left to a later delivery: one that raises its own event must not keep this thread for ever. */
 bool weft_event_begin(void)
 {
-    bool begins = !is_delivering;
+    if (is_delivering)
+        return false;
     is_delivering = true;
+    calls_left = next - first;
+    for (const weft_list_link *link = sinks.next; has_dropped && link != &sinks; link = link->next)
+        calls_left += weft_container(link, const weft_event_sink, link)->dropped > 0;
     settle();
-    return begins;
+    return true;
 }
+
+bool weft_event_may_call(void) { return calls_left && calls_left--; }
 
 void weft_event_end(void)
 {

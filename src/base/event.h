@@ -100,6 +100,8 @@ void weft_event_pop(void);
 weft_event_sink *weft_event_dropped(void);
 /* Begin and end of a delivery; false: another thread, or this one further up its stack, delivers. */
 bool weft_event_begin(void);
+/* Counts one call of a callback. False: the delivery has made as many as were due at its begin, and ends. */
+bool weft_event_may_call(void);
 void weft_event_end(void);
 /* Whether the first record (or report) must not be delivered inside of a wait. Taking it unblocks. */
 void weft_event_block(bool is_blocked);

@@ -237,7 +237,8 @@ static __attribute__((noinline)) void turn_idle(weft_wait *wait)
     arm(wait);
 }
 
-/* Delivers events. True: the lock was dropped; check the condition again. Not while armed: a callback may take long. */
+/* Delivers events, then polls: callbacks that raise events all the time do not keep the wait from progress. True: the lock was dropped;
+ * check the condition again. Not while armed: a callback may take long. */
 static bool has_delivered(weft_wait *wait)
 {
     if (!atomic_load_explicit(&weft_event_pending_in_wait, memory_order_relaxed) || wait->is_armed || wait->is_background)
@@ -245,6 +246,7 @@ static bool has_delivered(weft_wait *wait)
     weft_worker_callout_begin(wait->worker);
     atomic_load_explicit(&weft_event_deliver, memory_order_relaxed)(true);
     weft_worker_callout_end(wait->worker);
+    weft_worker_poll(wait->worker);
     return true;
 }
 

@@ -2,7 +2,8 @@
  *
  * tool_deliver: calls the callbacks of events (MPI 5.0, 15.3.8.4 to 15.3.8.7), and what callbacks read. See tool_event.h.
  * Invariant: events are delivered in the order in which they were observed, one at a time; dropped ones are reported before the next.
- * An event whose registration has no callback that may run here waits, with all behind it, for a point where it may.
+ * An event whose registration has no callback that may run here waits, with all behind it, for a point where it may. A delivery makes no
+ * more calls than were due at its begin.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,10 @@ static bool next_call(call *to, MPI_T_event_instance instance, int level)
 {
     int dropped;
     weft_event_lock();
+    if (!weft_event_may_call()) {
+        weft_event_unlock();
+        return false;
+    }
     dropped = next_dropped(to, level);
     bool is_there = dropped > 0 || (dropped == 0 && next_event(to, instance, level));
     if (is_there) {

@@ -385,6 +385,45 @@ static void free_inside(void)
     CHECK(logs[0].count == 1 && freed == logs[0].max + 1, "%d events, %d freed", logs[0].count, freed - logs[0].max);
 }
 
+/* A callback that raises the event which it reports, at once and by dropping many: each call of MPI returns, and the events go on in
+ * later ones. */
+static void on_event_raises(MPI_T_event_instance event, MPI_T_event_registration registration, MPI_T_cb_safety safety, void *user)
+{
+    log_ *log = user;
+    int value = 7;
+    (void)event, (void)registration, (void)safety;
+    if (++log->count > 100000)
+        check_fail(__FILE__, __LINE__, "a delivery without end", "%d calls", log->count);
+    for (int i = 0; i < log->max; i++)
+        OK(MPI_Send(&value, 1, MPI_INT, 0, 78, MPI_COMM_SELF));
+    for (int i = 0; i < log->max; i++)
+        OK(MPI_Recv(&value, 1, MPI_INT, 0, 78, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+}
+
+static void on_dropped_raises(MPI_Count count, MPI_T_event_registration registration, int source, MPI_T_cb_safety safety, void *user)
+{
+    on_dropped(count, registration, source, safety, user);
+    on_event_raises(NULL, registration, safety, user);
+}
+
+static void feeds_itself(int events)
+{
+    int value = 1, after;
+    listen(&logs[0], "weft_unexpected_queued", MPI_COMM_SELF, MPI_T_CB_REQUIRE_NONE);
+    OK(MPI_T_event_register_callback(logs[0].registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, &logs[0], on_event_raises));
+    OK(MPI_T_event_set_dropped_handler(logs[0].registration, on_dropped_raises));
+    logs[0].max = events;
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF));
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    CHECK(logs[0].count >= 1, "%d", logs[0].count);
+    after = logs[0].count;
+    OK(MPI_Sendrecv_replace(&value, 1, MPI_INT, 0, 2, 0, 2, MPI_COMM_SELF, MPI_STATUS_IGNORE));
+    CHECK(logs[0].count > after, "what a callback raised is delivered by a later call");
+    unlisten(&logs[0]);
+}
+
 /* Collectives name operation, rule and bytes. */
 static void collectives(void)
 {
@@ -427,6 +466,8 @@ int main(int argc, char **argv)
     dropped();
     one_wait();
     free_inside();
+    feeds_itself(2);
+    feeds_itself(3000);
     collectives();
     listen(&logs[3], "weft_sleep_ended", MPI_COMM_NULL, MPI_T_CB_REQUIRE_NONE); /* freed by MPI_T_finalize */
     listen(&logs[2], "weft_rndv_ended", MPI_COMM_NULL, MPI_T_CB_REQUIRE_NONE);
