@@ -48,6 +48,7 @@ typedef struct weft_peer {
     bool sends_hdr_csum;   /* its frames have header checksums (core/hdr_csum) */
     bool is_courtesy;      /* created only to notify it of an error (p2p/chan): its exit is no failure */
     bool no_rma;           /* get and put were refused: use copies */
+    uint32_t withdrawn;    /* promises to it whose receives were cancelled, and that it has not answered (p2p/withdrawn) */
     weft_bidir bidir;
     struct weft_rndv_stats *rndv_stats; /* of its iface and kind (p2p/rndv_select); not owned */
     enum weft_peer_state state;

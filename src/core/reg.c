@@ -99,6 +99,17 @@ int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
+int weft_reg_acquire_own(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg)
+{
+    weft_regcache *cache = cache_of(iface);
+    if (*reg && weft_regcache_is_current(cache, *reg))
+        return 0;
+    weft_reg_release(iface, *reg);
+    *reg = NULL;
+    return cache ? weft_regcache_acquire_own(cache, addr, bytes, rights, reg)
+                 : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
+}
+
 void weft_reg_release(weft_iface *iface, weft_reg *reg)
 {
     if (reg)

@@ -26,6 +26,10 @@ weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, u
 weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
 /* Acquires a registration, registering if there is none (blocks). WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: the caller must copy. */
 int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);
+/* Makes *reg a registration of this memory with these rights that only the caller uses, by the region's own key also where there are
+ * memory windows; its release ends all access of peers at once (caps.revokes). *reg: NULL, or what an earlier call for the same memory
+ * gave: kept if the memory is still the same, else replaced. Errors as above; then *reg is NULL. */
+int weft_reg_acquire_own(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);
 /* Releases one acquisition. NULL is allowed. */
 void weft_reg_release(weft_iface *iface, weft_reg *reg);
 /* Registers in a helper thread, where possible; does not block. */

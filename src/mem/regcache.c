@@ -21,8 +21,11 @@ static const weft_inval_log silence; /* empty log for caches without a monitor *
 
 static weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
 static uint32_t state_of(const weft_regentry *entry) { return atomic_load_explicit(&entry->state, memory_order_acquire); }
-static bool is_ready(const weft_regnode *node) { return state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY; }
-static bool is_any(const weft_regnode *node) { return node != NULL; }
+static bool is_shared(const weft_regnode *node) { return !((const weft_regentry *)(const void *)node)->is_own; }
+static bool is_ready(const weft_regnode *node)
+{
+    return is_shared(node) && state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY;
+}
 
 /* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
 static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
@@ -108,6 +111,8 @@ static void let_go(weft_regcache *cache, weft_regentry *entry)
 static void end_entry(weft_regcache *cache, weft_regentry *entry)
 {
     count_out(cache, entry);
+    cache->own_bytes -= entry->is_own ? entry->node.end - entry->node.start : 0;
+    cache->own_regions -= entry->is_own;
     if (!is_own_process(cache))
         return;
     if (state_of(entry) == WEFT_REG_READY)
@@ -306,7 +311,7 @@ static void absorb(weft_regcache *cache, weft_regentry *entry)
     for (weft_regnode *node = weft_regtree_chain(cache->root, entry->node.start, entry->node.end); node; node = next) {
         next = node->chained;
         bool is_within = node->start >= entry->node.start && node->end <= entry->node.end;
-        if (is_within && (node->rights | entry->node.rights) == entry->node.rights)
+        if (is_within && is_shared(node) && (node->rights | entry->node.rights) == entry->node.rights)
             throw_out(cache, entry_of(node));
     }
 }
@@ -337,7 +342,7 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
 /* Completes a registration given to the helper: waits for it or does it here. False: none, or it failed. */
 static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
-    weft_regnode *node = cache->has_helper ? weft_regtree_find(cache->root, start, end, rights, is_any) : NULL;
+    weft_regnode *node = cache->has_helper ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
 
     if (!node)
         return false;
@@ -394,11 +399,55 @@ int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes
     return hold_new(cache, start, end, rights, pin);
 }
 
+int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
+{
+    uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
+    uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
+    weft_regentry *entry = NULL;
+    bool is_covered;
+    int rc;
+
+    if (end < start || cache->own_bytes + (end - start) > cache->max_bytes / 2 || cache->own_regions + 1 > (cache->max_regions + 1) / 2)
+        return weft_fail(WEFT_E_NOSPACE, "%llu bytes do not fit into the half of the registrations that persistent requests may hold",
+                         (unsigned long long)bytes);
+    is_covered = may_keep(cache, start, end);
+    rc = map_range(cache, start, end, rights, &entry);
+    if (rc) {
+        cache->counts.refused++;
+        return rc;
+    }
+    entry->is_own = true;
+    cache->own_bytes += end - start;
+    cache->own_regions++;
+    if (is_covered)
+        keep(cache, entry);
+    else
+        cache->counts.uncached++;
+    *pin = &entry->pin;
+    return WEFT_OK;
+}
+
+bool weft_regcache_is_current(weft_regcache *cache, const weft_reg *pin)
+{
+    const weft_regentry *entry = weft_container(pin, const weft_regentry, pin);
+
+    if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
+        read_inval_log(cache);
+    if (!entry->is_kept || !cache->memmon || !weft_memmon_needs_sync(cache->memmon))
+        return entry->is_kept;
+    cache->counts.syncs++;
+    if (!weft_memmon_sync(cache->memmon))
+        return false;
+    if (weft_inval_log_is_new(cache->log, cache->cursor))
+        read_inval_log(cache);
+    return entry->is_kept;
+}
+
 /* True if the range is registered, queued or permanently refused. After a failure at a limit evicts enough bytes and returns false,
  * for a retry. */
 static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
-    weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_any);
+    weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_shared);
     uint64_t freed = 0;
 
     if (!node || state_of(entry_of(node)) != WEFT_REG_FAILED)
@@ -442,6 +491,8 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
 
     if (--entry->refs)
         return;
+    if (entry->is_own)
+        let_go(cache, entry);
     if (!entry->is_kept) {
         end_entry(cache, entry);
         return;

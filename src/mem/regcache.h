@@ -63,6 +63,12 @@ weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t 
  * worker's lock, after the program passed this memory to MPI. Earlier unmaps of it are then in the log, and the program may not unmap
  * it until its operation completes. Sets *is_synced after a successful sync. */
 weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_synced);
+/* Gets a registration of exactly this range (its pages) that no other acquire finds. Its release unregisters it at once, so that peers'
+ * access ends there and nowhere else. At most half of the cache's bounds. Errors as above. */
+int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
+/* Is the memory of an own registration still the one that was registered? False: it changed, or no monitor tracks it. In a process with
+ * several threads a system call. */
+bool weft_regcache_is_current(weft_regcache *cache, const weft_reg *pin);
 /* Starts registering the range in the helper thread, if it can be cached. Never waits for it; may do nothing. */
 void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
 /* Ends one acquire or successful lookup. */

@@ -23,6 +23,7 @@ typedef struct weft_regentry {
     _Atomic uint32_t state; /* enum weft_regstate; the helper's release pairs with state_of() */
     uint32_t refs;          /* acquires not yet released */
     bool is_kept;           /* in the tree; else freed with its last reference */
+    bool is_own;            /* one owner's: no look-up finds it; ended at its release */
     int rc;                 /* result of map if FAILED */
     weft_list_link idle;    /* in cache->idle while refs is 0 */
     weft_list_link job;     /* in cache->queue or cache->detached */
@@ -47,6 +48,8 @@ struct weft_regcache {
     weft_regcache_config config;
     uint64_t page, max_bytes;     /* bytes */
     uint32_t max_regions;
+    uint64_t own_bytes;           /* of entries with is_own, at most half of max_bytes */
+    uint32_t own_regions;         /* their number, at most half of max_regions */
     pid_t process;                /* creator; a forked child must not unregister or free */
     /* helper thread */
     bool has_helper;              /* started; requires worker->lock */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world.h"
+#include "p2p/held.h"
 #include "p2p/msg_csum.h"
 #include "p2p/rndv.h"
 
@@ -28,6 +29,10 @@ void weft_deliver_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
 void weft_deliver_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body)
 {
     int rc;
+    if (weft_unlikely(hdr->kind == WEFT_FRAME_HELD)) {
+        weft_held_recv(weft_held_of(body), req);
+        return;
+    }
     if (hdr->kind == WEFT_FRAME_RTS) {
         weft_peer_add_credits_due(peer, hdr->bytes);
         weft_rndv_recv_rts(peer, req, hdr, body);
@@ -69,6 +74,8 @@ weft_unexpected *weft_deliver_unexpected(weft_peer *peer, const weft_hdr *hdr, c
 uint64_t weft_unexpected_bytes(const weft_unexpected *unexpected)
 {
     const weft_hdr *hdr = &unexpected->hdr;
+    if (weft_unlikely(hdr->kind == WEFT_FRAME_HELD))
+        return weft_held_of(unexpected->body)->req->bytes;
     return hdr->kind == WEFT_FRAME_RTS ? ((const weft_rts *)unexpected->body)->bytes : weft_msg_csum_payload(hdr);
 }
 
@@ -90,6 +97,10 @@ void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *une
 void weft_deliver_drop(weft_peer *peer, const weft_hdr *hdr, const void *body, int rc)
 {
     weft_log_debug("a message of rank %u to a communicator that is freed or stopped is dropped", peer->proc_id.rank);
+    if (hdr->kind == WEFT_FRAME_HELD) {
+        weft_held_drop(weft_held_of(body));
+        return;
+    }
     if (hdr->kind == WEFT_FRAME_RTS)
         weft_rndv_reject_rts(peer, body, rc);
     weft_peer_add_credits_due(peer, hdr->bytes);

@@ -20,7 +20,7 @@
 /* Copies an eager message into its matched receive, ends the receive and returns the credits to the sender. */
 void weft_deliver_eager(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
-/* The same for RTS (starts the rendezvous) and EAGER_CSUM frames. */
+/* The same for RTS (starts the rendezvous), EAGER_CSUM frames, and what a withdrawn promise holds. */
 void weft_deliver_other(weft_peer *peer, weft_req *req, const weft_hdr *hdr, const void *body);
 
 /* Steps of a message in fragments (p2p/eager_frags). */

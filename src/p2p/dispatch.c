@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -207,6 +208,13 @@ static void peer_failed(void *owner, void *cookie, int rc)
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
 }
 
+static void failover(void *owner, void *cookie, const weft_failover *what)
+{
+    const weft_peer *peer = cookie;
+    (void)owner;
+    WEFT_EVENT_RAISE(WEFT_EVENT_PATH_FAILOVER, NULL, peer->proc_id.rank, what->paths, what->path, what->breaks);
+}
+
 static void *accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     weft_peer *peer = NULL;
@@ -237,9 +245,9 @@ static void on_peer_connect(weft_peer *peer)
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
     static const weft_iface_callbacks callbacks = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed,
-                                                   .accept_peer = accept_peer};
+                                                   .failover = failover, .accept_peer = accept_peer};
     static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed,
-                                                 .accept_peer = accept_peer};
+                                                 .failover = failover, .accept_peer = accept_peer};
     weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &callbacks, out);
     if (rc)

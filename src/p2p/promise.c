@@ -13,6 +13,7 @@
 #include "core/worker.h"
 #include "p2p/p2p.h"
 #include "p2p/rndv_internal.h"
+#include "p2p/withdrawn.h"
 
 int weft_promises_open(weft_worker *worker)
 {
@@ -20,6 +21,7 @@ int weft_promises_open(weft_worker *worker)
     if (!promises)
         return weft_fail(WEFT_E_NOMEM, "no memory for the table of persistent requests");
     weft_list_init(&promises->all);
+    weft_list_init(&promises->withdrawn);
     weft_fifomap_open(&promises->sends);
     worker->promises = promises;
     return 0;
@@ -33,6 +35,7 @@ void weft_promises_close(weft_worker *worker)
         return;
     while ((link = weft_list_take(&promises->all)))
         weft_container(link, weft_promise, link)->worker = NULL;
+    weft_withdrawn_free_all(&promises->withdrawn);
     weft_fifomap_close(&promises->sends);
     free(promises);
     worker->promises = NULL;
@@ -46,18 +49,21 @@ static void open_side(weft_promise *self, weft_peer *peer, bool is_recv)
     weft_list_append(&peer->worker->promises->all, &self->link);
 }
 
-/* Does a put into promised memory pay on this peer's iface, and is it possible? */
+/* Whether the send writes into promised memory. Else it sends DATA frames, for a cancel must end its access without its help. */
+static bool is_written(const weft_iface *iface) { return iface->caps.put && iface->caps.revokes; }
+
+/* Does a promise to this peer pay, and is it possible? */
 static bool is_wanted(weft_peer *peer)
 {
     weft_iface *iface = peer->ep->iface;
-    bool needs_reg = weft_reg_needed(iface);
-    if (!iface->caps.put || peer->no_rma || peer->state != WEFT_PEER_ALIVE || weft_knob.checksum ||
-        weft_knob.promises == WEFT_PROMISES_NEVER || (needs_reg && !weft_reg_allowed(iface)))
+    if (peer->state != WEFT_PEER_ALIVE || weft_knob.checksum || weft_knob.promises == WEFT_PROMISES_NEVER)
         return false;
-    if (weft_knob.promises == WEFT_PROMISES_AUTO &&
-        (!needs_reg || (weft_knob.rndv_scheme != WEFT_RNDV_SCHEME_AUTO && weft_knob.rndv_scheme != WEFT_RNDV_SCHEME_PUT)))
+    if (!is_written(iface))
+        return weft_knob.promises == WEFT_PROMISES_ALWAYS;
+    if (weft_knob.promises == WEFT_PROMISES_AUTO && weft_knob.rndv_scheme != WEFT_RNDV_SCHEME_AUTO &&
+        weft_knob.rndv_scheme != WEFT_RNDV_SCHEME_PUT)
         return false;
-    return iface->ops->can_rma(iface, peer->ep);
+    return !peer->no_rma && weft_reg_allowed(iface) && iface->ops->can_rma(iface, peer->ep);
 }
 
 /* -- the send -- */
@@ -134,14 +140,20 @@ void weft_promise_on_revoke(weft_peer *peer, const weft_hdr *hdr)
 
 /* -- the receive -- */
 
-/* Frees what the promise holds. The send must not use it any more. */
+/* Frees the state of a promise. The send must not use it any more. */
 static void drop(weft_promise *self)
 {
     weft_rndv *rndv = self->rndv;
     self->rndv = NULL;
-    self->is_revoking = false;
     if (rndv)
         weft_rndv_unpromise(rndv);
+}
+
+/* Ends the send's access to the buffer. */
+static void end_access(weft_promise *self)
+{
+    weft_reg_release(self->reg_iface, self->reg);
+    self->reg = NULL;
 }
 
 /* The promise was void: the next one needs more evidence. */
@@ -159,6 +171,7 @@ void weft_promise_close_recv(weft_promise *self)
     if (!self->worker)
         return;
     drop(self);
+    end_access(self);
     weft_list_remove(&self->link);
     self->worker = NULL;
 }
@@ -172,6 +185,20 @@ static bool is_first(weft_chan *chan, int src, int tag)
     return !chan->match.posted.keys || !weft_match_older(&chan->match, src, tag);
 }
 
+/* Can a promise of the buffer be made now? Registers it, where the send writes. A promise that was withdrawn and is not answered yet may
+ * have been used, which no count of messages shows: until then nothing is promised to that sender. */
+static bool may_make(weft_promise *self, void *start)
+{
+    weft_peer *peer = self->peer;
+    weft_iface *iface = peer->ep->iface;
+    if (peer->withdrawn || !is_wanted(peer))
+        return false;
+    if (iface != self->reg_iface)
+        end_access(self);
+    self->reg_iface = iface;
+    return !is_written(iface) || weft_reg_acquire_own(iface, start, self->bytes, WEFT_ACCESS_WRITE, &self->reg) == 0;
+}
+
 int weft_promise_irecv(weft_promise *self, weft_chan *chan, int src, int tag, void *buf, uint64_t count, const weft_type *type,
                        weft_req *req)
 {
@@ -183,12 +210,12 @@ int weft_promise_irecv(weft_promise *self, weft_chan *chan, int src, int tag, vo
         return rc;
     }
     fail(self);
-    may_promise = self->matches >= self->matches_min && is_first(chan, src, tag) && is_wanted(self->peer);
+    may_promise = self->matches >= self->matches_min && is_first(chan, src, tag) && may_make(self, (char *)buf + type->true_lb);
     rc = weft_irecv_into(chan, src, tag, buf, count, type, req);
     req->may_promise = req->is_posted;
     if (rc == 0 && may_promise && req->is_posted) {
         self->msgs = weft_peer_msgs_in(self->peer);
-        self->rndv = weft_rndv_promise(self->peer, req, self->bytes, self->id, self->msgs);
+        self->rndv = weft_rndv_promise(self->peer, req, self->reg, self->bytes, self->id, self->msgs);
         req->worker->counters[WEFT_COUNT_PROMISES] += self->rndv != NULL;
     }
     return rc;
@@ -202,14 +229,16 @@ void weft_promise_on_rts(weft_peer *peer, weft_req *req, const weft_rts *rts)
     if (self->worker)
         fail(self);
     if (!id || !rts->bytes || req->rank == WEFT_ANY || req->tag == WEFT_ANY_TAG || !req->is_dense || rts->bytes > req->bytes) {
+        end_access(self);
         self->matches = 0;
         return;
     }
     if (!self->worker) {
         open_side(self, peer, true);
         self->matches_min = WEFT_PROMISE_MATCHES_MIN;
-        self->req = req;
     }
+    if (!is_same)
+        end_access(self);
     self->id = id;
     self->peer = peer;
     self->bytes = rts->bytes;
@@ -220,43 +249,35 @@ void weft_promise_on_use(weft_req *req)
 {
     weft_promise *self = req->extra;
     self->rndv = NULL;
-    self->is_revoking = false;
     self->matches_min = WEFT_PROMISE_MATCHES_MIN;
 }
 
-bool weft_promise_revoke(weft_req *req)
+int weft_promise_withdraw(weft_req *req)
 {
     weft_promise *self = req->extra;
     weft_peer *peer = self->peer;
+    uint32_t id;
     if (!self->worker || !self->rndv)
-        return false;
-    if (peer->bye_received || peer->bye_sent || peer->state != WEFT_PEER_ALIVE || self->msgs != weft_peer_msgs_in(peer)) {
+        return 0;
+    if (self->msgs != weft_peer_msgs_in(peer) || peer->bye_received) { /* void, as the send knows */
         drop(self);
-        return false;
+        return 0;
     }
-    if (!self->is_revoking)
-        weft_rndv_send_small(peer, WEFT_FRAME_REVOKE, self->id, (int32_t)self->rndv->id, 0, NULL, 0);
-    self->is_revoking = true;
-    return true;
-}
-
-/* The receive may have ended meanwhile by a message that made the promise void. */
-void weft_promise_on_revoked(weft_req *req)
-{
-    bool is_waiting = ((weft_promise *)req->extra)->is_revoking && req->is_posted;
-    drop(req->extra);
-    if (is_waiting)
-        weft_cancel(req);
+    end_access(self);
+    id = self->rndv->id;
+    if (!weft_withdrawn_new(&self->worker->promises->withdrawn, self->rndv)) /* it stays valid: a refused put goes by DATA */
+        return weft_fail(WEFT_E_NOMEM, "no memory for %llu bytes of a message from rank %u that may be on its way: the receive is not "
+                         "cancelled", (unsigned long long)self->bytes, peer->proc_id.rank);
+    self->rndv = NULL;
+    self->matches = 0;
+    peer->withdrawn++;
+    req->worker->counters[WEFT_COUNT_PROMISES_WITHDRAWN]++;
+    if (!peer->bye_sent)
+        weft_rndv_send_small(peer, WEFT_FRAME_REVOKE, self->id, (int32_t)id, 0, NULL, 0);
+    return 0;
 }
 
 void weft_promises_give_up(weft_peer *peer)
 {
-    weft_promises *promises = peer->worker->promises;
-    weft_list_link *next;
-    for (weft_list_link *link = promises->all.next; link != &promises->all; link = next) {
-        weft_promise *self = weft_container(link, weft_promise, link);
-        next = link->next;
-        if (self->is_recv && self->peer == peer && self->is_revoking)
-            weft_promise_on_revoked(self->req);
-    }
+    weft_withdrawn_give_up(&peer->worker->promises->withdrawn, peer);
 }

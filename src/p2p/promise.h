@@ -43,12 +43,12 @@ typedef struct weft_promise {
             uint64_t cts[(sizeof(weft_cts) + WEFT_RKEY_BYTES) / 8]; /* weft_cts: where the message goes */
         };
         struct { /* receive */
-            weft_req *req;
             struct weft_rndv *rndv; /* state of the promise until it is used; the promise may be void. NULL: none */
+            struct weft_reg *reg;   /* by whose key the send writes, kept for the next promise; NULL: none */
+            weft_iface *reg_iface;  /* of reg */
             uint64_t bytes;    /* of the latest message of the send */
             uint32_t matches;  /* consecutive matches with that send since a promise was not used */
             uint32_t matches_min; /* of them before the next promise */
-            bool is_revoking;  /* REVOKE was sent */
         };
     };
 } weft_promise;
@@ -56,13 +56,14 @@ typedef struct weft_promise {
 /* All open ones of a worker. */
 typedef struct weft_promises {
     weft_list_link all;
+    weft_list_link withdrawn; /* of receives that were cancelled (p2p/withdrawn) */
     weft_fifomap sends;
     uint32_t last_id;
 } weft_promises;
 
 int weft_promises_open(weft_worker *worker); /* 0 or WEFT_E_NOMEM */
 void weft_promises_close(weft_worker *worker);
-/* The peer has sent BYE or failed: ends the receives whose cancel waits for its answer. */
+/* The peer has sent BYE or failed: frees what waits for its answer. */
 void weft_promises_give_up(weft_peer *peer);
 
 /* -- the send -- */
@@ -89,12 +90,10 @@ int weft_promise_irecv(weft_promise *self, weft_chan *chan, int src, int tag, vo
                        weft_req *req);
 /* The persistent receive has matched this RTS: what was promised is void. Call before its rendezvous begins. */
 void weft_promise_on_rts(weft_peer *peer, weft_req *req, const weft_rts *rts);
-/* Withdraws the promise of a posted persistent receive that is cancelled. False: there is none, or it is void: the cancel is local. Else
- * the receive ends with the sender's answer: cancelled, or received. */
-bool weft_promise_revoke(weft_req *req);
+/* Withdraws the promise of a posted persistent receive that is cancelled: from now on nothing writes into its buffer, and a message that
+ * uses the promise is held aside (p2p/withdrawn). WEFT_E_NOMEM: no memory to hold it; the receive goes on. */
+int weft_promise_withdraw(weft_req *req);
 /* The send uses the promise: the receive has matched. */
 void weft_promise_on_use(weft_req *req);
-/* REVOKED: the send will not use the promise. */
-void weft_promise_on_revoked(weft_req *req);
 
 #endif

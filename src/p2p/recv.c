@@ -255,14 +255,17 @@ static void cancel_send(weft_req *req)
 
 int weft_cancel(weft_req *req)
 {
+    int rc;
     if (req->is_done)
         return 0;
     if (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_BATCH) {
         cancel_send(req);
         return 0;
     }
-    if (req->kind != WEFT_REQ_RECV || !req->is_posted || (req->may_promise && weft_promise_revoke(req)))
+    if (req->kind != WEFT_REQ_RECV || !req->is_posted)
         return 0;
+    if (weft_unlikely(req->may_promise) && (rc = weft_promise_withdraw(req)))
+        return rc;
     weft_match_unpost(&req->chan->match, req);
     req->recv_info = (weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG, .cancelled = true};
     weft_req_end(req, 0);

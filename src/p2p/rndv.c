@@ -60,11 +60,18 @@ static __attribute__((noinline)) void begin_pending(weft_worker *worker, int rc)
         weft_fail(rc, "%s", cause); /* another receive's error may have replaced it */
 }
 
+void weft_rndv_event_begun(weft_rndv *rndv, int proto)
+{
+    rndv->has_begun = true;
+    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, rndv->peer->proc_id.rank, rndv->req->kind == WEFT_REQ_SEND, (int64_t)rndv->moved, proto);
+}
+
 void weft_rndv_release(weft_rndv *rndv)
 {
     weft_worker *worker = rndv->req->worker;
     int rc = rndv->req->rc;
-    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_ENDED, NULL, rndv->peer->proc_id.rank, rndv->req->kind == WEFT_REQ_SEND, (int64_t)rndv->moved);
+    if (weft_likely(rndv->has_begun)) /* a promise that is not used does not begin */
+        WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_ENDED, NULL, rndv->peer->proc_id.rank, rndv->req->kind == WEFT_REQ_SEND, (int64_t)rndv->moved);
     weft_rndv_free(rndv);
     if (weft_unlikely(!weft_list_is_empty(&worker->rndv_pool->pending)))
         begin_pending(worker, rc);
@@ -143,7 +150,7 @@ void weft_rndv_csum(weft_peer *peer, const weft_hdr *hdr)
 void weft_rndv_use(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
-    bool is_valid = rndv && (rndv->state != WEFT_RNDV_RECV_PROMISED || rndv->req->is_posted);
+    bool is_valid = rndv && (rndv->state != WEFT_RNDV_RECV_PROMISED || rndv->req->is_posted || rndv->is_withdrawn);
     if (rndv && enter(rndv, peer, is_valid ? WEFT_RNDV_ON_USE : WEFT_RNDV_ON_OTHER))
         weft_rndv_recv_on_use(rndv, (uint32_t)hdr->tag);
 }

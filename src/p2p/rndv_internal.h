@@ -37,13 +37,16 @@ void weft_rndv_take_key(weft_rkey *rkey, const uint8_t *from, uint8_t bytes);
 void weft_rndv_reg_async(weft_rndv *rndv, uint32_t rights);
 /* UNSUPPORTED: this pair copies from now on. STALE: the connection of the memory window broke; only these bytes are copied. */
 bool weft_rndv_is_to_be_copied(weft_peer *peer, int rc);
+/* Raises the event RNDV_BEGUN; weft_rndv_release raises RNDV_ENDED after it. proto: enum weft_rndv_proto; -1: the receiver's choice. */
+void weft_rndv_event_begun(weft_rndv *rndv, int proto);
 /* Frees the state; starts receives that wait for one. */
 void weft_rndv_release(weft_rndv *rndv);
 
 /* -- promises (p2p/promise) -- */
 
-/* Receiver: promises the posted receive's buffer for a message of `bytes` to the send with this id. NULL: not possible now. */
-weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, uint64_t bytes, uint32_t send_id, uint32_t msgs);
+/* Receiver: promises the posted receive's buffer for a message of `bytes` to the send with this id, which writes it by the key of reg;
+ * reg NULL: which sends it by DATA frames. NULL: not possible now. */
+weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, const weft_reg *reg, uint64_t bytes, uint32_t send_id, uint32_t msgs);
 /* Receiver: frees the state of a promise that is void. */
 void weft_rndv_unpromise(weft_rndv *rndv);
 

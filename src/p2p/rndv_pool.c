@@ -110,7 +110,7 @@ static weft_rndv *take(weft_rndv_pool *pool, weft_req *req, weft_peer *peer, uin
     rndv->reg = NULL;
     rndv->fragment_count = 0;
     rndv->arrived = 0;
-    rndv->is_cold = rndv->has_csum = false;
+    rndv->is_cold = rndv->has_csum = rndv->has_begun = rndv->is_posted = false;
     rndv->is_helped = req->chan && req->chan->is_helped;
     weft_worker_help_begin(req->worker, rndv->is_helped);
     return rndv;
@@ -130,7 +130,24 @@ int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **out)
 weft_rndv *weft_rndv_alloc_posted(weft_req *req, weft_peer *peer)
 {
     weft_rndv_pool *pool = req->worker->rndv_pool;
-    return take(pool, req, peer, pool->reserve);
+    weft_rndv *rndv = pool->posted_count < pool->max / WEFT_RNDV_POSTED_SHARE ? take(pool, req, peer, pool->reserve) : NULL;
+    if (!rndv)
+        return NULL;
+    pool->posted_count++;
+    rndv->is_posted = true;
+    return rndv;
+}
+
+static void end_posted(weft_rndv *rndv)
+{
+    rndv->req->worker->rndv_pool->posted_count -= rndv->is_posted;
+    rndv->is_posted = false;
+}
+
+void weft_rndv_bind_posted(weft_rndv *rndv)
+{
+    end_posted(rndv);
+    weft_rndv_bind(rndv);
 }
 
 void weft_rndv_free(weft_rndv *rndv)
@@ -138,6 +155,7 @@ void weft_rndv_free(weft_rndv *rndv)
     weft_rndv_pool *pool = rndv->req->worker->rndv_pool;
     uint32_t index = rndv->id & INDEX_MASK;
     weft_worker_help_end(rndv->req->worker, rndv->is_helped);
+    end_posted(rndv);
     rndv->req->has_rndv = false;
     rndv->req = NULL;
     rndv->id += 1u << WEFT_RNDV_ID_BITS; /* wraps within its 12 bits */

@@ -18,6 +18,7 @@
 #define WEFT_RNDV_ID_BITS 20        /* of an id: index of the state; the other 12 count its uses */
 #define WEFT_RNDV_SLAB 32           /* states that are allocated together */
 #define WEFT_RNDV_RECV_RESERVE 8    /* initial value of reserve */
+#define WEFT_RNDV_POSTED_SHARE 4    /* posted receives take at most one in so many of all states */
 
 typedef struct weft_rndv {
     /* first line: both halves */
@@ -26,8 +27,10 @@ typedef struct weft_rndv {
     uint32_t remote_id;      /* the other side's */
     uint8_t proto;           /* enum weft_rndv_proto selected */
     uint8_t state;           /* enum weft_rndv_state */
-    bool is_cold;            /* receive: memory on one side was not registered; send: transferred in fragments */
+    bool is_cold : 1;        /* receive: memory on one side was not registered; send: transferred in fragments */
     bool has_csum : 1;       /* receive: the sender sent a checksum */
+    bool is_posted : 1;      /* counted in the pool's posted_count */
+    bool has_begun : 1;      /* the event RNDV_BEGUN was due; RNDV_ENDED follows */
     bool is_helped : 1;      /* counts in worker->helped */
     uint32_t fragment_count; /* own fragments in flight */
     weft_peer *peer;
@@ -40,6 +43,7 @@ typedef struct weft_rndv {
             weft_mw *mw;       /* memory window of the receiver; NULL: none */
             uint32_t left;     /* finish events still to come (own put, the receiver's FIN) */
             uint32_t received; /* result of weft_bidir_send_begin (p2p/bidir) */
+            bool uses_promise; /* began by USE */
         };
         struct { /* receive */
             uint64_t next;        /* first byte for which no fragment was started */
@@ -54,6 +58,7 @@ typedef struct weft_rndv {
             bool is_stepping;     /* inside start_frags */
             bool is_promised;     /* began by a promise */
             bool is_written;      /* promised: the put's notification overtook USE */
+            bool is_withdrawn;    /* promised: req is the library's own (p2p/withdrawn) */
             bool is_both_ways;    /* rendezvous run in the other direction meanwhile */
             weft_rkey remote_rkey; /* key of remote_addr */
         };
@@ -67,6 +72,7 @@ typedef struct weft_rndv_pool {
     uint32_t free, free_count;     /* index of the first free state, 0: none; their number */
     uint32_t max;                  /* largest index: as many states as ids allow; tests lower it */
     uint32_t reserve;              /* states that no send takes; tests lower it */
+    uint32_t posted_count;         /* states of posted receives, at most max / WEFT_RNDV_POSTED_SHARE */
     weft_list_link pending;        /* RTS that matched while no state was free (rndv_recv) */
     bool is_full_reported;         /* the log says that all ids are in use */
     bool is_beginning;             /* inside weft_rndv_begin_pending, which is not re-entrant */
@@ -78,9 +84,11 @@ void weft_rndv_pool_close(weft_worker *worker);
 /* Takes a state for the request of a rendezvous that begins. Sets req, id, and what both halves use to 0. WEFT_AGAIN: none is free now;
  * WEFT_E_NOMEM: there is not one. */
 int weft_rndv_alloc(weft_req *req, weft_peer *peer, weft_rndv **rndv);
-/* The same for a posted receive, which does not name the state until it has matched (weft_rndv_bind). NULL: the last states are left to
- * receives that have matched. */
+/* The same for a posted receive, which does not name the state until it has matched (weft_rndv_bind_posted). NULL: posted receives have
+ * their share, or the last states are left to receives that have matched. */
 weft_rndv *weft_rndv_alloc_posted(weft_req *req, weft_peer *peer);
+/* A posted receive has matched: the state counts as any other. */
+void weft_rndv_bind_posted(weft_rndv *rndv);
 static inline void weft_rndv_bind(weft_rndv *rndv)
 {
     rndv->req->rndv = rndv;

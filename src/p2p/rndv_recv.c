@@ -19,6 +19,7 @@
 #include "p2p/promise.h"
 #include "p2p/rndv_internal.h"
 #include "p2p/rndv_select.h"
+#include "p2p/withdrawn.h"
 #include "type/pack.h"
 #include "type/type.h"
 
@@ -123,22 +124,18 @@ static void try_complete_recv(weft_rndv *rndv)
     end_recv(rndv);
 }
 
-/* Requests the sender to move bytes [from, to). PUT: exposed is the exposed fragment. reg: registration of it; NULL: no key is sent.
- * Or a PROMISE of these bytes: the same body, to the send with the id remote_id; msgs: messages received before it. */
-static void send_request(weft_rndv *rndv, enum weft_frame_kind kind, uint32_t msgs, enum weft_rndv_proto proto, uint64_t from, uint64_t to,
-                         weft_frag *exposed, const weft_reg *reg)
+/* A CTS, or the same as a PROMISE, with space for a key. */
+typedef union request { weft_cts cts; char space[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } request;
+
+/* Requests the sender to move bytes [from, to). PUT: exposed is the exposed fragment. reg: registration of it; NULL: no key is sent. */
+static void send_cts(weft_rndv *rndv, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *exposed, const weft_reg *reg)
 {
-    union { weft_cts cts; char space[sizeof(weft_cts) + WEFT_RKEY_BYTES]; } body = {.cts = {
+    request body = {.cts = {
         .addr = proto == WEFT_RNDV_COPY ? 0 : (uint64_t)(uintptr_t)weft_req_start(rndv->req), .from = from, .to = to, .want = rndv->moved,
         .req_id = rndv->id, .index = exposed ? exposed->index : 0, .proto = (uint8_t)proto}};
     if (reg)
         body.cts.key_bytes = weft_rndv_put_key(body.cts.key, rndv, reg, from, to, WEFT_ACCESS_WRITE, &exposed->mw);
-    weft_rndv_send_small(rndv->peer, kind, rndv->remote_id, 0, (int32_t)msgs, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
-}
-
-static void send_cts(weft_rndv *rndv, enum weft_rndv_proto proto, uint64_t from, uint64_t to, weft_frag *exposed, const weft_reg *reg)
-{
-    send_request(rndv, WEFT_FRAME_CTS, 0, proto, from, to, exposed, reg);
+    weft_rndv_send_small(rndv->peer, WEFT_FRAME_CTS, rndv->remote_id, 0, 0, &body.cts, (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
 }
 
 static void start_frags(weft_rndv *rndv);
@@ -319,7 +316,7 @@ static void prepare(weft_rndv *rndv, uint64_t moved, uint32_t remote_id)
     rndv->begin_ns = 0;
     rndv->next = 0;
     rndv->segments = 0;
-    rndv->awaits_csum = rndv->fin_done = rndv->is_stepping = rndv->is_promised = rndv->is_written = false;
+    rndv->awaits_csum = rndv->fin_done = rndv->is_stepping = rndv->is_promised = rndv->is_written = rndv->is_withdrawn = false;
     weft_list_init(&rndv->exposed);
 }
 
@@ -348,7 +345,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     if (rndv->moved == 0) {
         rndv->proto = WEFT_RNDV_GET; /* receive of 0 bytes: moves nothing; FIN follows the checksum */
         rndv->state = WEFT_RNDV_RECV_CSUM;
-        WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 0, 0, WEFT_RNDV_COPY);
+        weft_rndv_event_begun(rndv, WEFT_RNDV_COPY);
         return;
     }
     rndv->remote_addr = rts->addr;
@@ -356,7 +353,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     rndv->proto = (uint8_t)choose(rndv, rts);
     rndv->state = WEFT_RNDV_RECV_COPY + rndv->proto;
     begin_xfer(rndv);
-    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 0, (int64_t)rndv->moved, rndv->proto);
+    weft_rndv_event_begun(rndv, rndv->proto);
     req->worker->counters[WEFT_COUNT_RNDV_COPY + rndv->proto]++; /* now: req may be freed below */
     if (rndv->proto == WEFT_RNDV_COPY) {
         if (weft_knob.reg_mode != WEFT_REG_MODE_PIPELINE)
@@ -372,7 +369,21 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
 
 /* -- promises -- */
 
-weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, uint64_t bytes, uint32_t send_id, uint32_t msgs)
+/* By the region's own key, not that of a memory window: its owner ends the access at once when the receive is cancelled. */
+static void send_promise(weft_rndv *rndv, const weft_reg *reg, uint32_t msgs)
+{
+    request body = {.cts = {.to = rndv->moved, .want = rndv->moved, .req_id = rndv->id, .index = 1, .proto = WEFT_RNDV_PUT}};
+    if (reg) {
+        const weft_rkey *rkey = &weft_reg_mr(reg)->rkey;
+        body.cts.addr = (uint64_t)(uintptr_t)weft_req_start(rndv->req);
+        body.cts.key_bytes = rkey->length;
+        memcpy(body.cts.key, rkey->bytes, rkey->length);
+    }
+    weft_rndv_send_small(rndv->peer, WEFT_FRAME_PROMISE, rndv->remote_id, 0, (int32_t)msgs, &body.cts,
+                         (uint32_t)WEFT_CTS_BYTES + body.cts.key_bytes);
+}
+
+weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, const weft_reg *reg, uint64_t bytes, uint32_t send_id, uint32_t msgs)
 {
     weft_rndv *rndv = weft_rndv_alloc_posted(req, peer);
     weft_frag *frag;
@@ -380,22 +391,17 @@ weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, uint64_t bytes, uin
         return NULL;
     prepare(rndv, bytes, send_id);
     rndv->is_promised = true;
-    rndv->order = req->order;
     rndv->next = bytes;
     rndv->proto = WEFT_RNDV_PUT;
     rndv->state = WEFT_RNDV_RECV_PROMISED;
-    if (weft_reg_needed(rndv->iface) && !is_warm(rndv, WEFT_ACCESS_WRITE) &&
-        weft_reg_acquire(rndv->iface, weft_req_start(req), bytes, WEFT_ACCESS_WRITE, &rndv->reg))
-        frag = NULL;
-    else
-        frag = weft_frag_new(req, rndv, WEFT_FRAG_EXPOSED, 0, bytes, NULL);
+    frag = weft_frag_new(req, rndv, WEFT_FRAG_EXPOSED, 0, bytes, NULL);
     if (!frag) {
         weft_rndv_unpromise(rndv);
         return NULL;
     }
     frag->index = rndv->segments = 1;
     weft_list_append(&rndv->exposed, &frag->link);
-    send_request(rndv, WEFT_FRAME_PROMISE, msgs, WEFT_RNDV_PUT, 0, bytes, frag, rndv->reg);
+    send_promise(rndv, reg, msgs);
     return rndv;
 }
 
@@ -404,28 +410,34 @@ void weft_rndv_unpromise(weft_rndv *rndv)
     weft_list_link *link;
     while ((link = weft_list_take(&rndv->exposed)))
         weft_frag_free(weft_container(link, weft_frag, link));
-    weft_reg_release(rndv->iface, rndv->reg);
     weft_rndv_release(rndv);
 }
 
 void weft_rndv_recv_on_use(weft_rndv *rndv, uint32_t remote_id)
 {
     weft_req *req = rndv->req;
-    weft_match_unpost(&req->chan->match, req);
-    weft_rndv_bind(rndv);
+    if (!rndv->is_withdrawn)
+        weft_match_unpost(&req->chan->match, req);
+    weft_rndv_bind_posted(rndv);
     req->recv_info = (weft_recv_info){.source = req->rank, .tag = req->tag, .bytes = rndv->moved};
     rndv->remote_id = remote_id;
+    weft_rndv_event_begun(rndv, WEFT_RNDV_PUT);
     req->worker->counters[WEFT_COUNT_RNDV_PUT]++;
-    weft_promise_on_use(req);
+    if (rndv->is_withdrawn)
+        weft_withdrawn_on_use(rndv);
+    else
+        weft_promise_on_use(req);
     if (rndv->is_written)
         weft_rndv_recv_on_fin(rndv, rndv->segments, 0);
 }
 
+/* The send had used the promise before, if its state is another. */
 void weft_rndv_revoked(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
-    if (rndv && rndv->state == WEFT_RNDV_RECV_PROMISED) /* else it was used before */
-        weft_promise_on_revoked(rndv->req);
+    peer->withdrawn -= peer->withdrawn > 0;
+    if (rndv && rndv->state == WEFT_RNDV_RECV_PROMISED && rndv->is_withdrawn)
+        weft_withdrawn_on_revoked(rndv);
 }
 
 void weft_rndv_recv_on_notify(weft_rndv *rndv)

@@ -6,7 +6,6 @@
 #include "p2p/rndv.h"
 
 #include "base/clock.h"
-#include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
 #include "core/world.h"
@@ -78,14 +77,16 @@ static int send_promised(weft_peer *peer, weft_req *req, const weft_cts *cts)
     if (rc)
         return rc;
     rndv->mw = NULL;
+    rndv->uses_promise = true;
     rndv->state = WEFT_RNDV_SEND_MOVING;
     rndv->left = 1;
     rndv->moved = req->bytes;
     rndv->remote_id = cts->req_id;
     send_begins(rndv);
+    weft_rndv_event_begun(rndv, WEFT_RNDV_PUT);
     req->worker->counters[WEFT_COUNT_PROMISES_USED]++;
     weft_rndv_send_small(peer, WEFT_FRAME_USE, cts->req_id, 0, (int32_t)rndv->id, NULL, 0);
-    if (weft_reg_needed(rndv->iface))
+    if (cts->addr && weft_reg_needed(rndv->iface))
         rndv->reg = weft_reg_lookup(rndv->iface, weft_req_start(req), req->bytes, 0);
     put_frag(rndv, cts, rndv->iface->caps.notify ? cts->req_id : 0);
     return 0;
@@ -102,6 +103,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
     if (rc || promise)
         return rc;
     rndv->mw = NULL;
+    rndv->uses_promise = false;
     rndv->state = WEFT_RNDV_SEND_ANNOUNCED;
     rndv->left = 1;
     rndv->moved = req->bytes;
@@ -130,7 +132,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         return rc;
     }
     peer->credit -= weft_peer_cost(frame.hdr.bytes);
-    WEFT_EVENT_RAISE(WEFT_EVENT_RNDV_BEGUN, NULL, peer->proc_id.rank, 1, (int64_t)rndv->moved, -1);
+    weft_rndv_event_begun(rndv, -1);
     return 0;
 }
 
@@ -192,11 +194,12 @@ static void push_instead(weft_frag *frag)
     weft_frag_start(frag);
 }
 
-/* on_done() of PUT: segment or half written. Sends FIN to the receiver. */
+/* on_done() of PUT: segment or half written. Sends FIN to the receiver. The receiver of a promise may have ended the access meanwhile, and
+ * then takes the bytes by DATA (p2p/withdrawn). */
 static void on_put_done(weft_frag *frag, int rc)
 {
     weft_rndv *rndv = frag->rndv;
-    if (frag->kind == WEFT_FRAG_PUT && weft_rndv_is_to_be_copied(rndv->peer, rc)) {
+    if (frag->kind == WEFT_FRAG_PUT && (weft_rndv_is_to_be_copied(rndv->peer, rc) || (rndv->uses_promise && rc == WEFT_E_KEY))) {
         push_instead(frag);
         return;
     }
@@ -229,8 +232,8 @@ static void put_frag(weft_rndv *rndv, const weft_cts *cts, uint32_t notify)
         on_put_done(frag, 0);
         return;
     }
-    if (weft_reg_needed(rndv->iface) && (!cts->key_bytes ||
-        (!rndv->reg && weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + frag->from, frag->bytes, 0, &frag->reg))))
+    if (!cts->addr || (weft_reg_needed(rndv->iface) && (!cts->key_bytes ||
+        (!rndv->reg && weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + frag->from, frag->bytes, 0, &frag->reg)))))
         push_instead(frag);
     else
         weft_frag_start(frag);

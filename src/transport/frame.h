@@ -29,9 +29,10 @@ enum weft_frame_kind {
     WEFT_FRAME_CANCEL,    /* the sender cancels its RTS of request id `chan`; the receiver replies if it has not matched */
     WEFT_FRAME_PROMISE,   /* a started persistent receive promises its buffer to a persistent send; body is a weft_cts (p2p/promise.h) */
     WEFT_FRAME_USE,       /* the send uses the promise of the receiver's request id `chan` */
-    WEFT_FRAME_REVOKE,    /* the receiver withdraws a promise; the sender replies, unless it has used it */
-    WEFT_FRAME_REVOKED,   /* the sender will not use the promise of the receiver's request id `chan` */
-    WEFT_FRAME_LAST
+    WEFT_FRAME_REVOKE,    /* the receiver withdraws a promise; the sender replies */
+    WEFT_FRAME_REVOKED,   /* the sender will not use the promise of the receiver's request id `chan`, unless it did before */
+    WEFT_FRAME_LAST,
+    WEFT_FRAME_HELD = WEFT_FRAME_LAST /* never sent: a message in a buffer of the library, as matching sees it (p2p/held.h) */
 };
 
 /* tag of BYE. FINAL: the sender's last frame. REST: its last one until it returns, for a session after MPI_Finalize. BACK: it returned. */

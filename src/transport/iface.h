@@ -92,6 +92,7 @@ typedef struct weft_caps {
     bool get, put, notify;
     bool ordered;    /* frames to a peer arrive in order of send; a transport over an unordered fabric must sort by seq */
     bool mr_local;   /* get and put need a weft_mr for local memory */
+    bool revokes;    /* when mr_dereg returns no peer writes or reads by the region's key any more; one that tries gets WEFT_E_KEY */
     bool has_mw;     /* mw_bind and mw_invalidate exist: keys for one peer, limited in range and time */
     bool share;      /* share works with peers of the same node */
     bool outlives_sender; /* sent frames arrive even if the sender has exited: closing need not wait for the peer's BYE */
@@ -106,6 +107,13 @@ typedef struct weft_wakeup {
     uint64_t within_ns; /* longest sleep, for a timer of the iface, ns; 0: no timer */
 } weft_wakeup;
 
+/* A connection that an error had broken goes on. */
+typedef struct weft_failover {
+    uint32_t paths;  /* pairs of local and remote ports that it uses now */
+    uint32_t path;   /* local port that carries frames */
+    uint32_t breaks; /* of this connection so far */
+} weft_failover;
+
 /* Upcalls of an iface to its owner, given at open. They run inside poll, or inside send, get and put where noted. */
 typedef struct weft_iface_callbacks {
     /* A frame from `peer` (the cookie given to ep_open, or returned by accept_peer). hdr and body are valid during the call only; body is
@@ -118,6 +126,8 @@ typedef struct weft_iface_callbacks {
     void (*notify)(void *owner, void *peer, uint32_t notify);
     /* The peer has failed for good, after all its received frames were delivered. Once per ep. Not called after ep_close. */
     void (*peer_failed)(void *owner, void *peer, int rc);
+    /* A broken connection goes on; nothing was lost. NULL: the owner needs no report. */
+    void (*failover)(void *owner, void *peer, const weft_failover *what);
     /* First frame of an unknown process: creates an ep to it (calls ep_open) and returns the peer cookie for recv_frame. */
     void *(*accept_peer)(void *owner, const weft_proc_id *proc_id);
 } weft_iface_callbacks;

@@ -7,7 +7,7 @@ enum { BYTES = 300000, TAG = 5, TURNS = 12 };
 static int rank;
 static unsigned char out[BYTES], in[BYTES], other[BYTES];
 static MPI_Request sends, recvs; /* rank 0's and rank 1's half of the pair */
-static MPI_T_pvar_handle made, used, read_by_kernel;
+static MPI_T_pvar_handle made, used, withdrawn, read_by_kernel;
 
 static void check_bytes(const unsigned char *got, int bytes, int value, const MPI_Status *status)
 {
@@ -98,12 +98,14 @@ static void cancelled(void)
     int flag;
     turns(TURNS);
     memset(in, 7, BYTES);
+    unsigned long long before = value_of(withdrawn), made_before = value_of(made);
     started();
     if (rank == 1) {
         OK(MPI_Cancel(&recvs));
         OK(MPI_Wait(&recvs, &status));
         OK(MPI_Test_cancelled(&status, &flag));
         CHECK(flag);
+        CHECK(value_of(withdrawn) == before + (value_of(made) > made_before));
     }
     await_receiver();
     if (rank == 0)
@@ -178,8 +180,28 @@ static void freed(void)
     }
 }
 
+/* Each rendezvous that began has ended: by promises that were used, not used, overtaken, cancelled, and by ordinary messages. */
+static int events[2];
+
+static void count_event(MPI_T_event_instance event, MPI_T_event_registration registration, MPI_T_cb_safety safety, void *user)
+{
+    (void)event, (void)registration, (void)safety;
+    ++*(int *)user;
+}
+
+static MPI_T_event_registration listen(const char *name, int *count)
+{
+    MPI_T_event_registration registration;
+    int index;
+    OK(MPI_T_event_get_index(name, &index));
+    OK(MPI_T_event_handle_alloc(index, NULL, MPI_INFO_NULL, &registration));
+    OK(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_MPI_RESTRICTED, MPI_INFO_NULL, count, count_event));
+    return registration;
+}
+
 int main(int argc, char **argv)
 {
+    MPI_T_event_registration begun, ended;
     int size, level;
     setenv("WEFT_PROMISES", "always", 1);
     check_start(&argc, &argv, &rank, &size);
@@ -187,7 +209,10 @@ int main(int argc, char **argv)
     OK(MPI_T_pvar_session_create(&session));
     made = counter("weft_promises");
     used = counter("weft_promises_used");
+    withdrawn = counter("weft_promises_withdrawn");
     read_by_kernel = counter("weft_bytes_cma");
+    begun = listen("weft_rndv_begun", &events[0]);
+    ended = listen("weft_rndv_ended", &events[1]);
     if (rank == 0)
         OK(MPI_Send_init(out, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &sends));
     if (rank == 1)
@@ -205,6 +230,10 @@ int main(int argc, char **argv)
         OK(MPI_Request_free(&sends));
     if (rank == 1)
         OK(MPI_Request_free(&recvs));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(events[0] == events[1] && (rank > 1 || events[0] >= 8 * TURNS), "%d rendezvous began, %d ended", events[0], events[1]);
+    OK(MPI_T_event_handle_free(begun, NULL, NULL));
+    OK(MPI_T_event_handle_free(ended, NULL, NULL));
     OK(MPI_T_pvar_session_free(&session));
     OK(MPI_T_finalize());
     OK(MPI_Finalize());

@@ -15,6 +15,7 @@ typedef struct app {
     uint64_t seed;
     uint32_t rounds;
     uint32_t arrived; /* ranks that have entered barriers; simulated ranks share one memory */
+    uint32_t cancels; /* cancels that have ended, of app_promises */
 } app;
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */

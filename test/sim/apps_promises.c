@@ -11,7 +11,7 @@
 #include "test/sim/apps.h"
 #include "test/sim/rig.h"
 
-enum { PAIRS = 3, TURNS = 24, TAG = 7, BYTES_MAX = 60000, OTHERS = 4 };
+enum { PAIRS = 3, TURNS = 24, TAG = 7, READY = 99, BYTES_MAX = 60000, OTHERS = 4 };
 
 typedef struct pair {
     uint64_t bytes;
@@ -233,6 +233,111 @@ static int cancel_one(app_self *self, pair *one)
     return 0;
 }
 
+/* Lets the pair from `from` to `to` match often enough for promises. No message to the receiver but the pair's. */
+static int warm(app_self *self, pair *one, int from, int to)
+{
+    for (int i = 0; i < 4; i++) {
+        if (self->rank == to) {
+            APP_TRY(MPI_Start(&one->in));
+            APP_TRY(MPI_Send(NULL, 0, MPI_BYTE, from, READY, MPI_COMM_WORLD));
+            APP_TRY(MPI_Wait(&one->in, MPI_STATUS_IGNORE));
+        } else if (self->rank == from) {
+            APP_TRY(MPI_Recv(NULL, 0, MPI_BYTE, to, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            APP_TRY(MPI_Start(&one->out));
+            APP_TRY(MPI_Wait(&one->out, MPI_STATUS_IGNORE));
+        }
+    }
+    return 0;
+}
+
+/* The sender knows of the started receive and then calls nothing of MPI until the cancel has ended: that must not need it. Its send
+ * started before (is_early), or starts after that. An ordinary message of the same envelope follows. */
+static int send_to_cancelled(app_self *self, pair *one, int to, uint64_t name, bool is_early, uint32_t cancels)
+{
+    uint8_t *next = malloc(one->bytes);
+    APP_TRY(MPI_Recv(NULL, 0, MPI_BYTE, to, READY, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    rig_fill(one->sent, name, one->bytes);
+    rig_fill(next, name + 1, one->bytes);
+    if (is_early)
+        APP_TRY(MPI_Start(&one->out));
+    for (uint32_t naps = 0; self->what->cancels < cancels && naps < (is_early ? 3000 : 100000); naps++)
+        weft_sim_yield();
+    if (!is_early && self->what->cancels < cancels)
+        return app_fail(self, "promises: MPI_Wait after MPI_Cancel of a receive needs the sender");
+    if (!is_early)
+        APP_TRY(MPI_Start(&one->out));
+    APP_TRY(MPI_Send(next, (int)one->bytes, MPI_BYTE, to, one->tag, MPI_COMM_WORLD));
+    APP_TRY(MPI_Wait(&one->out, MPI_STATUS_IGNORE));
+    free(next);
+    return 0;
+}
+
+static int receive_named(app_self *self, pair *one, int from, uint64_t name, uint64_t how)
+{
+    uint8_t *body = how == 0 ? one->received : malloc(one->bytes);
+    MPI_Request req;
+    MPI_Message handle;
+    MPI_Status status;
+    int count;
+    if (how == 0) {
+        APP_TRY(MPI_Start(&one->in));
+        APP_TRY(MPI_Wait(&one->in, &status));
+    } else if (how == 1) {
+        APP_TRY(MPI_Mprobe(MPI_ANY_SOURCE, one->tag, MPI_COMM_WORLD, &handle, &status));
+        APP_TRY(MPI_Mrecv(body, (int)one->bytes, MPI_BYTE, &handle, &status));
+    } else {
+        APP_TRY(MPI_Irecv(body, (int)one->bytes, MPI_BYTE, how == 2 ? from : MPI_ANY_SOURCE, one->tag, MPI_COMM_WORLD, &req));
+        APP_TRY(MPI_Wait(&req, &status));
+    }
+    APP_TRY(MPI_Get_count(&status, MPI_BYTE, &count));
+    if ((uint64_t)count != one->bytes || status.MPI_TAG != one->tag || rig_wrong(body, name, one->bytes) != one->bytes)
+        return app_fail(self, "promises: after a cancel a message came by way %d with %d of %d bytes, right up to byte %d", (int)how, count,
+                        (int)one->bytes, (int)rig_wrong(body, name, one->bytes));
+    if (how)
+        free(body);
+    return 0;
+}
+
+/* Either the cancel or the receive succeeds. After a cancel the buffer is the program's: nothing may write into it any more. */
+static int cancel_promised(app_self *self, pair *one, int from, uint64_t name)
+{
+    MPI_Status status;
+    int is_cancelled;
+    APP_TRY(MPI_Start(&one->in));
+    APP_TRY(MPI_Send(NULL, 0, MPI_BYTE, from, READY, MPI_COMM_WORLD));
+    for (uint64_t naps = app_draw(&self->own, 3) * app_draw(&self->own, 40); naps; naps--)
+        weft_sim_yield();
+    APP_TRY(MPI_Cancel(&one->in));
+    APP_TRY(MPI_Wait(&one->in, &status));
+    APP_TRY(MPI_Test_cancelled(&status, &is_cancelled));
+    if (is_cancelled)
+        rig_fill(one->received, name + 2, one->bytes);
+    self->what->cancels++;
+    if (!is_cancelled && rig_wrong(one->received, name, one->bytes) != one->bytes)
+        return app_fail(self, "promises: a receive that was not cancelled has wrong bytes");
+    if (is_cancelled) {
+        uint64_t how = app_draw(&self->own, 4);
+        APP_TRY(receive_named(self, one, from, name, how));
+        if (how && rig_wrong(one->received, name + 2, one->bytes) != one->bytes)
+            return app_fail(self, "promises: the buffer of a cancelled receive was written");
+    }
+    return receive_named(self, one, from, name + 1, 1 + app_draw(&self->own, 3));
+}
+
+static int cancel_alone(app_self *self, pair *one, uint64_t name)
+{
+    uint64_t state = name;
+    int to = (int)app_draw(&state, (uint64_t)self->size), from = (to + self->size - 1) % self->size;
+    bool is_early = app_draw(&state, 2);
+    uint32_t cancels = self->what->cancels + 1;
+    if (self->size == 1)
+        return 0;
+    APP_TRY(warm(self, one, from, to));
+    if (self->rank == to)
+        return cancel_promised(self, one, from, name);
+    return self->rank == from ? send_to_cancelled(self, one, to, name, is_early, cancels) : 0;
+}
+
 static int open_pairs(pair *pairs, uint64_t seed, int right, int left)
 {
     uint64_t state = seed;
@@ -285,6 +390,9 @@ int app_promises(int rank, void *arg)
             if (app_draw(&draws, 6) == 0) {
                 APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
                 if (kind && cancel_one(self, &pairs[app_draw(&self->own, PAIRS)]))
+                    return 1;
+                APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
+                if (cancel_alone(self, &pairs[app_draw(&draws, PAIRS)], seed + 500))
                     return 1;
                 APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
             }

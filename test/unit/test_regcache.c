@@ -103,6 +103,40 @@ static bool is_range(const weft_reg *pin, uint64_t page, uint64_t pages)
     return pin && pin->start == (uint64_t)(uintptr_t)at(page) && pin->end == (uint64_t)(uintptr_t)at(page + pages);
 }
 
+/* An owner's registration serves no look-up and covers exactly its pages; its release unregisters it, whatever else covers them; changed
+ * memory makes it old but not unregistered. Half of the bounds, and no more. */
+static void test_own(void)
+{
+    device d;
+    weft_regcache *cache = open_cache(&d, &blind, 16 * PAGE, 8);
+    weft_reg *shared = hold(cache, 0, 4, 3), *own = NULL, *others[4];
+    CU_ASSERT(weft_regcache_acquire_own(cache, at(1), PAGE, 2, &own) == 0 && is_range(own, 1, 1) && d.maps == 2);
+    weft_regcache_release(cache, shared);
+    CU_ASSERT_PTR_EQUAL(weft_regcache_lookup(cache, at(1), PAGE, 2), shared);
+    weft_regcache_release(cache, shared);
+    tell(0, 1);
+    CU_ASSERT(weft_regcache_is_current(cache, own));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, at(1), PAGE, 0)); /* the shared one was told of a change, the own one is not found */
+    shared = hold(cache, 0, 3, 3); /* contains it, and does not replace it */
+    CU_ASSERT(shared != own && weft_regcache_is_current(cache, own));
+    tell(1, 1);
+    CU_ASSERT(!weft_regcache_is_current(cache, own));
+    uint64_t unmaps = d.unmaps;
+    weft_regcache_release(cache, own);
+    CU_ASSERT(d.unmaps == unmaps + 1);
+    weft_regcache_release(cache, shared);
+    for (int i = 0; i < 4; i++)
+        CU_ASSERT(weft_regcache_acquire_own(cache, at(20 + (uint64_t)i), PAGE, 2, &others[i]) == 0);
+    CU_ASSERT(weft_regcache_acquire_own(cache, at(30), PAGE, 2, &own) == WEFT_E_NOSPACE);
+    weft_regcache_release(cache, others[0]);
+    CU_ASSERT(weft_regcache_acquire_own(cache, at(40), 6 * PAGE, 2, &own) == WEFT_E_NOSPACE); /* more than half of the bytes */
+    CU_ASSERT(weft_regcache_acquire_own(cache, at(40), 5 * PAGE, 2, &own) == 0);
+    weft_regcache_release(cache, own);
+    for (int i = 1; i < 4; i++)
+        weft_regcache_release(cache, others[i]);
+    close_cache(cache, &d);
+}
+
 /* Registered pages are not registered again because of requests for their neighbours. */
 static void test_neighbours(void)
 {
@@ -235,6 +269,7 @@ int main(void)
     CU_add_test(suite, "tree", test_tree);
     CU_add_test(suite, "hits", test_hits);
     CU_add_test(suite, "neighbours", test_neighbours);
+    CU_add_test(suite, "own", test_own);
     CU_add_test(suite, "invalidation", test_invalidation);
     CU_add_test(suite, "uncached", test_uncached);
     CU_add_test(suite, "fork", test_fork);

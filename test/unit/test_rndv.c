@@ -152,7 +152,7 @@ static weft_rndv *open_rndv(int state)
         rndv->begin_ns = 0;
         rndv->segments = 0;
         rndv->awaits_csum = true;
-        rndv->is_stepping = rndv->fin_done = false;
+        rndv->is_stepping = rndv->fin_done = rndv->is_withdrawn = rndv->is_promised = rndv->is_written = false;
         weft_list_init(&rndv->exposed);
     } else {
         rndv->mw = NULL;
@@ -352,6 +352,33 @@ static void test_pool(void)
     CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
 }
 
+/* Posted receives get their share of the states and no more, and it comes back with each that ends or matches. */
+static void test_posted_share(void)
+{
+    enum { MAX = 8 * WEFT_RNDV_SLAB - 1, SHARE = MAX / WEFT_RNDV_POSTED_SHARE };
+    weft_rndv *taken[MAX], *other;
+    uint32_t n = 0;
+    int rc;
+    weft_rndv_pool_close(&worker);
+    CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
+    worker.rndv_pool->max = MAX;
+    for (weft_rndv *rndv; n < MAX && (rndv = weft_rndv_alloc_posted(weft_req_new(&worker, WEFT_REQ_RECV), &peer)); n++)
+        taken[n] = rndv;
+    CU_ASSERT(n == SHARE);
+    CU_ASSERT((other = take(WEFT_REQ_SEND, &rc)) != NULL); /* sends find states */
+    free_rndv(other);
+    free_rndv(taken[--n]);
+    CU_ASSERT((taken[n] = weft_rndv_alloc_posted(weft_req_new(&worker, WEFT_REQ_RECV), &peer)) != NULL);
+    weft_rndv_bind_posted(taken[n++]);
+    CU_ASSERT((taken[n] = weft_rndv_alloc_posted(weft_req_new(&worker, WEFT_REQ_RECV), &peer)) != NULL);
+    CU_ASSERT(weft_rndv_alloc_posted(taken[n++]->req, &peer) == NULL);
+    while (n)
+        free_rndv(taken[--n]);
+    CU_ASSERT(worker.rndv_pool->posted_count == 0);
+    weft_rndv_pool_close(&worker);
+    CU_ASSERT(weft_rndv_pool_open(&worker) == 0);
+}
+
 int main(void)
 {
     CU_pSuite suite;
@@ -375,6 +402,7 @@ int main(void)
     CU_add_test(suite, "cancel", test_cancel);
     CU_add_test(suite, "post", test_post);
     CU_add_test(suite, "pool", test_pool);
+    CU_add_test(suite, "posted share", test_posted_share);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures() + CU_get_number_of_suites_failed();
     CU_cleanup_registry();

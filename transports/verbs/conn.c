@@ -181,11 +181,24 @@ static void send_first(verbs_ep *ep)
         verbs_flow_control(ep, VERBS_KIND_RETURN, &none);
 }
 
+/* After a break that was an error, not at the first connection, nor after an end in peace. */
+static void report_failover(const verbs_ep *ep)
+{
+    weft_iface *iface = &ep->iface->iface;
+    weft_failover what = {.path = ep->home->rail->index, .breaks = ep->breaks};
+    if (!ep->hs->up_ns || !ep->hs->trouble_count || !iface->callbacks->failover)
+        return;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        what.paths += ep->qps[i].ibv_qp && !ep->qps[i].is_broken;
+    iface->callbacks->failover(iface->owner, ep->ep.peer, &what);
+}
+
 static void go_up(verbs_ep *ep)
 {
     verbs_handshake *hs = ep->hs;
     uint64_t now = verbs_conn_now(ep);
     verbs_conn_set_state(ep, VERBS_UP);
+    report_failover(ep);
     ep->is_confirmed = true;
     ep->tries = ep->silent_since_ns = 0;
     ep->iface->counts[VERBS_COUNT_CONNECTS]++;

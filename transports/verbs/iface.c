@@ -155,7 +155,7 @@ static void set_caps(verbs_iface *iface)
     bool has_atomics = true;
     *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .rma_max = 1ull << 40, .latency_ns = 1500,
                         .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count,
-                        .wants_regcache = true, .mr_local = true,
+                        .wants_regcache = true, .mr_local = true, .revokes = true,
                         .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small};
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
@@ -166,6 +166,7 @@ static void set_caps(verbs_iface *iface)
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
         caps->get = caps->get && rail->max_rd_atomic > 0;
         caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->completes_early); /* a read fence proves placement */
+        caps->revokes = caps->revokes && !rail->is_iwarp; /* whose peers are not told of a refusal */
         caps->pages_on_demand = caps->pages_on_demand && rail->is_odp;
         caps->mbyte_per_s += mbyte_per_s(rail);
     }

@@ -47,7 +47,7 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
-                 .ordered = !profile->unordered, .mr_local = profile->mr_local, .share = !profile->no_share,
+                 .revokes = !profile->keyless, .ordered = !profile->unordered, .mr_local = profile->mr_local, .share = !profile->no_share,
                  .amo = profile->amo, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
                  .mr_bytes_max = profile->limits_in_caps ? profile->mr_bytes_max : 0,
                  .mr_count_max = profile->limits_in_caps ? profile->mr_count_max : 0},

@@ -403,6 +403,8 @@ hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const 
                            bool is_reading);
 void hca_visibility_step(hca_event *event);
 void hca_visibility_free(hca_visibility *place);
+/* What the device has begun to write into [start, end) is visible on return: the memory is deregistered. */
+void hca_visibility_end(hca_device *device, uint64_t start, uint64_t end);
 void hca_visibility_now(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count);
 
 /* -- ud.c -- */

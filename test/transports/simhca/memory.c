@@ -194,9 +194,12 @@ void hca_mr_free(hca_mr *mr)
 int ibv_dereg_mr(struct ibv_mr *base)
 {
     hca_lock();
-    int rc = ((hca_mr *)base)->mws ? EBUSY : 0;
-    if (!rc)
-        hca_mr_free((hca_mr *)base);
+    hca_mr *mr = (hca_mr *)base;
+    int rc = mr->mws ? EBUSY : 0;
+    if (!rc) {
+        hca_visibility_end(hca_context_of(base->context)->device, mr->iova, mr->iova + mr->bytes);
+        hca_mr_free(mr);
+    }
     hca_unlock();
     return rc;
 }

@@ -88,6 +88,25 @@ void hca_visibility_free(hca_visibility *place)
     free(place);
 }
 
+static void show_until(hca_visibility *place, uint64_t end_line)
+{
+    for (; place->at < end_line; place->at++) {
+        uint32_t line = place->order ? place->order[place->at] : place->at;
+        uint32_t begin = line ? place->head + (line - 1) * WEFT_LINE : 0, end = place->head + line * WEFT_LINE;
+        scatter(place->data, begin, (end < place->bytes ? end : place->bytes) - begin, place->sges, place->count);
+    }
+}
+
+void hca_visibility_end(hca_device *device, uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < device->qp_capacity; i++) {
+        hca_visibility *place = device->qps[i] ? device->qps[i]->writing : NULL;
+        for (uint32_t k = 0; place && k < place->count; k++)
+            if (place->sges[k].addr < end && place->sges[k].addr + place->sges[k].length > start)
+                show_until(place, place->lines);
+    }
+}
+
 void hca_visibility_step(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
@@ -95,12 +114,7 @@ void hca_visibility_step(hca_event *event)
     if (!place || qp->attr.qp_state == IBV_QPS_ERR)
         return;
     place->step++;
-    while ((uint64_t)place->at * place->steps < (uint64_t)place->lines * place->step) {
-        uint32_t line = place->order ? place->order[place->at] : place->at;
-        uint32_t begin = line ? place->head + (line - 1) * WEFT_LINE : 0, end = place->head + line * WEFT_LINE;
-        scatter(place->data, begin, (end < place->bytes ? end : place->bytes) - begin, place->sges, place->count);
-        place->at++;
-    }
+    show_until(place, ((uint64_t)place->lines * place->step + place->steps - 1) / place->steps);
     if (place->step < place->steps)
         post(qp, event->is_reading);
     else if (event->is_reading)

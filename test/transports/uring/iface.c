@@ -190,7 +190,8 @@ static int uring_open(const weft_iface_params *params, weft_iface **out)
         .caps = {.frame_max = URING_FRAME_MAX, .chunk = URING_FRAME_MAX, .inline_max = 64, .rma_max = URING_REGION_MAX,
                  .latency_ns = 20000,
                  .mbyte_per_s = 2000, .key_bytes = WEFT_KEYRING_KEY_BYTES, .mr_bytes_max = mr_bytes_max(), .mr_count_max = URING_REGIONS,
-                 .wants_regcache = true, .get = true, .put = true, .ordered = true, .mr_local = true, .amo = WEFT_AMO_NONE},
+                 .wants_regcache = true, .get = true, .put = true, .revokes = true, .ordered = true, .mr_local = true,
+                 .amo = WEFT_AMO_NONE},
     };
     iface->self = params->self;
     iface->listen.fd = iface->wakeup.fd = iface->epoll = -1;
