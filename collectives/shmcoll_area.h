@@ -112,7 +112,7 @@ enum weft_shmcoll_flags {
     WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
 };
 /* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..WEFT_SHMCOLL_RANKS) members; pages[i] is member
- * i's rank page. * NULL: out of memory, or `bytes` is too small. */
+ * i's rank page. NULL: out of memory, or `bytes` is too small. */
 weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned flags);
 /* area may be NULL. The last member to close frees the area. */
