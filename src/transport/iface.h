@@ -126,10 +126,10 @@ typedef struct weft_iface_callbacks {
     void (*notify)(void *owner, void *peer, uint32_t notify);
     /* The peer has failed for good, after all its received frames were delivered. Once per ep. Not called after ep_close. */
     void (*peer_failed)(void *owner, void *peer, int rc);
-    /* A broken connection goes on; nothing was lost. NULL: the owner needs no report. */
-    void (*failover)(void *owner, void *peer, const weft_failover *what);
     /* First frame of an unknown process: creates an ep to it (calls ep_open) and returns the peer cookie for recv_frame. */
     void *(*accept_peer)(void *owner, const weft_proc_id *proc_id);
+    /* A broken connection goes on; nothing was lost. NULL: the owner needs no report. */
+    void (*failover)(void *owner, void *peer, const weft_failover *what);
 } weft_iface_callbacks;
 
 /* Parameters of open. Pointers outlive the iface. */
