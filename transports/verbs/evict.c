@@ -4,14 +4,17 @@
  * reconnect when either sends, so a rank serves any number of peers with the slots of a few. Called by conn.c (slots are needed), flow.c
  * (EVICT_REQ, EVICT_ACK). Not on iWARP, where an unnumbered frame completes before it has arrived.
  *
- * QUIESCE: no new frames; waits until all frames have arrived and all ops have ended. Then one side sends EVICT_REQ and starts nothing
- * more (REQUESTED); it still returns credits, else the peer might have none for the answer. The other side, when quiet too, answers
- * EVICT_ACK and closes when that has arrived; the receiver closes at once, credits in flight are lost. If both have requested, the
- * request of the higher rank is answered. Both frames are ordered with the others, and neither is sent while an error could leave an
- * atomic's result unknown.
+ * QUIESCE: no new frames but notifications of puts; waits until all frames have arrived and all ops have ended. Then one side sends
+ * EVICT_REQ and starts nothing more (REQUESTED); it still returns credits, else the peer might have none for the answer. The other side,
+ * when quiet too, answers EVICT_ACK and closes when that has arrived; the receiver closes at once, credits in flight are lost. If both have
+ * requested, the request of the higher rank is answered. Both frames are ordered with the others, and neither is sent while an error could
+ * leave an atomic's result unknown.
  *
  * An error meanwhile ends the epoch as usual: EVICT_ACK may be lost with it, so both must learn of a new epoch. In REQUESTED an empty
  * request is posted now and then: nothing else would detect that the peer's QP is gone.
+ *
+ * Eager rings end with the epoch, whether in use or taken back. Frames written into them have completed when the writer is quiet, and stand
+ * before its EVICT_REQ or EVICT_ACK on the same QP: they are visible when that comes, and are read then.
  *
  * Slots of a connecting ep are given to one whose peer has granted its own; else two ranks could hold slots for others for ever.
  * Invariant: an ep that is UP has carried a frame, or was up for NEW_NS, before it is evicted.
@@ -31,7 +34,7 @@ static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
 static bool can_evict(const verbs_ep *ep, uint64_t now)
 {
     const verbs_handshake *hs = ep->hs;
-    if (ep->state != VERBS_UP || ep->evict || hs->is_closing || hs->remote_is_gone || ep->ring || ep->home->rail->is_iwarp)
+    if (ep->state != VERBS_UP || ep->evict || hs->is_closing || hs->remote_is_gone || ep->home->rail->is_iwarp)
         return false;
     return uses(ep) != hs->up_uses || now - hs->up_ns > NEW_NS;
 }
@@ -88,7 +91,9 @@ void verbs_evict_for(verbs_ep *ep)
 
 void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind)
 {
-    bool peer_must_answer = ep->evict == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
+    bool peer_must_answer;
+    verbs_eager_ring_catch_up(ep);
+    peer_must_answer = ep->evict == VERBS_EVICT_REQUESTED && ep->iface->self.rank > ep->proc_id.rank;
     if (kind == VERBS_KIND_EVICT_ACK) {
         ep->evict = VERBS_EVICT_ACKED;
     } else if (!peer_must_answer) {

@@ -122,11 +122,11 @@ static int block(verbs_ep *ep, bool needs_completions)
 }
 
 /* A slot with the next frame number, or NULL: try later. A ring's frame needs a cell, no credit, and a trailing word. */
-static verbs_slot *alloc_slot(verbs_ep *ep, uint32_t bytes, bool by_ring)
+static verbs_slot *alloc_slot(verbs_ep *ep, uint32_t bytes, bool is_open, bool by_ring)
 {
     verbs_slot *slot = NULL;
     bool has_room;
-    if (!verbs_flow_is_open(ep) || !(ep->credits || by_ring)) {
+    if (!is_open || !(ep->credits || by_ring)) {
         block(ep, false);
         return NULL;
     }
@@ -181,7 +181,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
     if (weft_unlikely(ep->state != VERBS_UP))
         return not_open(ep);
     by_ring = ep->ring && verbs_eager_ring_has_space(ep, (uint32_t)sizeof(verbs_wire) + bytes);
-    slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, by_ring);
+    slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, verbs_flow_is_open(ep), by_ring);
     if (!slot)
         return try_later(ep);
     slot->wire->hdr = frame->hdr;
@@ -201,7 +201,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
 
 int verbs_flow_notify(verbs_ep *ep, uint32_t value)
 {
-    verbs_slot *slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire), false);
+    verbs_slot *slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire), verbs_flow_may_notify(ep), false);
     if (!slot)
         return WEFT_AGAIN;
     slot->wire->hdr = (weft_hdr){.tag = (int32_t)value};

@@ -68,12 +68,15 @@ int verbs_eager_ring_catch_up(verbs_ep *ep);
 /* Sends a RING_DONE that is due; true: it is still due. */
 bool verbs_eager_ring_send_due(verbs_ep *ep);
 
-/* Frames may be posted: connected, not being evicted, and no older frame waits to be resent. */
-static inline bool verbs_flow_is_open(const verbs_ep *ep)
+/* Numbered frames may be posted: connected, and no older frame waits to be resent. */
+static inline bool verbs_flow_is_ready(const verbs_ep *ep)
 {
-    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->ibv_qp && !ep->home->is_broken && !ep->unsent &&
-           ep->evict == VERBS_EVICT_NONE;
+    return ep->state == VERBS_UP && ep->is_confirmed && ep->home && ep->home->ibv_qp && !ep->home->is_broken && !ep->unsent;
 }
+/* New frames may be posted. */
+static inline bool verbs_flow_is_open(const verbs_ep *ep) { return verbs_flow_is_ready(ep) && ep->evict == VERBS_EVICT_NONE; }
+/* Notifications may be posted: an eviction in QUIESCE waits for the end of their puts. */
+static inline bool verbs_flow_may_notify(const verbs_ep *ep) { return verbs_flow_is_ready(ep) && ep->evict <= VERBS_EVICT_QUIESCE; }
 /* Room for `count` work requests on the QP and its CQ; three are reserved for credits and syncs. */
 static inline bool verbs_rc_qp_has_room(const verbs_rc_qp *qp, uint32_t count)
 {

@@ -172,7 +172,7 @@ verbs_slot *verbs_notify_alloc(verbs_ep *ep, verbs_op *op)
 {
     bool by_frame = ep->token_due || verbs_flow_credits_due(ep) || (ep->home && ep->home->rail->is_iwarp);
     verbs_slot *slot = NULL;
-    if (verbs_flow_is_open(ep) && ep->credits && verbs_flow_has_number(ep))
+    if (verbs_flow_may_notify(ep) && ep->credits && verbs_flow_has_number(ep))
         slot = verbs_slot_alloc(ep->iface, sizeof(verbs_wire));
     if (!slot)
         return NULL;
