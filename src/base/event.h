@@ -52,7 +52,8 @@ extern _Atomic uint32_t weft_event_mask; /* bit of each type that has an open si
 extern _Atomic bool weft_event_pending;  /* records, or dropped ones, wait to be delivered, and no thread delivers */
 extern _Atomic bool weft_event_pending_in_wait; /* the same, and the first may be delivered inside of a wait */
 typedef void weft_event_deliver_fn(bool in_wait);
-extern weft_event_deliver_fn *_Atomic weft_event_deliver; /* calls the program: no lock may be held; in_wait: inside a call of MPI that goes on */
+/* Calls the program: no lock may be held. in_wait: inside a call of MPI that goes on. */
+extern weft_event_deliver_fn *_Atomic weft_event_deliver;
 
 /* Queues a record for each sink of the type and object. A full queue counts it as dropped. */
 void weft_event_raise(enum weft_event type, const void *object, const int64_t values[WEFT_EVENT_VALUES]);
