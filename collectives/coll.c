@@ -9,6 +9,7 @@
 #include "base/event.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
+#include "collectives/forced.h"
 #include "collectives/inquiry.h"
 #include "collectives/select.h"
 #include "collectives/shmcoll.h"
@@ -34,6 +35,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
     team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
+    weft_coll_forced_open(boot->rank == 0);
     chan->worker->progress_scheds = weft_sched_progress;
     chan->on_long_wait = weft_inquiry_send;
     if (boot->node_of && is_own_job && team->size > 2)
@@ -106,7 +108,7 @@ static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_k
         if (weft_shmcoll_can_hold(team->area, kind, args))
             query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_select(&query);
+    return weft_coll_rule_for(&query);
 }
 
 static inline void raise_selected(const weft_team *team, const weft_coll_rule *rule, const weft_coll *args)

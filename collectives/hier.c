@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/hier.h"
-#include "collectives/select.h"
+#include "collectives/forced.h"
 #include "collectives/shmcoll.h"
 #include "collectives/topology.h"
 
@@ -26,7 +26,7 @@ static const weft_coll_rule *select_rule(const weft_sched *sched, const weft_hie
         if (weft_shmcoll_can_hold(team->area, at->kind, args))
             query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_select(&query);
+    return weft_coll_rule_for(&query);
 }
 
 void weft_hier_perform(weft_sched *sched, const weft_hier_stage *at, const weft_coll *args)

@@ -7,7 +7,7 @@
  * Invariant: both groups describe a flow by the same numbers, so all members choose alike. A member that passed MPI_PROC_NULL does nothing.
  */
 #include "collectives/algorithms.h"
-#include "collectives/select.h"
+#include "collectives/forced.h"
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -25,7 +25,7 @@ static weft_sched_algorithm *choose(const weft_sched *sched, enum weft_coll_kind
 {
     weft_coll_query query = weft_coll_query_of(kind, ranks, sched->team->latency_bytes, args, at_root);
 
-    return weft_coll_select(&query)->algorithm;
+    return weft_coll_rule_for(&query)->algorithm;
 }
 
 /* ---- one to all, all to one, without an operator ---- */

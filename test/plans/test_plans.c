@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "cases.h"
 #include "collectives/algorithms.h"
+#include "collectives/forced.h"
 #include "collectives/select.h"
 #include "core/worker.h"
 #include "model.h"
@@ -384,6 +385,37 @@ static void test_table(void)
     CU_ASSERT_PTR_NULL(weft_coll_select(&query)->algorithm);
 }
 
+/* ---- prescribed algorithms ---- */
+
+static const char *name_for(const weft_coll_query *query) { return weft_coll_rule_for(query)->name; }
+
+static void test_forced(void)
+{
+    weft_coll_query query = {.kind = WEFT_COLL_BCAST, .ranks = 64, .bytes = 1000, .latency_bytes = 8192, .has = WEFT_NEED_POWER_OF_2};
+    weft_coll_query reduce = query;
+    const char *chosen = name_for(&query);
+
+    reduce.kind = WEFT_COLL_REDUCE;
+    CU_ASSERT_EQUAL(weft_coll_forced_read("bcast=scatter-ring:1000-2K, Reduce=binomial", false), 0);
+    CU_ASSERT_STRING_EQUAL(name_for(&query), "scatter, ring");
+    query.bytes = 2048;
+    CU_ASSERT_STRING_EQUAL(name_for(&query), "scatter, ring");
+    query.bytes = 999;
+    CU_ASSERT_STRING_EQUAL(name_for(&query), chosen);
+    CU_ASSERT_STRING_NOT_EQUAL(name_for(&reduce), "binomial"); /* requires an operator that commutes */
+    reduce.has |= WEFT_NEED_COMMUTATIVE;
+    CU_ASSERT_STRING_EQUAL(name_for(&reduce), "binomial");
+    query.bytes = 2049;
+    CU_ASSERT_EQUAL(weft_coll_forced_read("bcast=chain,bcast=scatter ring", false), 2); /* a space separates entries, too */
+    CU_ASSERT_STRING_EQUAL(name_for(&query), "chain");
+    CU_ASSERT_EQUAL(weft_coll_forced_read("bcast=ring,cast=chain,bcast=chain:2K,bcast=chain:5-4,barrier", false), 5);
+    CU_ASSERT_EQUAL(weft_coll_forced_count, 0);
+    CU_ASSERT_EQUAL(weft_coll_forced_read("@no such file", false), 1);
+    CU_ASSERT_EQUAL(weft_coll_forced_read("", false), 0);
+    query.bytes = 1000;
+    CU_ASSERT_STRING_EQUAL(name_for(&query), chosen);
+}
+
 static int failures_at_scale;
 
 /* ---- at scale, by the model of latency and bandwidth (select.c) ---- */
@@ -495,6 +527,7 @@ int main(int argc, char **argv)
     cases_open();
     suite = CU_add_suite("plans", NULL, NULL);
     CU_add_test(suite, "every query has a rule; bounds depend on the wire", test_table);
+    CU_add_test(suite, "WEFT_COLL prescribes algorithms; wrong entries are counted", test_forced);
     CU_add_test(suite, "each choice is near the best by the model, to 65,536 ranks", test_scale);
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; immediate, recorded, persistent", test_algorithms);
     CU_add_test(suite, "rounded sums: bitwise equal in any order of events, and on all ranks of an allreduce", test_rounded);
