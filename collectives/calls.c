@@ -15,6 +15,15 @@ const char *weft_coll_name(enum weft_coll_kind kind)
     return kind < WEFT_COLL_KINDS ? names[kind] : "?";
 }
 
+uint32_t weft_call_blocks_hash(const weft_layout *layout, const weft_type *type, uint32_t ranks)
+{
+    uint64_t mixed = 1;
+
+    for (uint32_t i = 0; i < ranks; i++)
+        mixed = (mixed ^ (uint64_t)weft_counts_get(layout->counts, i) * (uint64_t)type->size) * 0x9E3779B97F4A7C15ull + (mixed >> 29);
+    return (uint32_t)(mixed >> 32);
+}
+
 weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
 {
     bool is_root = args->root == (int)team->rank, is_exchange = kind == WEFT_COLL_ALLGATHER || kind == WEFT_COLL_ALLTOALL;
@@ -109,7 +118,7 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
         if (call.what & WEFT_CALL_INTER)
             snprintf(text, capacity, "%s%s", form, name);
         else
-            snprintf(text, capacity, "%s%s of %llu bytes in all", form, name, bytes);
+            snprintf(text, capacity, "%s%s of %llu bytes in all (counts' hash %08x)", form, name, bytes, weft_call_root(call));
         break;
     case WEFT_COLL_GATHERV:
     case WEFT_COLL_SCATTERV:
@@ -118,9 +127,12 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
     case WEFT_COLL_SCAN:
     case WEFT_COLL_EXSCAN:
     case WEFT_COLL_REDUCE_SCATTER_BLOCK:
-    case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_ALLREDUCE:
         snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s", form, name, bytes, size, op);
+        break;
+    case WEFT_COLL_REDUCE_SCATTER:
+        snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s (counts' hash %08x)", form, name, bytes, size, op,
+                 weft_call_root(call));
         break;
     case WEFT_COLL_REDUCE:
         snprintf(text, capacity, "%s%s of %llu bytes (each %u) by %s, root %s", form, name, bytes, size, op, root);

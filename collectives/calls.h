@@ -33,9 +33,13 @@ enum weft_call_form { WEFT_CALL_BLOCKING, WEFT_CALL_NONBLOCKING, WEFT_CALL_PERSI
 
 #define WEFT_CALL_INTER 0x80u /* in weft_call.what: on an intercommunicator */
 
+/* Of the bytes of each block, which all members must give alike. A layout without types. */
+uint32_t weft_call_blocks_hash(const weft_layout *layout, const weft_type *type, uint32_t ranks);
+
 static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args, uint64_t bytes)
 {
-    weft_call call = {(uint64_t)kind | (uint64_t)form << WEFT_CALL_FORM_SHIFT | (uint64_t)(uint32_t)args->root << 32, bytes};
+    weft_call call = {(uint64_t)kind | (uint64_t)form << WEFT_CALL_FORM_SHIFT | (uint64_t)((uint32_t)args->root ^ args->blocks_hash) << 32,
+                      bytes};
 
     if (args->op)
         call.what |= (uint64_t)args->op->handle << 8 | (uint64_t)(uint16_t)args->recvtype->size << 16;

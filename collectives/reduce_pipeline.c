@@ -60,7 +60,7 @@ static const void *reduce_segment(weft_sched *sched, const flow *f, uint64_t at)
     const void *own = weft_sched_at(f->own, f->type, at);
     uint64_t n = length_at(f, at);
 
-    if (!f->sum) /* no children */
+    if (!has(f->node.lower) && !has(f->node.upper))
         return own;
     if (has(f->node.upper))
         weft_sched_reduce(sched, own, sum_at(f, at), n, f->type);

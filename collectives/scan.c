@@ -56,7 +56,8 @@ void weft_exscan_doubling(weft_sched *sched, const weft_coll *args)
 typedef struct chain {
     uint64_t count, segment; /* elements */
     const weft_type *type;
-    void *sum;               /* this rank's data; then with the lower ranks', what the next rank gets; NULL: nothing is passed on */
+    void *sum;               /* this rank's data; then with the lower ranks', what the next rank gets; may be MPI_BOTTOM */
+    bool passes;             /* there is a sum */
     void *lower;             /* what comes from the rank below; two segments in turn, or the whole vector */
     bool is_whole;
 } chain;
@@ -85,7 +86,7 @@ static void chain_run(weft_sched *sched, const chain *chain)
             weft_sched_await(sched, arrival);
         if (sched->rank && next < chain->count)
             arrival = weft_sched_recv(sched, sched->rank - 1, lower_at(chain, next), length_at(chain, next), chain->type);
-        if (sched->rank && chain->sum)
+        if (sched->rank && chain->passes)
             weft_sched_reduce(sched, lower_at(chain, at), sum, length_at(chain, at), chain->type);
         if (sched->rank + 1 < sched->size)
             weft_sched_window_add(sched, &window, weft_sched_send(sched, sched->rank + 1, sum, length_at(chain, at), chain->type));
@@ -103,6 +104,7 @@ void weft_scan_chain(weft_sched *sched, const weft_coll *args)
 {
     chain chain = chain_of(sched, args);
 
+    chain.passes = true;
     chain.sum = sched->rank ? args->recvbuf : (void *)own_data(args); /* rank 0 only reads it */
     if (sched->rank)
         chain.lower = weft_sched_temp(sched, 2 * chain.segment, chain.type);
@@ -119,6 +121,7 @@ void weft_exscan_chain(weft_sched *sched, const weft_coll *args)
     if (!sched->rank) {
         chain.sum = (void *)own_data(args);
     } else if (sched->rank + 1 < sched->size) {
+        chain.passes = true;
         chain.sum = weft_sched_temp(sched, chain.count, chain.type);
         weft_sched_copy(sched, chain.sum, chain.count, chain.type, own_data(args), chain.count, chain.type);
     }

@@ -15,7 +15,7 @@ int weft_shmcoll_reduction_open(weft_shmcoll_reduction *reduction, const weft_co
     uint64_t count = args->recvcount < max ? args->recvcount : max;
     int64_t step = type->extent < 0 ? -type->extent : type->extent;
 
-    *reduction = (weft_shmcoll_reduction){.args = args, .own = args->in_place ? NULL : args->sendbuf};
+    *reduction = (weft_shmcoll_reduction){.args = args, .has_own = !args->in_place, .own = args->sendbuf};
     if (type->is_dense || !count)
         return WEFT_OK;
     reduction->scratch_block = malloc((size_t)(type->true_extent + (int64_t)(count - 1) * step));
@@ -54,7 +54,7 @@ void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *
     uint64_t size = (uint64_t)type->size;
 
     for (uint32_t i = members; i-- > 0;) {
-        bool is_own = i == area->rank && reduction->own;
+        bool is_own = i == area->rank && reduction->has_own;
         const char *in = is_own ? reduction->own + (int64_t)part->first * type->extent
                                 : weft_shmcoll_place(area, i, part->s, part->chunk) + part->offset;
         if (i == members - 1) {

@@ -12,7 +12,8 @@
 
 typedef struct weft_shmcoll_reduction {
     const weft_coll *args;
-    const char *own;     /* this member's vector; NULL: it is in its slot */
+    bool has_own;        /* this member's vector is at own, which may be MPI_BOTTOM; false: it is in its slot */
+    const char *own;
     void *scratch;       /* unpacked elements; address of element 0; NULL: the type is dense */
     void *scratch_block; /* allocation of scratch */
 } weft_shmcoll_reduction;

@@ -82,6 +82,7 @@ typedef struct weft_coll {
     bool in_place;
     bool is_v;                          /* each rank has its own count, even if this member has no layout: empty blocks need no message */
     const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: sendcount, recvcount elements each */
+    uint32_t blocks_hash;               /* weft_call_blocks_hash of allgatherv and reduce_scatter on intracommunicators; else 0 */
     const weft_neighbors *neighbors;    /* of neighborhood collectives: a block is an edge's */
 } weft_coll;
 

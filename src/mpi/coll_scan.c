@@ -2,6 +2,7 @@
  *
  * coll_scan: reductions of which each rank gets another part: scan and exscan (MPI 5.0 6.11), reduce_scatter (6.10). As coll.c.
  */
+#include "collectives/calls.h"
 #include "mpi/calls.h"
 #include "mpi/coll_local.h"
 
@@ -78,6 +79,8 @@ static int reduce_scatter_any(const void *sendbuf, void *recvbuf, uint64_t total
 
     args.recv_layout = blocks;
     args.is_v = blocks != NULL;
+    if (!rc && blocks && !comm->is_inter)
+        args.blocks_hash = weft_call_blocks_hash(blocks, type, (uint32_t)comm->size);
     return weft_coll_call(comm, blocks ? WEFT_COLL_REDUCE_SCATTER : WEFT_COLL_REDUCE_SCATTER_BLOCK, &args, rc, form, request);
 }
 

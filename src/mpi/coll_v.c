@@ -4,6 +4,7 @@
  * MPI_ALLTOALLW). As coll.c. The arrays are read during the call only.
  */
 #include "collectives/blocks.h"
+#include "collectives/calls.h"
 #include "mpi/calls.h"
 #include "mpi/coll_local.h"
 
@@ -182,6 +183,8 @@ static int allgatherv(const void *sendbuf, MPI_Count sendcount, const weft_type 
         rc = weft_coll_check_pair("send", sendcount, sendtype);
     if (!rc && !args.in_place && !comm->is_inter) /* of an intercommunicator no block is a rank's own */
         rc = own_check((weft_block){(void *)sendbuf, args.sendcount, sendtype}, block_of(&all, comm->rank));
+    if (!rc && !comm->is_inter)
+        args.blocks_hash = weft_call_blocks_hash(&layout, recvtype, (uint32_t)comm->size);
     return weft_coll_call(comm, WEFT_COLL_ALLGATHERV, &args, rc, form, request);
 }
 

@@ -76,6 +76,34 @@ static void within(int i, int (*calls)(MPI_Comm c), const char *word)
     OK(MPI_Comm_free(&c));
 }
 
+/* -- counts of other blocks, with an equal sum: the error comes in this call -- */
+
+static const int *lopsided(int count)
+{
+    static int counts[64];
+    for (int i = 0; i < size; i++)
+        counts[i] = count;
+    counts[rank == odd ? 0 : 1] += count;
+    return counts;
+}
+
+static int other_blocks(MPI_Comm c, int count)
+{
+    static double from[200000], into[800000];
+    static int displs[64];
+    const int *counts = lopsided(count);
+    return MPI_Allgatherv(from, counts[rank], MPI_DOUBLE, into, counts, displs, MPI_DOUBLE, c);
+}
+
+static int few_elsewhere(MPI_Comm c) { return other_blocks(c, 1); }
+static int many_elsewhere(MPI_Comm c) { return other_blocks(c, 20000); }
+
+static int reduced_elsewhere(MPI_Comm c)
+{
+    static double from[64], into[64];
+    return MPI_Reduce_scatter(from, into, lopsided(3), MPI_DOUBLE, MPI_SUM, c);
+}
+
 /* Between the first rank and the others. Members that the first call returns to find the error in the next one. */
 static void between(int i, int (*calls)(MPI_Comm inter, int is_first))
 {
@@ -137,6 +165,9 @@ int main(void)
     within(2, waits, "called nonblocking allreduce");
     within(3, barriers, "called nonblocking barrier");
     within(4, no_root, "called nonblocking bcast of 8 bytes, root");
+    within(12, few_elsewhere, "called allgatherv of ");
+    within(13, many_elsewhere, "called allgatherv of ");
+    within(14, reduced_elsewhere, "called reduce_scatter of ");
     within(5, frees, "has freed the communicator");
     between(6, bcast_without_root);
     if (size > 2)
