@@ -177,12 +177,22 @@ static void drain_all(weft_world *world, bool (*is_over)(weft_worker *))
 
 static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &weft_self_ops; }
 
+/* By the page, as the BYE may not have had space in the ring. Such a peer has received all that it needs. */
+static bool has_left(const weft_peer *peer)
+{
+    const weft_boot *boot = peer->worker->world->boot;
+    uint32_t rank = peer->proc_id.rank;
+    return boot->has_segment && !is_self(peer) &&
+           atomic_load_explicit(&weft_segment_rank(&boot->segment, boot->local_of ? boot->local_of[rank] : rank)->state,
+                                memory_order_acquire) == WEFT_RANK_FINAL;
+}
+
 /* Whether nothing is in flight and BYE is sent to all. */
 static bool is_at_rest(weft_worker *worker)
 {
     bool is_quiet = true;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (peer->bye_received && !is_ended(peer))
+        if (!is_ended(peer) && (peer->bye_received || has_left(peer)))
             weft_peer_discard(peer);
     if (!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments))
         return false;

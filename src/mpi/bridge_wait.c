@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "core/peer.h"
+#include "core/worker.h"
 #include "p2p/p2p.h"
 
 #define PATH_MAX_WAITS 14 /* longer circles are not found */
@@ -79,7 +80,7 @@ void weft_bridge_call_begin(const weft_bridge *bridge)
 {
     waits *self = waits_of(bridge->local->chan);
     bridge->local->bridges++;
-    if (bridge->local->worker->is_threaded)
+    if (weft_worker_is_multiple(bridge->local->worker))
         return;
     self->call = bridge;
     begin_wait(self);
@@ -98,7 +99,7 @@ void weft_bridge_call_end(const weft_bridge *bridge)
 void weft_bridge_wait_begin(const weft_bridge *bridge, weft_req *receive, bool is_refusal)
 {
     waits *self = waits_of(bridge->chan);
-    if (bridge->chan->worker->is_threaded)
+    if (weft_worker_is_multiple(bridge->chan->worker))
         return;
     begin_wait(self);
     self->bridge = bridge;
@@ -172,7 +173,7 @@ static void fail_unseen(waits *self, uint32_t chan, int tag, const note *path)
 
 void weft_bridge_fail_unseen(const weft_chan *chan, int tag)
 {
-    if (!chan->worker->is_threaded)
+    if (!weft_worker_is_multiple(chan->worker))
         fail_unseen(waits_of(chan), chan->id, tag, NULL);
 }
 
