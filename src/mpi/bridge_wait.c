@@ -19,7 +19,7 @@
 #define PATH_MAX_WAITS 14 /* longer circles are not found */
 #define UNSEEN 8          /* failed calls remembered */
 
-/* A wait, as it is told to others. */
+/* A wait, in the form that messages carry. */
 typedef struct place {
     uint32_t rank;    /* in the job */
     uint32_t serial;  /* of the wait */
