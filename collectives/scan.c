@@ -81,7 +81,7 @@ static void chain_run(weft_sched *sched, const chain *chain)
         arrival = weft_sched_recv(sched, sched->rank - 1, lower_at(chain, 0), length_at(chain, 0), chain->type);
     for (uint64_t at = 0; at < chain->count && !sched->rc; at += chain->segment) {
         uint64_t next = at + chain->segment;
-        void *sum = weft_sched_at(chain->sum, chain->type, at);
+        void *sum = chain->sum ? weft_sched_at(chain->sum, chain->type, at) : NULL; /* the last rank of exscan has none */
         if (sched->rank)
             weft_sched_await(sched, arrival);
         if (sched->rank && next < chain->count)
