@@ -12,7 +12,7 @@
 #include "type/pack.h"
 
 #define FRAMES_MIN 4              /* DATA frames per message, at least, unless shorter than CHUNK_MIN */
-#define CHUNK_MIN 4096        /* bytes of a DATA frame, at least */
+#define CHUNK_MIN 8192        /* bytes of a DATA frame, at least */
 #define PUMP_BURST 4          /* DATA frames of one transfer between two polls, so that both directions progress */
 #define ALONE_FACTOR 4ull     /* factor on caps.rma_fragment if one thread only uses the worker */
 #define SLICE_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */

@@ -56,9 +56,9 @@ static uint32_t take_all(weft_bulk_owner *owner, weft_bulk_share *share)
     return n;
 }
 
-#define EPS 5
+#define EPS 6
 
-/* Readers that free nothing: the first ep leaves the reserve, and every ep gets its sure chunks while there are any. */
+/* Readers that free nothing: the first eps leave the reserve, and every ep gets its sure chunks while there are any. */
 static void shares_are_limited(void)
 {
     weft_segment segment;
@@ -67,14 +67,15 @@ static void shares_are_limited(void)
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[0]), WEFT_BULK_SHARE);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[1]), WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[1]), WEFT_BULK_SHARE);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[2]), WEFT_BULK_SHARE_SURE);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), WEFT_BULK_COUNT - WEFT_BULK_SHARE - 2 * WEFT_BULK_SHARE_SURE);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[4]), 0);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[3]), WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[4]), WEFT_BULK_COUNT - 2 * WEFT_BULK_SHARE - 2 * WEFT_BULK_SHARE_SURE);
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[5]), 0);
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
     for (uint32_t i = 0; i < WEFT_BULK_COUNT; i++)
         weft_bulk_free(owner.bulk, i);
-    CU_ASSERT_EQUAL(take_all(&owner, &eps[4]), WEFT_BULK_SHARE_SURE); /* of the others */
+    CU_ASSERT_EQUAL(take_all(&owner, &eps[5]), WEFT_BULK_SHARE_SURE); /* of the others */
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_COUNT);
     for (int i = 0; i < EPS; i++)
         weft_bulk_leave(&owner, &eps[i]);
@@ -83,28 +84,26 @@ static void shares_are_limited(void)
     weft_segment_close(&segment);
 }
 
-/* A chunk that is read before the next one is needed is used again. While the last one is in use, another is taken. */
-static void a_stream_grows(void)
+/* Chunks are used in turn, each round by one more, also if each is read before the next one is needed. */
+static void a_round_adds_a_chunk(void)
 {
     weft_segment segment;
     weft_bulk_owner owner;
     weft_bulk_share share = {.count = 0};
-    uint32_t index, last;
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
-    for (int i = 0; i < 10; i++) {
-        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
-        weft_bulk_free(owner.bulk, index);
+    for (int round = 1; round <= WEFT_BULK_SHARE + 3; round++) {
+        int chunks = round < WEFT_BULK_SHARE ? round : WEFT_BULK_SHARE;
+        bool is_used[WEFT_BULK_COUNT] = {false};
+        for (int i = 0; i < chunks; i++) {
+            uint32_t index;
+            CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
+            CU_ASSERT_FALSE_FATAL(is_used[index]);
+            is_used[index] = true;
+            weft_bulk_free(owner.bulk, index);
+        }
+        CU_ASSERT_EQUAL(share.count, chunks);
     }
-    CU_ASSERT_EQUAL(share.count, 1);
-    CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &last), 0);
-    for (int i = 0; i < 2 * WEFT_BULK_SHARE; i++) {
-        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
-        CU_ASSERT_NOT_EQUAL(index, last);
-        weft_bulk_free(owner.bulk, last);
-        last = index;
-    }
-    CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE);
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_SHARE);
     weft_bulk_leave(&owner, &share);
     weft_bulk_close(&owner);
@@ -116,7 +115,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
     CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
-    CU_add_test(suite, "a stream grows", a_stream_grows);
+    CU_add_test(suite, "a round adds a chunk", a_round_adds_a_chunk);
     CU_add_test(suite, "shares are limited", shares_are_limited);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -285,7 +285,7 @@ static void memory_is_that_of_active_pairs(void)
 /* The worker is locked during a poll. */
 static void a_poll_copies_little(void)
 {
-    enum { LONG = 32768, SENDERS = 6, MAX = 256 << 10 };
+    enum { LONG = WEFT_BULK_CHUNK, SENDERS = 6, MAX = 256 << 10 };
     static char body[LONG];
     int sent = 0, total = 0, had;
     while (weft_shm_poll(ranks.ifaces[0], 32)) /* of earlier tests */

@@ -266,8 +266,8 @@ static void one_way(void)
          .is_late = true, .preemptions = 1},
         {"cells full", 150, {8}, .is_late = true, .preemptions = 1},
         {"cells full of lines", 140, {40}, .is_late = true, .preemptions = 1},
-        {"chunks full", 11, {32768}, .is_late = true, .preemptions = 1},
-        {"chunks and blocks", 4, {32768, 32768, 8192, 8192, 8192, 100}, .preemptions = 1},
+        {"chunks full", 19, {WEFT_BULK_CHUNK}, .is_late = true, .preemptions = 1},
+        {"chunks and blocks", 4, {WEFT_BULK_CHUNK, WEFT_BULK_CHUNK, 8192, 8192, 8192, 100}, .preemptions = 1},
     };
     PASS_ALL(scenes);
 }
@@ -282,7 +282,7 @@ static void both_ways(void)
         {"long answers", 16, {4096}, 1, 8192, .preemptions = 1},
         {"long answers to short questions", 12, {8}, 1, 8192, .is_late = true, .preemptions = 1},
         {"answers now and then", 5, {8192, 2048, 500, 64, 64}, 3, 100, .is_late = true, .preemptions = 1},
-        {"chunks both ways", 12, {32768}, 1, 32768, .is_late = true, .preemptions = 1},
+        {"chunks both ways", 20, {WEFT_BULK_CHUNK}, 1, WEFT_BULK_CHUNK, .is_late = true, .preemptions = 1},
     };
     PASS_ALL(scenes);
 }

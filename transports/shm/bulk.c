@@ -97,12 +97,6 @@ static void add_to(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t inde
     owner->held++;
 }
 
-/* Is the chunk that was allocated last still in use? */
-static bool is_stream(const weft_bulk_owner *owner, const weft_bulk_share *share)
-{
-    return share->count && !is_back(owner, share->ids[share->next ? share->next - 1 : share->count - 1]);
-}
-
 /* A chunk without holder, or a new one; false: there is none. */
 static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 {
@@ -121,7 +115,7 @@ static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
-    if (is_stream(owner, share) && may_grow(owner, share) && find_unheld(owner, index)) {
+    if (share->next == 0 && may_grow(owner, share) && find_unheld(owner, index)) { /* a round is over */
         add_to(owner, share, *index);
         return 0;
     }
@@ -142,6 +136,8 @@ int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *in
 {
     int rc = find(owner, share, index);
     bool is_blocked = rc == WEFT_AGAIN;
+    if (share->count) /* else the next allocation waits for this line, which the reader has */
+        weft_prefetch_write(&owner->bulk->flags[share->ids[share->next]]);
     if (rc == 0)
         atomic_store_explicit(&owner->bulk->flags[*index].is_allocated, 1, memory_order_relaxed);
     if (rc >= 0 && (is_blocked || owner->is_blocked)) { /* stored at each failure: the sleeper's barrier follows the last */

@@ -12,12 +12,12 @@
 
 #include "mem/segment.h"
 
-#define WEFT_BULK_CHUNK 32768
-#define WEFT_BULK_COUNT 120
-#define WEFT_BULK_SHARE 96     /* chunks that one ep may use at a time: 3 MiB, more than two second-level caches hold */
-#define WEFT_BULK_SHARE_SURE 8 /* ... of which it may use these also if others have taken most */
-#define WEFT_BULK_RESERVE 24   /* chunks that no ep takes beyond its sure ones */
-#define WEFT_BULK_STEP 4  /* chunks claimed at a time */
+#define WEFT_BULK_CHUNK 16384
+#define WEFT_BULK_COUNT 240
+#define WEFT_BULK_SHARE 96      /* chunks that one ep may use at a time: 1.5 MiB, in both directions more than two second-level caches hold */
+#define WEFT_BULK_SHARE_SURE 16 /* ... of which it may use these also if others have taken most */
+#define WEFT_BULK_RESERVE 48    /* chunks that no ep takes beyond its sure ones */
+#define WEFT_BULK_STEP 8        /* chunks claimed at a time */
 
 typedef struct weft_bulk_flag {
     _Alignas(WEFT_LINE) _Atomic uint32_t is_allocated; /* set by the owner before publication; cleared by the reader (is_back()) */
@@ -25,14 +25,13 @@ typedef struct weft_bulk_flag {
 
 typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_LINE) _Atomic uint32_t wanted; /* set by the owner: wake it when a chunk is freed */
-    weft_bulk_flag flags[127];
+    weft_bulk_flag flags[255];
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep reuses its own chunks first, in turn. A sender that finds the last one still in use takes
- * more, until a chunk's lines have left both second-level caches when it is written again: a line that the reader still holds, or reads out
- * of the sender's cache, costs both sides more than one in the shared cache. The limits keep a peer that does not read from blocking
- * others. */
+/* Chunks held by one ep, in use or free. An ep reuses its own chunks, in turn, and takes another after each round: so who sends much writes
+ * lines that have left both second-level caches. A line that the reader still holds, or reads out of the sender's cache, costs both sides
+ * more than one in the shared cache. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */

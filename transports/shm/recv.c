@@ -83,6 +83,7 @@ static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, 
     if (is_chunk) {
         if (weft_unlikely((rc = find_chunk(shm, ep, cell, &body))))
             return rc;
+        weft_prefetch_write(&ep->bulk->flags[place & WEFT_PLACE_INDEX]);
     } else {
         if (weft_unlikely(!weft_ring_is_place(place, cell->hdr.bytes)))
             return report_damage(shm, ep, cell);

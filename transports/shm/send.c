@@ -49,8 +49,11 @@ static int claim_blocks(shm_iface *shm, shm_ep *ep)
 static __attribute__((noinline)) int find_place(shm_iface *shm, shm_ep *ep, const weft_frame *frame, uint32_t *place, void **body)
 {
     int rc;
-    if (frame->hdr.bytes > WEFT_RING_BODY_MAX)
-        return alloc_chunk(shm, ep, frame, place, body);
+    if (frame->hdr.bytes > WEFT_SHM_HOT_MAX) {
+        rc = alloc_chunk(shm, ep, frame, place, body);
+        if (rc != WEFT_AGAIN || frame->hdr.bytes > WEFT_RING_BODY_MAX)
+            return rc;
+    }
     if (weft_unlikely(!ep->out.bodies) && (rc = claim_blocks(shm, ep)))
         return rc;
     if (!weft_ring_reserve(&ep->out, frame->hdr.bytes, place))

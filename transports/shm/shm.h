@@ -29,8 +29,9 @@
 #define WEFT_SHM_WORTH_COLD 11
 #define WEFT_SHM_TRIAL_COLD 6 /* samples: 96 bodies, more than a pair has chunks */
 
-/* Copying this many bytes costs some ten times the handling of a frame. Fewer are slower where buffers are not cached. */
-#define WEFT_SHM_FRAG 4096
+#define WEFT_SHM_HOT_MAX 4096 /* bytes: longer bodies go into chunks while there are any, shorter ones into the ring's blocks */
+#define WEFT_SHM_FRAG 8192    /* copying this many bytes costs some ten times the handling of a frame */
+#define WEFT_SHM_FRAGS_MAX (128u << 10) /* of longer messages RTS and CTS take less than a twentieth of the time */
 
 enum weft_cma_state { WEFT_CMA_UNKNOWN, WEFT_CMA_WORKS, WEFT_CMA_REFUSED };
 
