@@ -31,6 +31,8 @@ typedef struct weft_bidir {
     uint32_t received;  /* receives ended; wraps */
 } weft_bidir;
 
+#define WEFT_COPIED_CLASSES 4
+
 typedef struct weft_peer {
     weft_ep *ep;           /* never NULL: weft_null_ep after failure or close */
     weft_worker *worker;
@@ -39,6 +41,9 @@ typedef struct weft_peer {
     uint32_t eager_max;    /* largest body sent eagerly, bytes */
     uint32_t now_max;      /* largest eager body that is copied at once, bytes; longer ones use zero copy (caps.zcopy_min) */
     uint32_t frag;         /* fragment size of longer eager messages, bytes (caps.frag) */
+    uint32_t frags_max;    /* longest message sent eagerly in fragments, bytes; 0: none longer than eager_max */
+    uint8_t copied[WEFT_COPIED_CLASSES]; /* how often in a row it chose to copy an announced message, by length (p2p/eager_frags) */
+    uint8_t unannounced;   /* messages that went in fragments instead of RTS; wraps */
     int32_t credit;        /* eager credit left, in WEFT_CREDIT_BYTES; reduced by WEFT_CREDIT_STALLED while sendqs is not empty */
     int32_t credit_full;   /* credit when the peer has consumed all sent messages, in WEFT_CREDIT_BYTES */
     uint32_t credits_due;  /* credits to return to the peer, in WEFT_CREDIT_BYTES */

@@ -239,6 +239,7 @@ static void on_peer_connect(weft_peer *peer)
     if (peer->eager_max > max)
         peer->eager_max = max;
     peer->frag = peer->ep->iface->caps.frag ? peer->ep->iface->caps.frag : UINT32_MAX;
+    peer->frags_max = weft_eager_frags_max(peer);
     peer->now_max = weft_peer_is_zcopy(peer, peer->eager_max) ? peer->ep->iface->caps.zcopy_min - 1 : peer->eager_max;
 }
 

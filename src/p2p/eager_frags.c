@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "core/worker.h"
@@ -19,7 +20,9 @@
 
 /* -- the sender -- */
 
-/* Rest of a message that the iface refused, while it is queued. */
+#define FRAGS_MIN 4 /* fragments, at least, that are longer than the shortest */
+
+/* Fragment that the iface refused, while it is queued. */
 typedef struct rest {
     weft_completion completion;
     weft_req *req;
@@ -35,11 +38,11 @@ static void free_rest(weft_completion *completion)
     weft_req_free(req);
 }
 
-/* The receiver has the beginning of the message: aborts the job if the rest cannot be queued. */
-static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint64_t bytes)
+/* The receiver has the beginning of the message: aborts the job if a fragment cannot be queued. */
+static void queue_copy(weft_peer *peer, weft_frame *frame)
 {
     weft_worker *worker = peer->worker;
-    uint64_t size = sizeof(rest) + bytes;
+    uint64_t bytes = frame->hdr.bytes, size = sizeof(rest) + bytes;
     rest *rest = weft_pool_alloc(worker->pool, size);
     weft_req *req = rest ? weft_req_new(worker, WEFT_REQ_SEND) : NULL;
     bool has_left;
@@ -47,22 +50,28 @@ static int queue_rest(weft_peer *peer, weft_frame *frame, const void *from, uint
     if (!req)
         weft_peer_abort_job(peer, weft_fail(WEFT_E_NOMEM, "no memory to queue %llu bytes of a message", (unsigned long long)bytes));
     *rest = (struct rest){.completion = {.left = 1, .open = free_rest}, .req = req, .size = size};
-    memcpy(rest->bytes, from, bytes);
+    memcpy(rest->bytes, frame->body, bytes);
     frame->body = rest->bytes;
-    frame->hdr.bytes = (uint32_t)bytes;
     req->completion = &rest->completion;
     rc = weft_peer_send(peer, frame, req, &has_left);
     if (rc)
         weft_peer_abort_job(peer, rc);
     if (has_left)
         weft_req_end(req, 0);
-    return 0;
+}
+
+/* Bytes of a fragment: equal ones, few of them where the message is long. */
+static uint64_t length_of(const weft_peer *peer, uint64_t total)
+{
+    uint64_t most = peer->ep->iface->caps.chunk, frag = total / FRAGS_MIN < most ? total / FRAGS_MIN : most, count;
+    frag = frag > peer->frag ? frag : peer->frag;
+    count = (total + frag - 1) / frag;
+    return weft_round_up((total + count - 1) / count, WEFT_LINE);
 }
 
 int weft_eager_frags_send(weft_peer *peer, const weft_frame *whole)
 {
-    uint64_t total = whole->hdr.bytes, count = (total + peer->frag - 1) / peer->frag;
-    uint64_t max = weft_round_up((total + count - 1) / count, WEFT_LINE);
+    uint64_t total = whole->hdr.bytes, max = length_of(peer, total);
     weft_frame frame = {.hdr = whole->hdr, .body = &total};
     int rc;
     frame.hdr.kind = WEFT_FRAME_EAGER_FRAGS;
@@ -75,13 +84,19 @@ int weft_eager_frags_send(weft_peer *peer, const weft_frame *whole)
         const char *from = (const char *)whole->body + at;
         frame.body = from;
         frame.hdr.bytes = (uint32_t)(total - at < max ? total - at : max);
-        rc = weft_peer_post(peer, &frame);
+        rc = weft_list_is_empty(&peer->waiting) ? weft_peer_post(peer, &frame) : WEFT_AGAIN;
         if (weft_unlikely(rc == WEFT_AGAIN))
-            return queue_rest(peer, &frame, from, total - at);
+            queue_copy(peer, &frame);
         if (weft_unlikely(rc < 0))
             weft_peer_abort_job(peer, rc);
     }
     return 0;
+}
+
+uint32_t weft_eager_frags_max(const weft_peer *peer)
+{
+    bool is_free = weft_knob.rndv_scheme == WEFT_RNDV_SCHEME_AUTO || weft_knob.rndv_scheme == WEFT_RNDV_SCHEME_COPY;
+    return is_free && !weft_knob.checksum && !weft_knob.eager_max ? peer->ep->iface->caps.frags_max : 0;
 }
 
 /* -- the receiver -- */

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "core/world.h"
 #include "p2p/bidir.h"
+#include "p2p/eager_frags.h"
 #include "p2p/frag.h"
 #include "p2p/msg_csum.h"
 #include "p2p/promise.h"
@@ -121,6 +122,7 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         rts->csum = weft_msg_csum_of_send(req, &frame.hdr);
     }
     frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
+    weft_eager_frags_announced(peer, req->bytes);
     send_begins(rndv);
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc) {
@@ -264,6 +266,7 @@ void weft_rndv_send_on_cts(weft_rndv *rndv, const weft_cts *cts)
     rndv->moved = cts->want;
     if (cts->proto == WEFT_RNDV_SPLIT)
         rndv->left = 2; /* own put, and the receiver's FIN */
+    weft_eager_frags_answered(rndv->peer, req->bytes, cts->proto == WEFT_RNDV_COPY);
     if (cts->proto == WEFT_RNDV_COPY)
         push_frag(rndv, cts);
     else

@@ -76,6 +76,7 @@ typedef struct weft_caps {
     uint32_t chunk;       /* body size at which a long stream of frames is fastest, bytes */
     uint32_t chunk_alone; /* largest body that uses no buffers shared with other eps, bytes; 0: no difference */
     uint32_t frag;        /* bytes of a fragment, where copying in and out overlap if a body goes in several frames; 0: send one frame */
+    uint32_t frags_max;   /* longest message that such fragments may carry eagerly, bytes; 0: none longer than an eager one */
     uint32_t eager;       /* longest message that is best sent eagerly, bytes; 0: unspecified */
     uint32_t zcopy_min;   /* shortest body for which zero copy (frame.zcopy_ctx) pays, bytes; 0: none */
     uint32_t inline_max;  /* largest body that costs no more than an empty one, bytes */

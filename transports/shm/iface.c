@@ -29,7 +29,8 @@ static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
         return weft_fail(rc, "no memory for the shared-memory iface");
     shm->iface = (weft_iface){.ops = &weft_shm_ops, .owner = params->owner, .callbacks = params->callbacks,
                             .caps = {.frame_max = WEFT_BULK_CHUNK, .chunk = WEFT_BULK_CHUNK, .chunk_alone = WEFT_RING_BODY_MAX,
-                                     .frag = WEFT_SHM_FRAG, .inline_max = WEFT_RING_INLINE,
+                                     .frag = WEFT_SHM_FRAG, .frags_max = WEFT_SHM_FRAGS_MAX,
+                                     .inline_max = WEFT_RING_INLINE,
                                      .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000,
                                      .get = true,
                                      .put = true,
