@@ -20,6 +20,7 @@ typedef struct weft_eager_frags {
     uint32_t arrived;       /* bytes */
     weft_req *req;          /* matched receive; NULL: none */
     struct weft_unexpected *unexpected; /* buffer if it is unmatched; req and this NULL: the message is dropped */
+    uint64_t began_ns;      /* time of the first fragment, if the transfer is measured; else 0 */
 } weft_eager_frags;
 
 /* Whether rendezvous with a peer run in both directions at once (p2p/bidir). */
@@ -33,6 +34,12 @@ typedef struct weft_bidir {
 
 #define WEFT_COPIED_CLASSES 4
 
+/* Whether messages of one size class go in fragments instead of RTS (p2p/eager_frags). */
+typedef struct weft_copied {
+    uint8_t answers; /* how often in a row the peer chose to copy an announced message */
+    uint8_t run;     /* messages that may still go unannounced */
+} weft_copied;
+
 typedef struct weft_peer {
     weft_ep *ep;           /* never NULL: weft_null_ep after failure or close */
     weft_worker *worker;
@@ -42,8 +49,7 @@ typedef struct weft_peer {
     uint32_t now_max;      /* largest eager body that is copied at once, bytes; longer ones use zero copy (caps.zcopy_min) */
     uint32_t frag;         /* fragment size of longer eager messages, bytes (caps.frag) */
     uint32_t frags_max;    /* longest message sent eagerly in fragments, bytes; 0: none longer than eager_max */
-    uint8_t copied[WEFT_COPIED_CLASSES]; /* how often in a row it chose to copy an announced message, by length (p2p/eager_frags) */
-    uint8_t unannounced;   /* messages that went in fragments instead of RTS; wraps */
+    weft_copied copied[WEFT_COPIED_CLASSES];
     int32_t credit;        /* eager credit left, in WEFT_CREDIT_BYTES; reduced by WEFT_CREDIT_STALLED while sendqs is not empty */
     int32_t credit_full;   /* credit when the peer has consumed all sent messages, in WEFT_CREDIT_BYTES */
     uint32_t credits_due;  /* credits to return to the peer, in WEFT_CREDIT_BYTES */

@@ -68,13 +68,13 @@ static int send_eager(weft_peer *peer, weft_req *req)
     return 0;
 }
 
-/* A message that is too long for one eager frame, in fragments. WEFT_AGAIN: it must be announced. */
-static int send_frags(weft_peer *peer, weft_req *req)
+/* A message that is too long for one eager frame, in fragments, if the credit suffices. WEFT_AGAIN: it must be announced. */
+static int send_frags(weft_peer *peer, weft_req *req, int32_t credit)
 {
     weft_frame frame = {.hdr = weft_eager_hdr(req->chan, req->rank, req->tag, req->bytes), .body = weft_req_start(req)};
     int rc;
     if (!req->is_dense || req->send_mode == WEFT_SEND_SYNC || req->is_persistent || !weft_list_is_empty(&peer->waiting) ||
-        !weft_eager_frags_help_long(peer, req->bytes))
+        weft_peer_cost(req->bytes) > credit || !weft_eager_frags_help_long(peer, req->bytes))
         return WEFT_AGAIN;
     rc = weft_eager_frags_send(peer, &frame);
     if (rc)
@@ -91,7 +91,7 @@ int weft_eager_start(weft_peer *peer, weft_req *req, int32_t credit)
     bool fits = req->bytes <= peer->eager_max && req->send_mode != WEFT_SEND_SYNC;
     if (fits && (credit > 0 ? weft_peer_cost(req->bytes + weft_msg_csum_bytes()) <= credit : req->bytes <= OVERDRAFT_MAX))
         return send_eager(peer, req);
-    if (req->bytes > peer->eager_max && (rc = send_frags(peer, req)) != WEFT_AGAIN)
+    if (req->bytes > peer->eager_max && (rc = send_frags(peer, req, credit)) != WEFT_AGAIN)
         return rc;
     return weft_rndv_send_rts(peer, req);
 }

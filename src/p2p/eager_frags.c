@@ -7,14 +7,17 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "core/worker.h"
 #include "mem/pool.h"
+#include "p2p/bidir.h"
 #include "p2p/chan.h"
 #include "p2p/deliver.h"
 #include "p2p/match.h"
+#include "p2p/rndv_select.h"
 #include "type/pack.h"
 #include "type/type.h"
 
@@ -101,6 +104,22 @@ uint32_t weft_eager_frags_max(const weft_peer *peer)
 
 /* -- the receiver -- */
 
+static weft_rndv_xfer xfer_of(const weft_eager_frags *frags)
+{
+    return (weft_rndv_xfer){.proto = WEFT_RNDV_COPY, .bytes = frags->hdr.bytes};
+}
+
+/* A message that could have been announced is a sample of WEFT_RNDV_COPY, so that the selection knows what that protocol takes. */
+static void measure(weft_peer *peer)
+{
+    weft_eager_frags *frags = &peer->frags;
+    weft_rndv_xfer xfer = xfer_of(frags);
+    if (frags->hdr.bytes <= peer->eager_max || weft_bidir_expects_send(&peer->bidir))
+        return;
+    frags->began_ns = weft_clock_ns();
+    weft_rndv_xfer_begin(peer->rndv_stats, &xfer, frags->began_ns);
+}
+
 void weft_eager_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     weft_eager_frags *frags = &peer->frags;
@@ -113,7 +132,9 @@ void weft_eager_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void 
     if (!chan)
         return;
     frags->req = weft_match_posted(&chan->match, hdr->src, hdr->tag);
-    if (!frags->req)
+    if (frags->req)
+        measure(peer);
+    else
         frags->unexpected = weft_deliver_unexpected(peer, &frags->hdr, NULL);
 }
 
@@ -160,6 +181,11 @@ void weft_eager_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *
         return;
     frags->req = NULL;
     frags->unexpected = NULL;
+    if (frags->began_ns) {
+        weft_rndv_xfer xfer = xfer_of(frags);
+        weft_rndv_xfer_end(peer->rndv_stats, &xfer, false, frags->began_ns, weft_clock_ns());
+        frags->began_ns = 0;
+    }
     if (req)
         weft_deliver_end(peer, req, &frags->hdr);
     else if (unexpected)

@@ -11,8 +11,7 @@
 
 #define WEFT_EAGER_FRAGS_OUT 3  /* messages of a length that the peer may have to consume when another one goes in fragments */
 #define WEFT_EAGER_FRAGS_SHIFT 14
-#define WEFT_EAGER_FRAGS_SURE 5 /* messages in a row that the peer copies: more than in a trial (rndv_select) */
-#define WEFT_EAGER_FRAGS_ROW 32 /* of this many messages one is announced */
+#define WEFT_EAGER_FRAGS_SURE 4 /* announced messages in a row that the peer must copy: a trial of its (rndv_select) suffices */
 
 /* Is the peer likely to wait for this message? True if it has returned all credits. If both ranks send at once, or in a stream of
  * messages, copies overlap anyway and fragments only add frames. */
@@ -24,32 +23,30 @@ static inline bool weft_eager_frags_help(const weft_peer *peer, uint64_t bytes)
 /* Longest message sent to the peer eagerly in fragments, bytes; 0: the knobs or its iface want none longer than an eager one. */
 uint32_t weft_eager_frags_max(const weft_peer *peer);
 
-/* How often in a row the peer chose to copy an announced message of this length. */
-static inline uint8_t *weft_eager_frags_copied(weft_peer *peer, uint64_t bytes)
+static inline weft_copied *weft_eager_frags_copied(weft_peer *peer, uint64_t bytes)
 {
     uint32_t class = bytes >> WEFT_EAGER_FRAGS_SHIFT ? 63 - (uint32_t)__builtin_clzll(bytes >> WEFT_EAGER_FRAGS_SHIFT) : 0;
     return &peer->copied[class < WEFT_COPIED_CLASSES ? class : WEFT_COPIED_CLASSES - 1];
 }
 
-/* A message was announced: until the peer answers, others of this length are announced too. */
-static inline void weft_eager_frags_announced(weft_peer *peer, uint64_t bytes)
-{
-    uint8_t *copied = weft_eager_frags_copied(peer, bytes);
-    *copied -= *copied == WEFT_EAGER_FRAGS_SURE;
-}
-
+/* The peer has answered an announced message. If it copies again and again, runs of unannounced ones become longer,
+ * up to 32. */
 static inline void weft_eager_frags_answered(weft_peer *peer, uint64_t bytes, bool is_copied)
 {
-    uint8_t *copied = weft_eager_frags_copied(peer, bytes);
-    *copied = !is_copied ? 0 : *copied < WEFT_EAGER_FRAGS_SURE ? *copied + 1 : WEFT_EAGER_FRAGS_SURE;
+    weft_copied *copied = weft_eager_frags_copied(peer, bytes);
+    copied->answers = is_copied ? copied->answers + (copied->answers < WEFT_EAGER_FRAGS_SURE + 3) : 0;
+    copied->run = copied->answers < WEFT_EAGER_FRAGS_SURE ? 0 : (uint8_t)(4 << (copied->answers - WEFT_EAGER_FRAGS_SURE));
 }
 
 /* The same for a message longer than an eager one, which fragments save RTS and CTS: if the peer copies announced ones of this length, and
  * has few to consume, as where both ranks send at once. One in some is announced nevertheless: the peer measures and chooses anew. */
 static inline bool weft_eager_frags_help_long(weft_peer *peer, uint64_t bytes)
 {
-    return bytes <= peer->frags_max && *weft_eager_frags_copied(peer, bytes) == WEFT_EAGER_FRAGS_SURE &&
-           peer->credit_full - peer->credit <= WEFT_EAGER_FRAGS_OUT * weft_peer_cost(bytes) && ++peer->unannounced % WEFT_EAGER_FRAGS_ROW;
+    weft_copied *copied = weft_eager_frags_copied(peer, bytes);
+    if (bytes > peer->frags_max || !copied->run || peer->credit_full - peer->credit > WEFT_EAGER_FRAGS_OUT * weft_peer_cost(bytes))
+        return false;
+    copied->run--;
+    return true;
 }
 
 /* Sends the message of `whole` in fragments. 0; WEFT_AGAIN: nothing was sent; or an error. Fragments that the iface refuses are copied

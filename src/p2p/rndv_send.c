@@ -122,7 +122,6 @@ int weft_rndv_send_rts(weft_peer *peer, weft_req *req)
         rts->csum = weft_msg_csum_of_send(req, &frame.hdr);
     }
     frame.hdr.bytes = (uint32_t)WEFT_RTS_BYTES + rts->key_bytes;
-    weft_eager_frags_announced(peer, req->bytes);
     send_begins(rndv);
     rc = weft_peer_send(peer, &frame, NULL, NULL);
     if (rc) {

@@ -5,6 +5,7 @@
 #include "transports/shm/bulk.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/status.h"
 
@@ -37,9 +38,11 @@ static int claim_more(weft_bulk_owner *owner)
     int rc = owner->claimed ? 0 : weft_segment_claim(owner->segment, owner->offset, offsetof(weft_bulk, chunks));
     if (rc == 0)
         rc = weft_segment_claim(owner->segment, owner->offset + first, WEFT_BULK_STEP * WEFT_BULK_CHUNK);
-    if (rc == 0)
+    if (rc == 0) {
+        madvise(owner->bulk->chunks[owner->claimed], WEFT_BULK_STEP * WEFT_BULK_CHUNK, MADV_POPULATE_WRITE); /* else a fault per page */
         owner->claimed += WEFT_BULK_STEP;
-    else if (owner->claimed) /* out of memory: the claimed chunks must do */
+    }
+    if (rc && owner->claimed) /* out of memory: the claimed chunks must do */
         rc = WEFT_AGAIN;
     return rc;
 }
@@ -100,6 +103,8 @@ static void add_to(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t inde
 /* A chunk without holder, or a new one; false: there is none. */
 static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 {
+    if (owner->held == (owner->is_out_of_memory ? owner->claimed : WEFT_BULK_COUNT))
+        return false;
     for (uint32_t i = 0; i < owner->claimed; i++)
         if (!owner->holder[i] && is_back(owner, i)) {
             *index = i;
@@ -115,7 +120,7 @@ static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
-    if (share->next == 0 && may_grow(owner, share) && find_unheld(owner, index)) { /* a round is over */
+    if (may_grow(owner, share) && find_unheld(owner, index)) {
         add_to(owner, share, *index);
         return 0;
     }

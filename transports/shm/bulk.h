@@ -29,7 +29,7 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep reuses its own chunks, in turn, and takes another after each round: so who sends much writes
+/* Chunks held by one ep, in use or free. An ep takes new chunks while it may, then reuses its own in turn: so who sends much writes
  * lines that have left both second-level caches. A line that the reader still holds, or reads out of the sender's cache, costs both sides
  * more than one in the shared cache. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
