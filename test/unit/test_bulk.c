@@ -84,7 +84,7 @@ static void shares_are_limited(void)
     weft_segment_close(&segment);
 }
 
-/* New chunks are used while there may be more, then each in turn, also if each is read before the next one is needed. */
+/* A reader that frees each chunk at once: new ones are used up to SHARE_USUAL, then each in turn. */
 static void new_chunks_come_first(void)
 {
     weft_segment segment;
@@ -94,16 +94,16 @@ static void new_chunks_come_first(void)
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
     for (int round = 0; round < 3; round++) {
         bool is_used[WEFT_BULK_COUNT] = {false};
-        for (int i = 0; i < WEFT_BULK_SHARE; i++) {
+        for (int i = 0; i < WEFT_BULK_SHARE_USUAL; i++) {
             uint32_t index;
             CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
             CU_ASSERT_FALSE_FATAL(is_used[index]);
             is_used[index] = true;
             weft_bulk_free(owner.bulk, index);
         }
-        CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE);
+        CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE_USUAL);
     }
-    CU_ASSERT_EQUAL(owner.held, WEFT_BULK_SHARE);
+    CU_ASSERT_EQUAL(owner.held, WEFT_BULK_SHARE_USUAL);
     weft_bulk_leave(&owner, &share);
     weft_bulk_close(&owner);
     weft_segment_close(&segment);

@@ -120,7 +120,7 @@ static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
-    if (may_grow(owner, share) && find_unheld(owner, index)) {
+    if (share->count < WEFT_BULK_SHARE_USUAL && may_grow(owner, share) && find_unheld(owner, index)) {
         add_to(owner, share, *index);
         return 0;
     }

@@ -14,7 +14,8 @@
 
 #define WEFT_BULK_CHUNK 16384
 #define WEFT_BULK_COUNT 240
-#define WEFT_BULK_SHARE 96      /* chunks that one ep may use at a time: 1.5 MiB, in both directions more than two second-level caches hold */
+#define WEFT_BULK_SHARE 96      /* chunks that one ep may use at a time */
+#define WEFT_BULK_SHARE_USUAL 32 /* ... of which it takes these also if its reader frees them at once */
 #define WEFT_BULK_SHARE_SURE 16 /* ... of which it may use these also if others have taken most */
 #define WEFT_BULK_RESERVE 48    /* chunks that no ep takes beyond its sure ones */
 #define WEFT_BULK_STEP 8        /* chunks claimed at a time */
@@ -29,9 +30,9 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep takes new chunks while it may, then reuses its own in turn: so who sends much writes
- * lines that have left both second-level caches. A line that the reader still holds, or reads out of the sender's cache, costs both sides
- * more than one in the shared cache. The limits keep a peer that does not read from blocking others. */
+/* Chunks held by one ep, in use or free. An ep takes new chunks up to SHARE_USUAL, then reuses its own in turn: a line that the reader has
+ * just read costs both sides more than an older one, while a longer round would push the program's data out of the cache. An ep that finds
+ * all of its chunks unread takes more. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */
