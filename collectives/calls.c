@@ -85,6 +85,16 @@ const char *weft_call_maker_name(uint32_t maker)
     return maker < weft_count(names) ? names[maker] : "another call that makes a communicator";
 }
 
+static void describe_root(const weft_team *team, uint32_t member, weft_call call, char *text, size_t capacity)
+{
+    if (!(call.what & WEFT_CALL_INTER))
+        snprintf(text, capacity, "%u", weft_call_root(call));
+    else if (weft_call_root(call) == member)
+        snprintf(text, capacity, "MPI_ROOT");
+    else
+        snprintf(text, capacity, "%u", group_rank(team, weft_call_root(call)));
+}
+
 void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, char *text, size_t capacity)
 {
     static const char *const forms[] = {"", "nonblocking ", "persistent ", ""};
@@ -101,12 +111,7 @@ void weft_call_describe(const weft_team *team, uint32_t member, weft_call call, 
     }
     if ((call.what & WEFT_CALL_INTER) && describe_inter(team, member, call, form, text, capacity))
         return;
-    if (!(call.what & WEFT_CALL_INTER))
-        snprintf(root, sizeof root, "%u", weft_call_root(call));
-    else if (weft_call_root(call) == member)
-        snprintf(root, sizeof root, "MPI_ROOT");
-    else
-        snprintf(root, sizeof root, "%u", group_rank(team, weft_call_root(call)));
+    describe_root(team, member, call, root, sizeof root);
     switch (kind) {
     case WEFT_COLL_BARRIER:
     case WEFT_COLL_ALLTOALLV:

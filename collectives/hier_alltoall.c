@@ -106,15 +106,9 @@ static void between_nodes(weft_sched *sched, const trade *t)
         other = carrier(t, node, t->topology->node, i % t->parts);
         if (blocks_out(t, i))
             weft_sched_send(sched, other, out, blocks_out(t, i) * t->block, byte);
-        out += blocks_out(t, i) * t->block;
-    }
-    for (uint32_t i = 0; i < messages(t); i++) {
-        uint32_t node = other_node(t, i), other;
-        if (!carries(sched, t, i))
-            continue;
-        other = carrier(t, node, t->topology->node, i % t->parts);
         if (blocks_in(t, i))
             weft_sched_recv(sched, other, in, blocks_in(t, i) * t->block, byte);
+        out += blocks_out(t, i) * t->block;
         in += blocks_in(t, i) * t->block;
     }
     weft_sched_fence(sched);
