@@ -12,6 +12,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/bye.h"
 #include "core/hdr_csum.h"
 #include "core/iface_select.h"
 #include "core/req.h"
@@ -56,6 +57,7 @@ int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **out)
     weft_peer *peer = weft_peer_known(worker, process);
     int rc;
     if (peer) {
+        weft_bye_back(peer);
         *out = peer;
         return 0;
     }

@@ -55,6 +55,10 @@ typedef struct weft_peer {
     uint32_t credits_due;  /* credits to return to the peer, in WEFT_CREDIT_BYTES */
     bool bye_sent, bye_received;
     bool is_gone;          /* the BYE received was the last: the peer does not return for a session */
+    bool is_rest_seen;     /* it has answered REST (core/bye) */
+    bool is_away;          /* this process rested, and has not told the peer of its return */
+    bool was_back;         /* BACK was sent; seq_back is valid */
+    uint32_t seq_back;     /* seq_in then */
     bool is_without_csum;  /* it was reported that the peer sends no checksums although this side checks them (p2p/msg_csum) */
     bool sends_hdr_csum;   /* its frames have header checksums (core/hdr_csum) */
     bool is_courtesy;      /* created only to notify it of an error (p2p/chan): its exit is no failure */

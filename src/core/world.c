@@ -4,17 +4,23 @@
  */
 #include "core/world.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/bye.h"
 #include "core/counters.h"
 #include "core/iface_select.h"
 #include "core/peer.h"
 #include "mem/wakeup_sock.h"
+
+#define LEAVE_NS 50000000u
+#define CATCH_UP_MAX 1000
 
 weft_world *weft_world_now, *weft_world_model;
 
@@ -113,48 +119,6 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     return 0;
 }
 
-static bool is_ended(const weft_peer *peer) { return peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
-
-static void send_bye(weft_peer *peer, enum weft_bye why)
-{
-    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .tag = (int32_t)why}};
-    if (peer->bye_sent)
-        return;
-    weft_peer_send(peer, &bye, NULL, NULL);
-    peer->bye_sent = true;
-}
-
-/* Closes the ep if it is drained. On a network (no outlives_sender) both sides must have sent BYE before either closes its end. */
-static bool close_if_drained(weft_peer *peer)
-{
-    weft_iface *iface = peer->ep->iface;
-    if (!weft_list_is_empty(&peer->waiting) || (!peer->bye_received && !iface->caps.outlives_sender))
-        return false;
-    if (iface->ops->ep_close(iface, peer->ep) == WEFT_AGAIN)
-        return false;
-    peer->state = WEFT_PEER_CLOSED;
-    peer->ep = &weft_null_ep;
-    return true;
-}
-
-/* Whether nothing is in flight: deferred frames, transfers that peers read, bytes in eps. Sends BYE to all peers before waiting for any,
- * else a cycle of ranks would deadlock. A peer with both BYEs exchanged is closed at once, also while BYEs to others are deferred:
- * these may wait for its connection. */
-static bool is_drained(weft_worker *worker)
-{
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (peer->bye_received && !is_ended(peer) && peer->ep->iface->caps.outlives_sender)
-            weft_peer_discard(peer);
-    bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
-    for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
-        if (!is_ended(peer))
-            send_bye(peer, WEFT_BYE_FINAL);
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_ended(peer))
-            all &= peer->bye_sent && close_if_drained(peer);
-    return all;
-}
-
 static void drain(weft_worker *worker, bool (*is_over)(weft_worker *))
 {
     weft_wait wait;
@@ -173,67 +137,47 @@ static void drain_all(weft_world *world, bool (*is_over)(weft_worker *))
     }
 }
 
-/* -- rest: the eps stay open, since all ifaces deliver what is sent without the sender's help -- */
-
-static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &weft_self_ops; }
-
-/* By the page, as the BYE may not have had space in the ring. Such a peer has received all that it needs. */
-static bool has_left(const weft_peer *peer)
+/* Handles what has come. */
+static void catch_up(weft_worker *worker)
 {
-    const weft_boot *boot = peer->worker->world->boot;
-    uint32_t rank = peer->proc_id.rank;
-    return boot->has_segment && !is_self(peer) &&
-           atomic_load_explicit(&weft_segment_rank(&boot->segment, boot->local_of ? boot->local_of[rank] : rank)->state,
-                                memory_order_acquire) == WEFT_RANK_FINAL;
-}
-
-/* Whether nothing is in flight and BYE is sent to all. */
-static bool is_at_rest(weft_worker *worker)
-{
-    bool is_quiet = true;
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_ended(peer) && (peer->bye_received || has_left(peer)))
-            weft_peer_discard(peer);
-    if (!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments))
-        return false;
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_ended(peer)) {
-            send_bye(peer, WEFT_BYE_REST);
-            is_quiet &= !is_self(peer) || peer->bye_received;
-        }
-    return is_quiet && weft_list_is_empty(&worker->backlog);
-}
-
-/* The last BYE of a resting world, whose peers may have ended. */
-static bool is_left(weft_worker *worker)
-{
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next) {
-        if (is_ended(peer))
-            continue;
-        peer->bye_sent = is_self(peer);
-        send_bye(peer, WEFT_BYE_FINAL);
-        weft_peer_discard(peer);
-        close_if_drained(peer);
-    }
-    return true;
+    for (int i = 0; i < CATCH_UP_MAX && weft_worker_poll(worker) > 0; i++)
+        ;
 }
 
 bool weft_world_may_rest(const weft_world *world)
 {
     for (uint32_t i = 0; i < world->worker_count; i++)
         for (uint32_t k = 0; k < world->workers[i]->iface_count; k++)
+            if (!world->workers[i]->ifaces[k]->caps.may_rest)
+                return false;
+    return true;
+}
+
+/* Are all ranks reached through shared memory alone, so that no address will be asked for? */
+static bool needs_no_modex(const weft_world *world)
+{
+    for (uint32_t i = 0; i < world->worker_count; i++)
+        for (uint32_t k = 0; k < world->workers[i]->iface_count; k++)
             if (!world->workers[i]->ifaces[k]->caps.outlives_sender)
                 return false;
-    return world->boot->ops->may_return;
+    return true;
 }
 
 void weft_world_rest(weft_world *world)
 {
-    drain_all(world, is_at_rest);
+    drain_all(world, weft_bye_rest);
     if (weft_knob.counters)
         weft_counters_print(world);
     weft_log_repeats();
-    atomic_store_explicit(&world->page->state, WEFT_RANK_FINAL, memory_order_release);
+    for (uint32_t i = 0; i < world->worker_count; i++) {
+        weft_worker_lock(world->workers[i]);
+        weft_worker_poll(world->workers[i]); /* sends what the last poll has queued */
+        weft_bye_rested(world->workers[i]);
+        weft_worker_unlock(world->workers[i]);
+    }
+    atomic_store_explicit(&world->page->state, WEFT_RANK_REST, memory_order_release);
+    if (world->boot->ops->part && needs_no_modex(world))
+        world->boot->ops->part(world->boot);
     world->is_resting = true;
     weft_world_now = NULL;
 }
@@ -243,21 +187,39 @@ void weft_world_return(weft_world *world)
     world->is_resting = false;
     weft_world_now = world;
     atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
-    for (uint32_t i = 0; i < world->worker_count; i++) {
+    world->has_rested = true;
+    for (uint32_t i = 0; i < world->worker_count; i++) { /* what peers have sent meanwhile, above all their BYEs */
         weft_worker_lock(world->workers[i]);
-        for (weft_peer *peer = world->workers[i]->peers; peer; peer = peer->next) {
-            peer->bye_sent = is_ended(peer);
-            send_bye(peer, WEFT_BYE_BACK);
-            peer->bye_sent = is_ended(peer);
-        }
+        catch_up(world->workers[i]);
         weft_worker_unlock(world->workers[i]);
+    }
+}
+
+/* The end of a process that rests. Waits at most LEAVE_NS for peers in MPI, which learn of it from the connection if not from the BYE. */
+static void leave(weft_world *world)
+{
+    uint64_t end = weft_clock_ns() + LEAVE_NS;
+    for (bool is_over = false; !is_over;) {
+        is_over = true;
+        for (uint32_t i = 0; i < world->worker_count; i++) {
+            weft_worker_lock(world->workers[i]);
+            catch_up(world->workers[i]);
+            is_over &= weft_bye_leave(world->workers[i]);
+            weft_worker_unlock(world->workers[i]);
+        }
+        is_over |= weft_clock_ns() > end;
+        if (!is_over)
+            sched_yield();
     }
 }
 
 int weft_world_close(weft_world *world)
 {
     bool was_resting = world->is_resting;
-    drain_all(world, was_resting ? is_left : is_drained);
+    if (was_resting)
+        leave(world);
+    else
+        drain_all(world, weft_bye_close);
     if (weft_knob.counters && !was_resting)
         weft_counters_print(world);
     weft_log_repeats();

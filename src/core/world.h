@@ -18,15 +18,15 @@ extern weft_world *weft_world_model;
 /* Opens worker 0 and its ifaces over a boot and makes the world current. Takes ownership of the boot; on error finalizes it.
  * `callbacks` are the ifaces' upcalls of p2p. Call weft_p2p_open instead. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
-/* May weft_world_rest be called? Not under PMI and PMIx, whose server must see the end, and not with a network, whose peers must. */
+/* May weft_world_rest be called? Not with an iface whose peers must close their eps first (caps.may_rest). */
 bool weft_world_may_rest(const weft_world *world);
-/* Leaves the world open for a later session: drains all workers and sends BYE (blocks until nothing is in flight), reports the rank as
- * finalized. There is no current world then. */
+/* Leaves the world open for a later session: drains all workers and sends BYE (blocks until nothing is in flight; over a network also until
+ * each contacted peer has seen the BYE or rests as well), reports the rank as finalized. There is no current world then. */
 void weft_world_rest(weft_world *world);
 /* Makes a resting world current again. */
 void weft_world_return(weft_world *world);
 /* Drains all workers: sends BYE to every contacted peer and waits (blocks) for its BYE. Then closes and frees everything. Returns 0. Of a
- * resting world: does not block. */
+ * resting world: waits for no peer, or 50 ms at most. */
 int weft_world_close(weft_world *world);
 
 #endif

@@ -31,6 +31,7 @@ typedef struct weft_world {
     const weft_sleep_ops *sleep_ops; /* weft_sleep_ops_here, or sim's */
     weft_wait_policy wait_policy;
     bool is_resting;       /* the last user left; weft_world_return opens it again */
+    bool has_rested;       /* it rested and is open again: peers may have to be told (core/bye) */
     bool is_oversubscribed; /* ranks share CPUs: yield at once */
     weft_rank_page *page;  /* status page of this rank: in the segment, or own_page */
     weft_rank_page *own_page; /* private page, used without a segment */

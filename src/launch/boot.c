@@ -44,6 +44,16 @@ void weft_boot_begin(weft_boot *boot)
     boot->oversubscribed = weft_boot_is_oversubscribed(boot->local_size, false);
 }
 
+void weft_boot_abort_parted(weft_boot *boot, int exit_code)
+{
+    if (boot->has_segment) {
+        atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_DEAD);
+        for (uint32_t i = 0; i < boot->local_size; i++)
+            weft_page_wake(weft_segment_rank(&boot->segment, i));
+    }
+    _exit(exit_code);
+}
+
 /* True if the environment names a PMIx server of a namespace other than `own_nspace` (NULL: of any): that of a launcher started below
  * Weft's mpirun. (Weft's mpirun removes PMI_FD and the like from its ranks' environment.) */
 static bool pmix_is_in_env(const char *own_nspace)

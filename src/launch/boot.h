@@ -27,8 +27,10 @@ typedef struct weft_boot_ops {
     int (*fence)(weft_boot *boot);
     /* Ends the whole job with this exit code. `text` is printed once, even if several ranks fail together. */
     void (*abort)(weft_boot *boot, int code, const char *text) __attribute__((noreturn));
-    bool may_return; /* the launcher sees the rank's end on its page alone: it may finalize, and open a session later */
-    /* Reports to the launcher that this rank is finalized; frees the boot. */
+    /* Reports to the launcher that this rank is finalized, before finalize: from now on only abort and finalize are called. Then the
+     * launcher minds no _exit and no exec. NULL: nothing is reported. */
+    void (*part)(weft_boot *boot);
+    /* Reports to the launcher that this rank is finalized, unless part has; frees the boot. */
     void (*finalize)(weft_boot *boot);
 } weft_boot_ops;
 

@@ -29,6 +29,8 @@ void weft_abort_text_suppress(const weft_segment *segment);
  * that launcher starts MPI programs; NULL: unknown. */
 bool weft_task_env_find(char *text, size_t capacity, const char **instead);
 
+/* Abort of a rank that has parted from a foreign launcher: those of this node that wait for it see it as dead, and end the job. */
+void weft_boot_abort_parted(weft_boot *boot, int exit_code) __attribute__((noreturn));
 /* For boots of foreign launchers: marks this rank as started in its segment, if any, and sets boot->oversubscribed. */
 void weft_boot_begin(weft_boot *boot);
 /* Writes the host's name; never empty. */

@@ -175,7 +175,7 @@ static bool missing_list(mpirun_rank *self, char *text, size_t capacity)
             continue;
         is_dead |= state == WEFT_RANK_DEAD || state == WEFT_RANK_ABORT;
         const char *why = state == WEFT_RANK_NONE    ? "has not called MPI_Init"
-                          : state == WEFT_RANK_FINAL ? "has finalized"
+                          : state == WEFT_RANK_FINAL || state == WEFT_RANK_REST ? "has finalized"
                                                      : "is dead";
         if (++shown <= 8 && used < capacity)
             used += (size_t)snprintf(text + used, capacity - used, "%srank %u %s", shown > 1 ? ", " : "", rank_at(self, r), why);
@@ -241,7 +241,6 @@ static void mpirun_rank_finalize(weft_boot *boot)
 
 static const weft_boot_ops mpirun_rank_ops = {
     .name = "mpirun",
-    .may_return = true,
     .put = mpirun_rank_put,
     .commit = mpirun_rank_commit,
     .get = mpirun_rank_get,

@@ -32,6 +32,7 @@ typedef struct pmi_client {
     weft_pmi pmi;
     uint32_t *node_of, *local_of;
     uint32_t *locals; /* [local_size]: ranks of this node, ascending */
+    bool has_parted;  /* the connection is closed */
 } pmi_client;
 
 static int pmi_client_put(weft_boot *boot, const char *key, const void *value, size_t bytes)
@@ -72,6 +73,8 @@ static void __attribute__((noreturn)) pmi_client_abort(weft_boot *boot, int code
     } else if (text && *text) {
         weft_log_error("%s", text);
     }
+    if (self->has_parted)
+        weft_boot_abort_parted(boot, exit_code);
     stderr_wait_read();
     weft_pmi_abort(&self->pmi, exit_code, text);
     _exit(exit_code);
@@ -81,11 +84,21 @@ static void pmi_client_free(pmi_client *self, bool is_orderly)
 {
     if (self->boot.has_segment)
         weft_segment_close(&self->boot.segment);
-    weft_pmi_close(&self->pmi, is_orderly);
+    if (!self->has_parted)
+        weft_pmi_close(&self->pmi, is_orderly);
     free(self->node_of);
     free(self->local_of);
     free(self->locals);
     free(self);
+}
+
+static void pmi_client_part(weft_boot *boot)
+{
+    pmi_client *self = (pmi_client *)boot;
+
+    if (!self->has_parted)
+        weft_pmi_close(&self->pmi, true);
+    self->has_parted = true;
 }
 
 static void pmi_client_finalize(weft_boot *boot)
@@ -102,6 +115,7 @@ static const weft_boot_ops pmi_client_ops = {
     .get = pmi_client_get,
     .fence = pmi_client_fence,
     .abort = pmi_client_abort,
+    .part = pmi_client_part,
     .finalize = pmi_client_finalize,
 };
 

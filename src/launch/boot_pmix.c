@@ -219,7 +219,9 @@ static int server_watch(weft_pmix_client *self)
 static void server_disconnect(weft_pmix_client *self)
 {
     atomic_store(&watched, NULL);
-    self->pmix.finalize(NULL, 0);
+    if (!self->has_parted)
+        self->pmix.finalize(NULL, 0);
+    self->has_parted = true;
 }
 
 static int client_open(weft_pmix_client *self)
@@ -337,6 +339,8 @@ static void __attribute__((noreturn)) client_abort(weft_boot *boot, int code, co
         weft_log_error("%s", text);
     if (boot->has_segment)
         atomic_store(&weft_segment_rank(&boot->segment, boot->local_rank)->state, WEFT_RANK_ABORT);
+    if (self->has_parted)
+        weft_boot_abort_parted(boot, exit_code);
     atomic_store(&watched, NULL); /* the server may end before this rank does */
     atomic_store(&limit_code, exit_code); /* PMIx_Abort itself waits for the server without a limit */
     pthread_create(&thread, NULL, exit_after_limit, NULL);
@@ -355,6 +359,8 @@ static void client_free(weft_pmix_client *self)
     free(self);
 }
 
+static void client_part(weft_boot *boot) { server_disconnect((weft_pmix_client *)boot); }
+
 static void client_finalize(weft_boot *boot)
 {
     weft_pmix_client *self = (weft_pmix_client *)boot;
@@ -372,6 +378,7 @@ static const weft_boot_ops client_ops = {
     .get = client_get,
     .fence = client_fence,
     .abort = client_abort,
+    .part = client_part,
     .finalize = client_finalize,
 };
 

@@ -36,6 +36,7 @@ typedef struct weft_pmix_client {
     uint64_t locals_hash; /* of that list; must be equal on all ranks of the node */
     const struct weft_segment_fd *_Atomic offer; /* set while serving the segment: on_server_lost() unlinks its socket; NULL: none */
     unsigned char *modex_ready; /* [size]: 1: the rank has committed all keys; NULL: no key was read yet */
+    bool has_parted; /* PMIx_Finalize was called */
 } weft_pmix_client;
 
 /* Reads rank, size, nodes and node-local ranks from the server. WEFT_E_OTHER: missing or contradictory answers. */

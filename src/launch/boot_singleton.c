@@ -86,7 +86,6 @@ static void singleton_finalize(weft_boot *boot)
 
 static const weft_boot_ops singleton_ops = {
     .name = "singleton",
-    .may_return = true,
     .put = singleton_put,
     .commit = singleton_commit,
     .get = singleton_get,

@@ -65,9 +65,10 @@ _Static_assert(sizeof(weft_rank_page) <= WEFT_PAGE, "one page per rank");
 enum weft_rank_state {
     WEFT_RANK_NONE = 0,  /* not yet in MPI_Init; stays so in a program that never calls it */
     WEFT_RANK_INIT = 1,  /* inside or after MPI_Init */
-    WEFT_RANK_FINAL = 2, /* finalized */
+    WEFT_RANK_FINAL = 2, /* finalized, and does not return to MPI; of a rank at rest written by the launcher when it has ended */
     WEFT_RANK_ABORT = 3, /* called MPI_Abort: exit_code holds its argument */
     WEFT_RANK_DEAD = 4,  /* written by the launcher: the process ended without finalize */
+    WEFT_RANK_REST = 5,  /* finalized; may open a session */
 };
 
 /* Wakes the rank if it sleeps. Any thread; does not block. The caller must have stored its data before (release). The store-load order

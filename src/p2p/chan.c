@@ -9,6 +9,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "core/bye.h"
 #include "core/hdr_csum.h"
 #include "core/world.h"
 
@@ -40,6 +41,16 @@ static int take_index(weft_worker *worker, int fixed_id, uint32_t *out)
     return index < worker->chan_capacity ? 0 : grow(worker, index);
 }
 
+/* Tells the members that this process, which rested, is back, before they get to know the channel. */
+static void come_back(const weft_chan *chan)
+{
+    for (uint32_t i = 0; i < chan->size; i++) {
+        weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, i));
+        if (peer)
+            weft_bye_back(peer);
+    }
+}
+
 int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fixed_id, weft_chan **out)
 {
     weft_chan *chan = calloc(1, sizeof *chan);
@@ -68,6 +79,8 @@ int weft_chan_open(weft_worker *worker, weft_group *given, uint32_t rank, int fi
     chan->id = worker->chans[index].generation << WEFT_CHAN_INDEX_BITS | index;
     weft_match_open(&chan->match);
     worker->chans[index].chan = chan;
+    if (weft_unlikely(chan->is_lasting && worker->world->has_rested))
+        come_back(chan);
     *out = chan;
     return 0;
 }
@@ -229,12 +242,23 @@ void weft_chan_long_wait(weft_worker *worker)
     }
 }
 
+bool weft_chan_has_left(const weft_chan *chan, uint32_t rank)
+{
+    weft_process process = weft_group_process(chan->group, rank);
+    const weft_peer *peer = weft_peer_known(chan->worker, process);
+    if (peer && (weft_chan_is_left(chan, peer) || peer->state != WEFT_PEER_ALIVE))
+        return true;
+    return process.job == chan->worker->world->boot->job && weft_bye_is_final(chan->worker, process.rank);
+}
+
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)
 {
-    int rc = weft_peer_find(chan->worker, weft_group_process(chan->group, rank), peer);
+    weft_process process = weft_group_process(chan->group, rank);
+    bool is_new = chan->is_service && !weft_peer_known(chan->worker, process);
+    int rc = weft_peer_find(chan->worker, process, peer);
     if (rc == 0)
-        (*peer)->is_courtesy = false;
-    if (rc == 0 && !weft_knob.checksum) /* with checksums a NULL peer keeps sends off the fast path (msg_csum.h) */
+        (*peer)->is_courtesy = chan->is_service ? (*peer)->is_courtesy || is_new : false;
+    if (rc == 0 && !weft_knob.checksum && !chan->is_service) /* with checksums a NULL peer keeps sends off the fast path (msg_csum.h) */
         chan->peers[rank] = *peer;
     return rc;
 }

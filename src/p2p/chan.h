@@ -34,6 +34,7 @@ struct weft_chan {
     struct weft_stalls *stalls; /* stalled senders (stall.c); NULL: none yet */
     void *user;                 /* the communicator of src/mpi; opaque here */
     bool is_lasting;            /* of sessions: its members may return after they have finalized the World Model */
+    bool is_service;            /* of the instance: its members may have left the job, which is no failure until they have sent something */
     bool may_overtake;          /* sends need not be matched in their order (mpi_assert_allow_overtaking) */
     bool is_connected;          /* weft_chan_connect was called */
     bool is_helped;             /* its operations call for the progress thread */
@@ -125,6 +126,9 @@ static inline bool weft_chan_is_left(const weft_chan *chan, const weft_peer *pee
 {
     return peer->bye_received && (peer->is_gone || !chan->is_lasting);
 }
+/* The same of a member, also if there was no contact: its process has ended, or is not in MPI and will not return. What it sent before may
+ * have to be polled. False if that is not known. */
+bool weft_chan_has_left(const weft_chan *chan, uint32_t rank);
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {
     return chan->peers[rank]; /* NULL until weft_chan_resolve_peer */

@@ -12,6 +12,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/bye.h"
 #include "core/hdr_csum.h"
 #include "p2p/chan.h"
 #include "p2p/deliver.h"
@@ -63,21 +64,24 @@ static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *bo
         weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
 
-/* Notifies all channel owners: one may wait for a NOTIFY that this peer will not send. */
-static void dispatch_bye(weft_peer *peer, const weft_hdr *hdr)
+/* The peer has sent BYE, or its connection is lost. Notifies all channel owners: one may wait for a NOTIFY that it will not send. */
+static void end_waits(weft_peer *peer, int rc)
 {
     weft_worker *worker = peer->worker;
-    peer->bye_received = hdr->tag != WEFT_BYE_BACK;
-    peer->is_gone = hdr->tag == WEFT_BYE_FINAL;
-    if (!peer->bye_received)
-        return;
     for (uint32_t i = 0; i < worker->chan_capacity; i++) {
         weft_chan *chan = worker->chans[i].chan;
         if (chan && chan->on_notify && weft_chan_is_left(chan, peer))
             chan->on_notify(chan, UINT32_MAX, NULL, 0);
     }
-    weft_sendq_give_up(peer, 0);
+    weft_sendq_give_up(peer, rc);
     weft_promises_give_up(peer);
+}
+
+static void dispatch_bye(weft_peer *peer, const weft_hdr *hdr)
+{
+    weft_bye_received(peer, (enum weft_bye)hdr->tag);
+    if (hdr->tag == WEFT_BYE_FINAL || hdr->tag == WEFT_BYE_REST)
+        end_waits(peer, 0);
 }
 
 /* Frames of promises, or of an unknown kind. */
@@ -199,10 +203,12 @@ static void peer_failed(void *owner, void *cookie, int rc)
     weft_peer *peer = cookie;
     weft_worker *worker = owner;
     char text[600];
+    bool has_departed = weft_bye_has_departed(peer);
+    if (has_departed)
+        peer->bye_received = peer->is_gone = true;
     weft_peer_fail(peer, rc);
-    weft_sendq_give_up(peer, rc);
-    weft_promises_give_up(peer);
-    if (peer->bye_received || peer->is_courtesy)
+    end_waits(peer, rc);
+    if (has_departed || peer->is_courtesy)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->proc_id.rank, weft_fail_text(rc));
     worker->world->boot->ops->abort(worker->world->boot, 1, text);

@@ -35,8 +35,9 @@ enum weft_frame_kind {
     WEFT_FRAME_HELD = WEFT_FRAME_LAST /* never sent: a message in a buffer of the library, as matching sees it (p2p/held.h) */
 };
 
-/* tag of BYE. FINAL: the sender's last frame. REST: its last one until it returns, for a session after MPI_Finalize. BACK: it returned. */
-enum weft_bye { WEFT_BYE_FINAL, WEFT_BYE_REST, WEFT_BYE_BACK };
+/* tag of BYE. FINAL: the sender's last frame. REST: its last one until it returns, for a session after MPI_Finalize. BACK: it returned.
+ * SEEN: the answer to a REST over a network. */
+enum weft_bye { WEFT_BYE_FINAL, WEFT_BYE_REST, WEFT_BYE_BACK, WEFT_BYE_SEEN };
 
 /* Is it a frame that matches receives, or a part of one? */
 static inline bool weft_frame_is_message(uint8_t kind)

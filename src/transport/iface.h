@@ -97,6 +97,7 @@ typedef struct weft_caps {
     bool has_mw;     /* mw_bind and mw_invalidate exist: keys for one peer, limited in range and time */
     bool share;      /* share works with peers of the same node */
     bool outlives_sender; /* sent frames arrive even if the sender has exited: closing need not wait for the peer's BYE */
+    bool may_rest;   /* the owner may stop polling while eps are open, for any time, and may close the iface with open eps */
     enum weft_amo_domain amo; /* scope of atomicity; NONE: no amos */
 } weft_caps;
 

@@ -417,6 +417,7 @@ static void set_caps(ofi_iface *iface)
                                     .put = true,
                                     .notify = true,
                                     .ordered = true,
+                                    .may_rest = true,
                                     .mr_local = iface->needs_desc,
                                     .zcopy_min = ofi_is_plain_tcp(iface->info) && !iface->needs_desc ? OFI_ZCOPY_MIN : 0};
     if (iface->inject_max > sizeof(ofi_framed))

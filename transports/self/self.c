@@ -72,6 +72,7 @@ static int self_open(const weft_iface_params *params, weft_iface **iface)
                  .notify = true,
                  .ordered = true,
                  .outlives_sender = true,
+                 .may_rest = true,
                  .share = true,
                  .amo = WEFT_AMO_CPU},
     };

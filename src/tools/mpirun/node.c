@@ -339,6 +339,10 @@ static void rank_ended(node *self, uint32_t index)
     node_rank *one = &self->ranks[index];
     weft_rank_page *page = weft_segment_rank(&self->segment, index);
     uint32_t state = atomic_load_explicit(&page->state, memory_order_acquire);
+    bool rested = state == WEFT_RANK_REST;
+
+    if (rested)
+        atomic_store_explicit(&page->state, state = WEFT_RANK_FINAL, memory_order_release);
     bool is_failure = one->raw_status || state == WEFT_RANK_INIT || state == WEFT_RANK_ABORT;
 
     one->is_gone = true;
@@ -349,7 +353,7 @@ static void rank_ended(node *self, uint32_t index)
     group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
-    if (state != WEFT_RANK_FINAL) /* wakes sleeping peers, which then see the state */
+    if (state != WEFT_RANK_FINAL || rested) /* wakes sleeping peers, which then see the state */
         for (uint32_t i = 0; i < self->count; i++)
             weft_page_wake(weft_segment_rank(&self->segment, i));
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};

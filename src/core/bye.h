@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bye: the BYE frames by which a process takes leave of its peers: for good, or until a session after MPI_Finalize (docs/wire.md). Called by
+ * core/world, core/peer and p2p; requires worker->lock.
+ * Invariant: a peer to which BACK was sent learns of the next rest before this process stops polling.
+ */
+#ifndef WEFT_CORE_BYE_H
+#define WEFT_CORE_BYE_H
+
+#include <stdbool.h>
+
+#include "core/peer_type.h"
+#include "transport/frame.h"
+
+/* One step of closing: sends FINAL to all peers and closes drained eps. True: nothing is in flight and all eps are closed. */
+bool weft_bye_close(weft_worker *worker);
+/* One step towards rest, which leaves the eps open. True: nothing is in flight and each peer knows, or rests as well. */
+bool weft_bye_rest(weft_worker *worker);
+/* After the last step of weft_bye_rest: no peer is told of a return before there is something for it. */
+void weft_bye_rested(weft_worker *worker);
+/* One step of the end of a process that rests: FINAL to the peers that may wait for it. Peers that rest are not waited for. True: no peer
+ * needs more steps. */
+bool weft_bye_leave(weft_worker *worker);
+/* Tells a peer that this process, which rested, is back. No effect if it knows. */
+void weft_bye_back(weft_peer *peer);
+/* A BYE has arrived: sets the peer's state and answers. */
+void weft_bye_received(weft_peer *peer, enum weft_bye what);
+/* The connection to the peer is lost. True: it has left in an orderly way, as far as this process can know: it rested, or this process did
+ * and has received nothing since. (Of a crash the launcher knows.) */
+bool weft_bye_has_departed(const weft_peer *peer);
+/* By the pages of this node: the process with this rank of the job has ended, or will not return to MPI. False also if not known. */
+bool weft_bye_is_final(const weft_worker *worker, uint32_t rank);
+
+#endif
