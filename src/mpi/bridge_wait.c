@@ -143,13 +143,9 @@ static void on_long_wait(weft_chan *service)
 
 bool weft_bridge_wait_is_lost(const weft_bridge *bridge, const weft_req *receive)
 {
-    const weft_peer *peer;
     if (waits_of(bridge->chan)->rc)
         return true;
-    if (!receive->is_posted)
-        return false;
-    peer = weft_peer_known(bridge->chan->worker, weft_group_process(bridge->chan->group, bridge->remote_leader));
-    return peer && weft_chan_is_left(bridge->chan, peer);
+    return receive->is_posted && weft_chan_has_left(bridge->chan, bridge->remote_leader);
 }
 
 int weft_bridge_wait_error(const weft_bridge *bridge)
@@ -157,7 +153,7 @@ int weft_bridge_wait_error(const weft_bridge *bridge)
     const waits *self = waits_of(bridge->chan);
     if (self->rc)
         return weft_fail(self->rc, "%s", self->text);
-    return weft_fail(WEFT_E_OTHER, "rank %u, which argument remote_leader names, has called MPI_Finalize: it makes no intercommunicator",
+    return weft_fail(WEFT_E_PEER, "rank %u, which argument remote_leader names, has left: it makes no intercommunicator",
                      remote_rank(bridge));
 }
 

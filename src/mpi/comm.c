@@ -97,7 +97,7 @@ static int open_service(weft_world *world, weft_mpi_world *mpi)
     int rc = weft_chan_open(world->workers[0], world->group, world->boot->rank, 4, &mpi->service);
     if (rc)
         return rc;
-    mpi->service->is_lasting = true;
+    mpi->service->is_lasting = mpi->service->is_service = true;
     weft_chan_connect_same(mpi->service, mpi->service->id);
     return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "collectives/stop.h"
+#include "core/peer.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "mpi/bridge_wait.h"
@@ -28,6 +29,9 @@ typedef struct weft_exchange_ops {
 enum { FAILED, MAKER, NOT_MAKER, AGREED };
 #define NONE UINT32_MAX
 #define UNKNOWN (UINT32_MAX - 1) /* some participant has failed */
+#define LEFT 0x80000000u         /* with a participant's number: it has left the job, and takes no part */
+#define KNOCK_NS 1000000000u     /* sleep of a wait for a member before it connects to it */
+#define LAST_POLLS 1000
 #define AGREEMENT (AGREED + WEFT_EXCHANGE_AGREED)
 
 void weft_exchange_before_retry(weft_worker *worker, int tries)
@@ -108,17 +112,92 @@ static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words
     }
 }
 
-static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
+typedef struct member_wait {
+    weft_wait wait;
+    const weft_chan *chan;
+    uint32_t rank;       /* in the channel */
+    const weft_req *req;
+    bool has_knocked;
+    bool is_lost;        /* the member has left; a message that has matched still comes */
+} member_wait;
+
+static bool is_member_wait_over(weft_wait *wait)
 {
-    weft_recv_info found;
+    const member_wait *self = weft_container(wait, member_wait, wait);
+    return self->req->is_done || (!self->is_lost && weft_chan_has_left(self->chan, self->rank));
+}
+
+/* A message that was sent before its sender left may not have been polled yet. */
+static void poll_last(weft_req *req)
+{
+    for (int i = 0; i < LAST_POLLS && !req->is_done && weft_worker_poll(req->worker) > 0; i++)
+        ;
+}
+
+/* Waits for a message of a member, or until it has left (WEFT_E_PEER). After a second it connects to a member on another node, as the end of
+ * a process shows only there. */
+static int await_member(const weft_exchange *exchange, int from, weft_req *req)
+{
+    weft_chan *chan = exchange->chan;
+    member_wait self = {.chan = chan, .rank = (uint32_t)from, .req = req};
+    weft_wait_begin(&self.wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(chan, from),
+                    weft_exchange_program_tag(exchange->tag), 0);
+    self.wait.is_over = is_member_wait_over;
+    while (!req->is_done) {
+        if (!self.is_lost && weft_chan_has_left(chan, self.rank)) {
+            poll_last(req);
+            self.is_lost = true;
+            weft_cancel(req);
+        } else if (!self.has_knocked && self.wait.has_slept && self.wait.slept_ns >= KNOCK_NS) {
+            self.has_knocked = true;
+            if (!weft_peer_known(chan->worker, weft_group_process(chan->group, self.rank)) &&
+                weft_chan_notify(chan, self.rank, "", 0) == WEFT_E_PEER) { /* it has ended without an address */
+                self.is_lost = true;
+                weft_cancel(req);
+            }
+        } else {
+            weft_wait_progress(&self.wait);
+        }
+    }
+    weft_wait_end(&self.wait);
+    if (req->recv_info.cancelled && self.is_lost)
+        return weft_fail(WEFT_E_PEER, "rank %d has left", weft_chan_job_rank(chan, from));
+    if (req->rc)
+        weft_req_report_error(req);
+    return req->rc;
+}
+
+/* Receives from a channel's rank. *bytes: received. */
+static int recv_from(const weft_exchange *exchange, int from, uint32_t *words, uint32_t count, uint64_t *bytes)
+{
+    weft_chan *chan = exchange->chan;
+    weft_peer *peer;
+    weft_req *req;
     int rc;
     for (int tries = 0;; tries++) {
-        rc = weft_recv(exchange->chan, chan_rank(exchange, from), exchange->tag, words, count, weft_type_of(MPI_UINT32_T), &found);
+        rc = weft_irecv(chan, from, exchange->tag, words, count, weft_type_of(MPI_UINT32_T), &req);
+        if (!rc) {
+            rc = await_member(exchange, from, req);
+            *bytes = req->recv_info.bytes;
+            weft_req_free(req);
+        }
         if (rc != WEFT_E_NOMEM)
             break;
-        weft_exchange_before_retry(exchange->chan->worker, tries);
+        weft_exchange_before_retry(chan->worker, tries);
     }
-    if (!rc && found.bytes != (uint64_t)count * sizeof *words)
+    peer = rc ? NULL : weft_peer_known(chan->worker, weft_group_process(chan->group, (uint32_t)from));
+    if (peer)
+        peer->is_courtesy = false; /* it takes part, so that its loss would be a failure */
+    return rc;
+}
+
+static int get(const weft_exchange *exchange, uint32_t from, uint32_t *words, uint32_t count)
+{
+    uint64_t bytes = 0;
+    int rc = recv_from(exchange, chan_rank(exchange, from), words, count, &bytes);
+    if (rc == WEFT_E_PEER)
+        return rc;
+    if (!rc && bytes != (uint64_t)count * sizeof *words)
         rc = weft_fail(WEFT_E_NOT_SAME, "rank %u of the group passed another one to a call that makes a communicator: "
                        "all members must pass the same", from);
     return weft_team_trust(&exchange->comm->team, rc);
@@ -136,31 +215,41 @@ static uint32_t span_of(uint32_t rank, uint32_t size)
 /* Participants in the subtree of a child. */
 static uint32_t subtree(uint32_t child, uint32_t step, uint32_t size) { return child + step < size ? step : size - child; }
 
-/* Sends the root's words to all. */
+/* Sends the root's words to all. WEFT_E_PEER: the parent has left; the subtree gets LEFT in words[0]. */
 static int down(const weft_exchange *exchange, uint32_t *words, uint32_t count)
 {
-    uint32_t span = span_of(exchange->rank, exchange->size);
-    int rc = exchange->rank ? get(exchange, exchange->rank - span, words, count) : 0;
-    for (uint32_t step = span / 2; step && !rc; step /= 2)
-        if (exchange->rank + step < exchange->size)
-            rc = put(exchange, exchange->rank + step, words, count);
-    return rc;
+    uint32_t span = span_of(exchange->rank, exchange->size), parent = exchange->rank - span;
+    int rc = exchange->rank ? get(exchange, parent, words, count) : 0, put_rc = 0;
+    if (rc == WEFT_E_PEER)
+        words[0] = LEFT | parent;
+    for (uint32_t step = span / 2; step && (!rc || rc == WEFT_E_PEER); step /= 2)
+        if (exchange->rank + step < exchange->size && (!put_rc || put_rc == WEFT_E_PEER))
+            put_rc = put(exchange, exchange->rank + step, words, count); /* a child that has left was told of on the way up, or is not needed */
+    return rc || put_rc == WEFT_E_PEER ? rc : put_rc;
 }
 
+/* Of agreements: inout[FAILED] tells of a participant that has left. All others get it, as its neighbours in the tree notice. */
 static int messages_min(const weft_exchange *exchange, uint32_t *inout, uint32_t count)
 {
     uint32_t span = span_of(exchange->rank, exchange->size), from[WEFT_EXCHANGE_WORDS];
     int rc = 0;
     for (uint32_t step = 1; step < span && !rc; step *= 2) {
-        if (exchange->rank + step >= exchange->size)
+        uint32_t child = exchange->rank + step;
+        if (child >= exchange->size)
             break;
-        rc = get(exchange, exchange->rank + step, from, count);
+        rc = get(exchange, child, from, count);
         for (uint32_t i = 0; i < count && !rc; i++)
             inout[i] = from[i] < inout[i] ? from[i] : inout[i];
+        if (rc == WEFT_E_PEER) {
+            inout[FAILED] = (LEFT | child) < inout[FAILED] ? LEFT | child : inout[FAILED];
+            rc = 0;
+        }
     }
     if (!rc && exchange->rank)
         rc = put(exchange, exchange->rank - span, inout, count);
-    return rc ? rc : down(exchange, inout, count);
+    if (!rc || rc == WEFT_E_PEER) /* down finds the parent's end too */
+        rc = down(exchange, inout, count);
+    return rc == WEFT_E_PEER ? 0 : rc;
 }
 
 static int messages_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all)
@@ -175,7 +264,11 @@ static int messages_gather(const weft_exchange *exchange, const uint32_t *part, 
     return rc ? rc : down(exchange, all, size * words);
 }
 
-int weft_exchange_spread(const weft_exchange *exchange, uint32_t *words, uint32_t count) { return down(exchange, words, count); }
+int weft_exchange_spread(const weft_exchange *exchange, uint32_t *words, uint32_t count)
+{
+    int rc = down(exchange, words, count);
+    return rc == WEFT_E_PEER || (!rc && words[0] >= LEFT) ? weft_exchange_failed(exchange, words[0]) : rc;
+}
 
 weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const weft_group *group, uint32_t rank, int tag)
 {
@@ -214,6 +307,7 @@ static int await_swap(const weft_bridge *bridge, weft_req *req)
     self.wait.is_over = is_swap_over;
     while (!req->is_done) {
         if (!self.is_lost && is_lost(bridge, req)) {
+            poll_last(req);
             self.is_lost = true;
             weft_cancel(req);
         } else {
@@ -313,6 +407,8 @@ int weft_bridge_swap(const weft_bridge *bridge, const uint32_t *part, uint32_t w
 
 static int another_failed(uint32_t rank, const char *owner)
 {
+    if (rank >= LEFT && rank < UNKNOWN)
+        return weft_fail(WEFT_E_PEER, "rank %u of %s has left: its process has ended, or has left MPI for good", rank & ~LEFT, owner);
     if (rank == UNKNOWN)
         return weft_fail(WEFT_E_OTHER, "a member of %s failed to make its part of the communicator: its own error names the cause", owner);
     return weft_fail(WEFT_E_OTHER, "another member, rank %u of %s, failed to make its part of the communicator: its own error "
@@ -420,6 +516,8 @@ weft_exchange weft_exchange_over_intercomm(weft_comm *comm, bool remote_first)
 int weft_exchange_failed(const weft_exchange *exchange, uint32_t failed)
 {
     const char *name = exchange->comm->traits.name;
+    if (failed >= LEFT && failed < UNKNOWN)
+        failed = LEFT | ((failed & ~LEFT) + exchange->first) % exchange->size;
     return another_failed(failed, exchange->chan ? "the group" : name[0] ? name : "the communicator");
 }
 

@@ -42,11 +42,12 @@ int weft_exchange_min(const weft_exchange *exchange, uint32_t *inout, uint32_t c
 #define WEFT_EXCHANGE_AGREED 7
 /* The participants agree on their results. rc: of this one, 0 or an error with its text; words[count], count <= WEFT_EXCHANGE_AGREED. 0:
  * rc is 0 on all, and words[i] is now the minimum over all. An error is one on all: a participant that has failed gets its own rc and text,
- * the others one that names the first that failed. Agreements do not differ in their messages, whatever count is. */
+ * the others one that names the first that failed. By messages also WEFT_E_PEER on all: a participant has left the job. Agreements do not
+ * differ in their messages, whatever count is. */
 int weft_exchange_agree(const weft_exchange *exchange, int rc, uint32_t *words, uint32_t count);
 /* The error of a participant whose own part succeeded. failed: the number of one that failed. */
 int weft_exchange_failed(const weft_exchange *exchange, uint32_t failed) __attribute__((cold));
-/* By messages: words[count] of participant 0 go to all. Participant 0 waits for none of the others. */
+/* By messages: words[count] of participant 0 go to all, words[0] < 2^31. Participant 0 waits for none of the others. */
 int weft_exchange_spread(const weft_exchange *exchange, uint32_t *words, uint32_t count);
 /* all[i * words ...] becomes participant i's part[words]. */
 int weft_exchange_gather(const weft_exchange *exchange, const uint32_t *part, uint32_t words, uint32_t *all);
