@@ -95,7 +95,8 @@ static inline void weft_match_remove(weft_match *match, weft_req *req)
 {
     if (weft_unlikely(req->posted_as == WEFT_POSTED_LONG))
         weft_match_on_long(req);
-    match->posted_wild -= weft_match_is_wild(req);
+    if (weft_unlikely(match->posted_wild))
+        match->posted_wild -= weft_match_is_wild(req);
     weft_fifomap_remove(&match->posted, &req->match);
 }
 
