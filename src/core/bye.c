@@ -42,8 +42,8 @@ static bool close_ep(weft_peer *peer)
     return peer->ep->iface->ops->ep_close(peer->ep->iface, peer->ep) != WEFT_AGAIN && set_closed(peer);
 }
 
-/* Closes the ep if it is drained. On a network both sides must have sent BYE before either closes its end. A peer that rests does not answer:
- * its ep is closed with the iface. */
+/* Closes the ep if it is drained. On a network both sides must have sent BYE before either closes its end. A peer that rests does not
+ * answer: its ep is closed with the iface. */
 static bool close_if_drained(weft_peer *peer)
 {
     bool rests = peer->bye_received && !peer->is_gone && !outlives_sender(peer);
@@ -52,8 +52,8 @@ static bool close_if_drained(weft_peer *peer)
     return rests ? set_closed(peer) : close_ep(peer);
 }
 
-/* Sends BYE to all peers before waiting for any, else a cycle of ranks would deadlock. A peer with both BYEs exchanged is closed at once, also
- * while BYEs to others are deferred: these may wait for its connection. */
+/* Sends BYE to all peers before waiting for any, else a cycle of ranks would deadlock. A peer with both BYEs exchanged is closed at once,
+ * also while BYEs to others are deferred: these may wait for its connection. */
 bool weft_bye_close(weft_worker *worker)
 {
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
@@ -125,28 +125,7 @@ void weft_bye_rested(weft_worker *worker)
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         peer->is_away = !is_ended(peer);
     for (uint32_t i = 0; pointers && i < worker->world->group->size; i++)
-        pointers[i] = NULL; /* so that the first send to each peer finds it anew and says BACK (weft_peer_find) */
-}
-
-static void return_credits(weft_peer *peer)
-{
-    if (peer->credits_due >= peer->worker->credit_return_min)
-        weft_peer_return_credits(peer);
-}
-
-void weft_bye_back(weft_peer *peer)
-{
-    if (!peer->is_away || peer->worker->world->is_resting)
-        return;
-    peer->is_away = false;
-    peer->is_rest_seen = false;
-    peer->was_back = true;
-    peer->seq_back = peer->seq_in;
-    if (is_ended(peer))
-        return;
-    send_bye(peer, WEFT_BYE_BACK);
-    peer->bye_sent = false;
-    return_credits(peer);
+        pointers[i] = NULL; /* the first send to each peer finds it anew, and sends BACK before (weft_peer_find) */
 }
 
 bool weft_bye_leave(weft_worker *worker)
@@ -184,8 +163,8 @@ void weft_bye_received(weft_peer *peer, enum weft_bye what)
         send_bye(peer, WEFT_BYE_SEEN);
     if (what != WEFT_BYE_BACK)
         return;
-    weft_bye_back(peer);
-    return_credits(peer);
+    weft_peer_come_back(peer);
+    weft_peer_return_due(peer);
 }
 
 bool weft_bye_has_departed(const weft_peer *peer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bye: the BYE frames by which a process takes leave of its peers: for good, or until a session after MPI_Finalize (docs/wire.md). Called by
- * core/world, core/peer and p2p; requires worker->lock.
+ * bye: the BYE frames by which a process takes leave of its peers: for good, or until a session after MPI_Finalize (docs/wire.md). Called
+ * by core/world and p2p; requires worker->lock. The return is weft_peer_come_back.
  * Invariant: a peer to which BACK was sent learns of the next rest before this process stops polling.
  */
 #ifndef WEFT_CORE_BYE_H
@@ -21,8 +21,6 @@ void weft_bye_rested(weft_worker *worker);
 /* One step of the end of a process that rests: FINAL to the peers that may wait for it. Peers that rest are not waited for. True: no peer
  * needs more steps. */
 bool weft_bye_leave(weft_worker *worker);
-/* Tells a peer that this process, which rested, is back. No effect if it knows. */
-void weft_bye_back(weft_peer *peer);
 /* A BYE has arrived: sets the peer's state and answers. */
 void weft_bye_received(weft_peer *peer, enum weft_bye what);
 /* The connection to the peer is lost. True: it has left in an orderly way, as far as this process can know: it rested, or this process did

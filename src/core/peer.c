@@ -12,7 +12,6 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "core/bye.h"
 #include "core/hdr_csum.h"
 #include "core/iface_select.h"
 #include "core/req.h"
@@ -57,7 +56,7 @@ int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **out)
     weft_peer *peer = weft_peer_known(worker, process);
     int rc;
     if (peer) {
-        weft_bye_back(peer);
+        weft_peer_come_back(peer);
         *out = peer;
         return 0;
     }
@@ -212,6 +211,28 @@ void weft_peer_return_credits(weft_peer *peer)
     /* deferred frames will carry the credits; nothing may be sent after BYE, and a peer that sent BYE needs none */
     if (weft_list_is_empty(&peer->waiting) && !peer->bye_sent && !peer->bye_received)
         weft_peer_send(peer, &frame, NULL, NULL);
+}
+
+void weft_peer_return_due(weft_peer *peer)
+{
+    if (peer->credits_due >= peer->worker->credit_return_min)
+        weft_peer_return_credits(peer);
+}
+
+void weft_peer_come_back(weft_peer *peer)
+{
+    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .tag = WEFT_BYE_BACK}};
+    if (!peer->is_away || peer->worker->world->is_resting)
+        return;
+    peer->is_away = false;
+    peer->is_rest_seen = false;
+    peer->was_back = true;
+    peer->seq_back = peer->seq_in;
+    if (peer->state != WEFT_PEER_ALIVE)
+        return;
+    weft_peer_send(peer, &bye, NULL, NULL);
+    peer->bye_sent = false;
+    weft_peer_return_due(peer);
 }
 
 void weft_peer_discard(weft_peer *peer)

@@ -71,6 +71,10 @@ int weft_peer_send(weft_peer *peer, const weft_frame *frame, weft_req *req, bool
 int weft_peer_flush_pending(weft_peer *peer);
 /* Sends due credits in a frame of their own, unless deferred frames will carry them or one side has sent BYE. */
 void weft_peer_return_credits(weft_peer *peer);
+/* The same if enough are due, once neither side has sent BYE any more. */
+void weft_peer_return_due(weft_peer *peer);
+/* Tells a peer that this process, which rested, is back (BYE with tag BACK). No effect if it knows. */
+void weft_peer_come_back(weft_peer *peer);
 /* Adds the credits of a consumed message. They return with the next frame to the peer; from worker->credit_return_min on, in a frame of
  * their own. */
 static inline void weft_peer_add_credits_due(weft_peer *peer, uint64_t bytes)

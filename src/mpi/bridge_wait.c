@@ -153,7 +153,10 @@ int weft_bridge_wait_error(const weft_bridge *bridge)
     const waits *self = waits_of(bridge->chan);
     if (self->rc)
         return weft_fail(self->rc, "%s", self->text);
-    return weft_fail(WEFT_E_PEER, "rank %u, which argument remote_leader names, has left: it makes no intercommunicator",
+    if (bridge->chan->is_lasting)
+        return weft_fail(WEFT_E_PEER, "rank %u, which argument remote_leader names, has left: its process has ended, or has left MPI for "
+                         "good", remote_rank(bridge));
+    return weft_fail(WEFT_E_OTHER, "rank %u, which argument remote_leader names, has called MPI_Finalize: it makes no intercommunicator",
                      remote_rank(bridge));
 }
 

@@ -134,8 +134,8 @@ static void poll_last(weft_req *req)
         ;
 }
 
-/* Waits for a message of a member, or until it has left (WEFT_E_PEER). After a second it connects to a member on another node, as the end of
- * a process shows only there. */
+/* Waits for a message of a member, or until it has left (WEFT_E_PEER). After a second it connects to a member on another node, as the end
+ * of a process shows only there. */
 static int await_member(const weft_exchange *exchange, int from, weft_req *req)
 {
     weft_chan *chan = exchange->chan;
@@ -224,7 +224,7 @@ static int down(const weft_exchange *exchange, uint32_t *words, uint32_t count)
         words[0] = LEFT | parent;
     for (uint32_t step = span / 2; step && (!rc || rc == WEFT_E_PEER); step /= 2)
         if (exchange->rank + step < exchange->size && (!put_rc || put_rc == WEFT_E_PEER))
-            put_rc = put(exchange, exchange->rank + step, words, count); /* a child that has left was told of on the way up, or is not needed */
+            put_rc = put(exchange, exchange->rank + step, words, count); /* one that has left needs nothing */
     return rc || put_rc == WEFT_E_PEER ? rc : put_rc;
 }
 

@@ -210,8 +210,8 @@ int weft_instance_open(int level, int *provided)
     lock_instance();
     if (!weft_world_now)
         rc = resting      ? return_to_instance()
-             : was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return where InfiniBand, RoCE "
-                                      "or iWARP devices are used (transport verbs): open a session before MPI_Finalize, and keep it")
+             : was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return where the transport "
+                                      "verbs is used (InfiniBand, RoCE, iWARP): open a session before MPI_Finalize, and keep it")
                           : open_world(level);
     if (!rc) {
         weft_mpi_now()->users++;

@@ -47,7 +47,7 @@ static void come_back(const weft_chan *chan)
     for (uint32_t i = 0; i < chan->size; i++) {
         weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, i));
         if (peer)
-            weft_bye_back(peer);
+            weft_peer_come_back(peer);
     }
 }
 
