@@ -23,8 +23,10 @@ static void send_bye(weft_peer *peer, enum weft_bye what)
 
 static void take_leave(weft_peer *peer, enum weft_bye why)
 {
-    if (!peer->bye_sent)
-        send_bye(peer, why);
+    if (peer->bye_sent)
+        return;
+    peer->is_rest_seen = false; /* a late SEEN may answer an earlier REST */
+    send_bye(peer, why);
     peer->bye_sent = true;
 }
 

@@ -225,7 +225,6 @@ void weft_peer_come_back(weft_peer *peer)
     if (!peer->is_away || peer->worker->world->is_resting)
         return;
     peer->is_away = false;
-    peer->is_rest_seen = false;
     peer->was_back = true;
     peer->seq_back = peer->seq_in;
     if (peer->state != WEFT_PEER_ALIVE)
