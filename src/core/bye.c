@@ -28,6 +28,7 @@ static void take_leave(weft_peer *peer, enum weft_bye why)
     peer->is_rest_seen = false; /* a late SEEN may answer an earlier REST */
     send_bye(peer, why);
     peer->bye_sent = true;
+    peer->is_rest_sent = why == WEFT_BYE_REST;
 }
 
 /* -- for good -- */
@@ -171,5 +172,5 @@ void weft_bye_received(weft_peer *peer, enum weft_bye what)
 
 bool weft_bye_has_departed(const weft_peer *peer)
 {
-    return peer->bye_received || peer->is_away || (peer->was_back && peer->seq_in == peer->seq_back);
+    return peer->bye_received || peer->is_rest_sent || (peer->was_back && peer->seq_in == peer->seq_back);
 }

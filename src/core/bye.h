@@ -24,7 +24,7 @@ bool weft_bye_leave(weft_worker *worker);
 /* A BYE has arrived: sets the peer's state and answers. */
 void weft_bye_received(weft_peer *peer, enum weft_bye what);
 /* The connection to the peer is lost. True: it has left in an orderly way, as far as this process can know: it rested, or this process did
- * and has received nothing since. (Of a crash the launcher knows.) */
+ * and needs nothing more from it. (Of a crash the launcher knows.) */
 bool weft_bye_has_departed(const weft_peer *peer);
 /* By the pages of this node: the process with this rank of the job has ended, or will not return to MPI. False also if not known. */
 bool weft_bye_is_final(const weft_worker *worker, uint32_t rank);

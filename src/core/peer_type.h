@@ -55,6 +55,7 @@ typedef struct weft_peer {
     uint32_t credits_due;  /* credits to return to the peer, in WEFT_CREDIT_BYTES */
     bool bye_sent, bye_received;
     bool is_gone;          /* the BYE received was the last: the peer does not return for a session */
+    bool is_rest_sent;     /* REST was sent, and no BACK since: what the peer sends is not needed, and its end no failure */
     bool is_rest_seen;     /* it has answered REST (core/bye) */
     bool is_away;          /* this process rested, and has not told the peer of its return */
     bool was_back;         /* BACK was sent; seq_back is valid */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -26,6 +27,7 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
+#define LAST_WRITES_NS 10000000
 #define IDLE_POLLS 256u   /* polls without events, after which only ... */
 #define IDLE_EVERY 8u     /* ... each IDLE_EVERY'th poll reads the CQ */
 #define BARREN_POLLS 256u /* polls without events, with sleeps or not, after which one more receive is posted */
@@ -248,7 +250,9 @@ static void close_endpoint(ofi_iface *iface)
 static void ofi_close(weft_iface *base)
 {
     ofi_iface *iface = (ofi_iface *)base;
-    while (!weft_list_is_empty(&iface->eps)) /* not closed: the job aborts */
+    if (!weft_list_is_empty(&iface->eps) && iface->info && strcmp(iface->addr.provider, "sockets") == 0)
+        nanosleep(&(struct timespec){.tv_nsec = LAST_WRITES_NS}, NULL); /* a thread of the provider writes what was sent last */
+    while (!weft_list_is_empty(&iface->eps)) /* not closed: the process rested, or the job aborts */
         ofi_ep_free(iface, weft_container(iface->eps.next, ofi_ep, link));
     ofi_coalesce_close(iface);
     close_endpoint(iface);
