@@ -3,7 +3,8 @@
  * status: return codes of internal functions, and the text of a thread's last error. Only src/mpi/errors maps codes to MPI error classes.
  *   0                done or accepted
  *   WEFT_AGAIN       a queue or resource is full: call again after progress; not an error
- *   WEFT_INPROGRESS  an iface has accepted a frame and still reads its body (ops.send of transport/iface.h only)
+ *   WEFT_INPROGRESS  accepted, and not over yet: an iface still reads a frame's body (ops.send of transport/iface.h), a helper thread still
+ *                    registers memory (core/reg)
  *   < 0              an error, listed below; the function that first knows the cause describes it, once (weft_fail)
  */
 #ifndef WEFT_BASE_STATUS_H

@@ -4,17 +4,10 @@
  */
 #include "core/reg.h"
 
-#include <stdlib.h>
-
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "core/world_type.h"
-
-struct weft_reg_persistent {
-    uint64_t bytes;
-    weft_reg *regs[WEFT_WORKER_IFACES];
-};
 
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
 {
@@ -28,19 +21,32 @@ static void unmap(void *owner, void *record)
     iface->ops->mr_dereg(iface, record);
 }
 
-/* In the simulator a registration is an address range of one process: it cannot go stale, and a helper would not be deterministic. */
-static bool is_simulated(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->boot->sleep_ops != NULL; }
+static const weft_sleep_ops *sleep_ops_of(const weft_iface *iface) { return ((weft_worker *)iface->owner)->world->sleep_ops; }
 
-/* Registration is an entry of a table of addresses and pins no pages: no need to defer, to split, or to monitor memory. */
-static bool is_free(const weft_iface *iface) { return !iface->caps.wants_regcache; }
+/* By the helper thread. */
+static void ready(void *owner)
+{
+    const weft_iface *iface = owner;
+    atomic_thread_fence(memory_order_seq_cst);
+    sleep_ops_of(iface)->wake(iface->owner);
+}
+
+/* In the simulator a registration is an address range of one process, which cannot go stale, and a thread would not be deterministic. */
+static bool is_simulated(const weft_iface *iface) { return sleep_ops_of(iface)->aside != NULL; }
+static void begin_aside(void *owner) { sleep_ops_of(owner)->aside(true); }
+static uint64_t end_aside(void *owner) { return sleep_ops_of(owner)->aside(false); }
+static uint64_t now_ns(void *owner) { return sleep_ops_of(owner)->now_ns(); }
+static const weft_reghelper_model model = {.begin = begin_aside, .end = end_aside, .now_ns = now_ns};
 
 static weft_regcache *cache_of(weft_iface *iface)
 {
-    weft_regcache_config config = {.map = map, .unmap = unmap, .owner = iface, .record_bytes = sizeof(weft_mr),
+    weft_regcache_config config = {.map = map, .unmap = unmap, .ready = ready, .owner = iface, .record_bytes = sizeof(weft_mr),
+                                   .model = is_simulated(iface) ? &model : NULL,
+                                   .inline_max = weft_reg_is_free(iface) ? 0 : WEFT_REG_INLINE_MAX,
                                    .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
                                    .device_bytes_max = iface->caps.mr_bytes_max, .device_regions_max = iface->caps.mr_count_max,
                                    .pages_on_demand = iface->caps.pages_on_demand,
-                                   .needs_no_memmon = (is_simulated(iface) || is_free(iface)) &&
+                                   .needs_no_memmon = (is_simulated(iface) || weft_reg_is_free(iface)) &&
                                                       weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
     if (!iface->regcache && weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
         iface->regcache = NULL;
@@ -74,7 +80,7 @@ static weft_reg *acquire(weft_iface *iface, const void *addr, uint64_t bytes, ui
 weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
-    if (is_free(iface))
+    if (weft_reg_is_free(iface))
         return acquire(iface, addr, bytes, rights);
     return cache ? weft_regcache_lookup(cache, addr, bytes, rights_of(iface, rights)) : NULL;
 }
@@ -84,7 +90,7 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
     weft_regcache *cache = cache_of(iface);
     weft_worker *worker = iface->owner;
     bool was_synced = order < worker->synced_order, is_synced = was_synced;
-    weft_reg *reg = is_free(iface) ? acquire(iface, addr, bytes, rights)
+    weft_reg *reg = weft_reg_is_free(iface) ? acquire(iface, addr, bytes, rights)
                     : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_synced)
                                   : NULL;
     if (is_synced && !was_synced)
@@ -102,12 +108,24 @@ int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32
 int weft_reg_acquire_own(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg)
 {
     weft_regcache *cache = cache_of(iface);
-    if (*reg && weft_regcache_is_current(cache, *reg))
-        return 0;
+    bool is_current = *reg && weft_regcache_is_current(cache, *reg);
+    int rc = is_current ? weft_regcache_settle(cache, *reg) : 0;
+    if (is_current && rc >= 0)
+        return rc;
     weft_reg_release(iface, *reg);
     *reg = NULL;
+    if (rc)
+        return rc;
     return cache ? weft_regcache_acquire_own(cache, addr, bytes, rights, reg)
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
+}
+
+int weft_reg_settle(weft_iface *iface, weft_reg *reg) { return weft_regcache_settle(iface->regcache, reg); }
+
+weft_reg *weft_reg_hold(weft_reg *reg)
+{
+    weft_regcache_hold(reg);
+    return reg;
 }
 
 void weft_reg_release(weft_iface *iface, weft_reg *reg)
@@ -119,19 +137,8 @@ void weft_reg_release(weft_iface *iface, weft_reg *reg)
 void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights)
 {
     weft_regcache *cache = cache_of(iface);
-    const weft_sleep_ops *sleep_ops = ((weft_worker *)iface->owner)->world->sleep_ops;
-    weft_reg *reg = NULL;
-    if (!cache || is_free(iface)) /* nothing to gain, and mr_reg is for the worker's threads only */
-        return;
-    rights = rights_of(iface, rights);
-    if (!sleep_ops->aside) {
-        weft_regcache_acquire_async(cache, addr, bytes, rights);
-        return;
-    }
-    sleep_ops->aside(true); /* the simulator has no helper thread: register now, as another CPU's work */
-    if (!weft_regcache_acquire(cache, addr, bytes, rights, &reg))
-        weft_regcache_release(cache, reg);
-    sleep_ops->aside(false);
+    if (cache && !weft_reg_is_free(iface)) /* else nothing is gained, and mr_reg is for the worker's threads only */
+        weft_regcache_acquire_async(cache, addr, bytes, rights_of(iface, rights));
 }
 
 void weft_reg_reclaim(weft_worker *worker)
@@ -146,41 +153,6 @@ void weft_reg_close(weft_iface *iface)
     if (iface->regcache)
         weft_regcache_close(iface->regcache);
     iface->regcache = NULL;
-}
-
-weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights)
-{
-    weft_reg_persistent *persistent = NULL;
-    bool any = false;
-    for (uint32_t i = 0; i < worker->iface_count; i++)
-        any |= weft_reg_needed(worker->ifaces[i]) && !is_free(worker->ifaces[i]) && weft_reg_allowed(worker->ifaces[i]);
-    if (!any || !bytes || worker->persistent_bytes + bytes > WEFT_REG_PERSIST_MAX || !(persistent = calloc(1, sizeof *persistent)))
-        return NULL;
-    persistent->bytes = bytes;
-    worker->persistent_bytes += bytes;
-    any = false;
-    for (uint32_t i = 0; i < worker->iface_count; i++) {
-        weft_iface *iface = worker->ifaces[i];
-        if (!weft_reg_needed(iface) || is_free(iface) || !weft_reg_allowed(iface))
-            continue;
-        /* half of the cache stays free for other registrations */
-        if (worker->persistent_bytes <= weft_regcache_max_bytes(iface->regcache) / 2)
-            any |= weft_regcache_acquire(iface->regcache, addr, bytes, rights_of(iface, rights), &persistent->regs[i]) == 0;
-    }
-    if (any)
-        return persistent;
-    weft_reg_unpersist(worker, persistent);
-    return NULL;
-}
-
-void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *persistent)
-{
-    if (!persistent)
-        return;
-    for (uint32_t i = 0; i < worker->iface_count; i++)
-        weft_reg_release(worker->ifaces[i], persistent->regs[i]);
-    worker->persistent_bytes -= persistent->bytes;
-    free(persistent);
 }
 
 void weft_reg_count(weft_worker *worker)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * reg: memory registration for transfers, persistent requests and MPI_Alloc_mem. Connects mem/regcache with an iface's mr_reg and mr_dereg
- * and with the knobs. Each iface that needs registered memory has a cache of its own in iface->regcache, created at first use.
- * Called by p2p and mpi; requires worker->lock.
+ * reg: memory registration for transfers and persistent registrations (core/reg_persistent). Connects mem/regcache with an iface's mr_reg
+ * and mr_dereg and with the knobs. Each iface that needs registered memory has a cache of its own in iface->regcache, created at first use.
+ * Called by p2p and mpi; requires worker->lock, which no call holds while more than WEFT_REG_INLINE_MAX bytes are registered or
+ * unregistered.
  */
 #ifndef WEFT_CORE_REG_H
 #define WEFT_CORE_REG_H
@@ -14,21 +15,37 @@
 #include "mem/regcache.h"
 #include "transport/iface.h"
 
+/* Most bytes that the thread registers itself which needs them, if caps.wants_regcache: that takes some ten microseconds. A helper thread
+ * registers what is longer. */
+#define WEFT_REG_INLINE_MAX ((uint64_t)256 << 10)
+
 /* Whether RMA on the iface needs registered memory. */
 static inline bool weft_reg_needed(const weft_iface *iface) { return iface->caps.key_bytes || iface->caps.mr_local; }
+/* Registration is an entry of a table of addresses and pins no pages: no need to defer, to split, or to monitor memory. */
+static inline bool weft_reg_is_free(const weft_iface *iface) { return !iface->caps.wants_regcache; }
 /* Whether memory may be registered: WEFT_REG_MODE is not never, and the iface has a cache. */
 bool weft_reg_allowed(weft_iface *iface);
 
-/* Acquires an existing registration; registers only if that is free (no caps.wants_regcache). NULL: none. Caller must release it. */
+/* Acquires an existing registration; registers only if that is free. NULL: none. Caller must release it. */
 weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights);
 /* The same for the buffer of a receive with this post number. In a multi-threaded process a lookup queries the kernel whether memory is
  * being unmapped; one query covers all receives posted before it. */
 weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights);
-/* Acquires a registration, registering if there is none (blocks). WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: the caller must copy. */
+/* Acquires a registration, registering if there is none. WEFT_INPROGRESS: *reg is held, but must not be used until weft_reg_settle returns
+ * 0; the end of the registration wakes the worker's leader. WEFT_E_NOSPACE, WEFT_E_UNSUPPORTED: the caller must copy. */
 int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);
+/* 0, WEFT_INPROGRESS, or an error as above: then the caller releases reg. Does not wait. */
+int weft_reg_settle(weft_iface *iface, weft_reg *reg);
+/* Whether a waiting thread should call weft_reg_settle. Changes nothing. */
+static inline bool weft_reg_is_settled(const weft_reg *reg) { return weft_regcache_is_settled(reg); }
+/* Most bytes that the cache keeps, if weft_reg_allowed. */
+static inline uint64_t weft_reg_max_bytes(const weft_iface *iface) { return weft_regcache_max_bytes(iface->regcache); }
+/* One more acquisition of a held registration, ready or not. Returns reg. */
+weft_reg *weft_reg_hold(weft_reg *reg);
 /* Makes *reg a registration of this memory with these rights that only the caller uses, by the region's own key also where there are
  * memory windows; its release ends all access of peers at once (caps.revokes). *reg: NULL, or what an earlier call for the same memory
- * gave: kept if the memory is still the same, else replaced. Errors as above; then *reg is NULL. */
+ * gave: kept if the memory is still the same, else replaced. 0; WEFT_INPROGRESS: a later call will tell; errors as above, also for long
+ * memory that no monitor tracks: then *reg is NULL. */
 int weft_reg_acquire_own(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg);
 /* Releases one acquisition. NULL is allowed. */
 void weft_reg_release(weft_iface *iface, weft_reg *reg);
@@ -56,14 +73,6 @@ void weft_reg_close(weft_iface *iface);
 /* Drops registrations of unmapped or changed memory. Called before a rank sleeps, else such memory stays pinned until the next transfer. */
 void weft_reg_reclaim(weft_worker *worker);
 
-/* Persistent registration with all ifaces of the worker that need it, for persistent requests and MPI_Alloc_mem. Limits: per worker
- * WEFT_REG_PERSIST_MAX bytes, and half of the cache. `rights`: those that peers will get, no more. NULL: nothing was registered; transfers
- * treat the memory like any other. */
-typedef struct weft_reg_persistent weft_reg_persistent;
-#define WEFT_REG_PERSIST_MAX (1ull << 30)
-weft_reg_persistent *weft_reg_persist(weft_worker *worker, const void *addr, uint64_t bytes, uint32_t rights);
-/* Releases it. NULL is allowed. */
-void weft_reg_unpersist(weft_worker *worker, weft_reg_persistent *persistent);
 /* Updates the worker's REG_ counters from its caches (weft_worker.count). */
 void weft_reg_count(weft_worker *worker);
 

@@ -35,12 +35,13 @@ static void disarm(weft_wait *wait)
     weft_worker_disarm(wait->worker, wait->worker->iface_count);
 }
 
-/* Ifaces with descriptors (networks without shared memory beside them) raise them for their own events only. Work left by other threads
- * needs a descriptor as well; it goes into the slot of self (wakeups[0]), which has no wakeup. */
+/* Ifaces with descriptors (networks without shared memory beside them) raise them for their own events only. Work left by other threads,
+ * of the program or of the registration cache, needs a descriptor as well; it goes into the slot of self (wakeups[0]), which has no
+ * wakeup. */
 static void arm_wakeup_sock(weft_wait *wait)
 {
     weft_world *world = wait->worker->world;
-    if (!wait->worker->is_threaded)
+    if (!wait->worker->is_threaded && !wait->worker->awaited_regs)
         return;
     if (world->wakeup_fd < 0)
         world->wakeup_fd = weft_wakeup_sock_open(&world->page->sock);

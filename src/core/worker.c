@@ -79,9 +79,18 @@ void weft_worker_close(weft_worker *worker)
     free(worker);
 }
 
+/* Does a fragment wait for this process, not for a registration? */
+static bool has_ready_fragment(const weft_worker *worker)
+{
+    uint32_t count = 0;
+    for (const weft_list_link *link = worker->fragments.next; link != &worker->fragments; link = link->next)
+        count++;
+    return count > worker->idle_fragments;
+}
+
 void weft_worker_wake_leader(weft_worker *worker)
 {
-    bool has_work = !weft_list_is_empty(&worker->fragments) || !weft_list_is_empty(&worker->scheds);
+    bool has_work = has_ready_fragment(worker) || !weft_list_is_empty(&worker->scheds);
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) {
         /* peers without credit are not work: arriving credit raises a wakeup */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);

@@ -53,7 +53,9 @@ typedef struct weft_worker {
     uint32_t scheds_ready; /* length of scheds */
     int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
     void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
-    weft_list_link fragments; /* fragments of transfers that are sent in chunks or found the iface full (p2p/frag) */
+    weft_list_link fragments; /* fragments of transfers: sent in chunks, found the iface full, or await a registration (p2p/frag) */
+    uint32_t awaited_regs;    /* registrations by a helper thread that fragments or a waiting call await */
+    uint32_t idle_fragments;  /* fragments of the list that await one: no work until the leader is woken */
     int (*progress_fragments)(struct weft_worker *worker); /* advances fragments; set by p2p */
     void (*on_peer_connect)(struct weft_peer *peer); /* new peer: sets its limits; set by p2p; NULL: none */
     int (*flush)(struct weft_peer *peer); /* sends messages that wait for credit, as far as it lasts; set by p2p */
@@ -67,7 +69,7 @@ typedef struct weft_worker {
     uint64_t post_order;       /* post number of the next receive */
     uint64_t synced_order;     /* receives with lower post numbers need no check for unmapped memory (core/reg) */
     struct weft_rndv_stats *rndv_stats; /* of p2p, by iface and kind of peer; freed with the worker */
-    uint64_t persistent_bytes; /* bytes of persistent registrations (core/reg) */
+    uint64_t persistent_bytes; /* bytes of persistent registrations (core/reg_persistent) */
     uint32_t credit_return_min; /* due credits from which a CREDIT frame is sent, in WEFT_CREDIT_BYTES */
     struct weft_pool *pool;    /* unexpected messages and deferred frames, by exact size classes */
     weft_fifomap announced;    /* unmatched RTS, by peer and its request id: those that a sender may cancel (p2p/match) */

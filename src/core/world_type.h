@@ -19,7 +19,10 @@ typedef struct weft_sleep_ops {
     bool (*sleep)(struct weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns);
     /* Wakes the sleeping leader of this worker. */
     void (*wake)(struct weft_worker *worker);
-    void (*aside)(bool begins); /* simulator only: work between true and false counts as another CPU's time; NULL elsewhere */
+    /* Simulator only, NULL elsewhere. aside: work between true and false is that of a second thread of this rank, on another CPU; false
+     * returns the time at which it has done this and all before, when the rank is woken. now_ns: virtual time. */
+    uint64_t (*aside)(bool begins);
+    uint64_t (*now_ns)(void);
 } weft_sleep_ops;
 
 typedef struct weft_world {

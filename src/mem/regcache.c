@@ -2,7 +2,8 @@
  *
  * regcache: lookup, registration and eviction. Callers (core, p2p) hold their worker's lock.
  * Invariants: an entry in the tree was tracked by the monitor before it was mapped, and the log is read before any lookup answers.
- * An entry with references is never unmapped. pinned_bytes and pinned_regions count entries mapped or about to be.
+ * An entry with references is never unmapped, nor freed while the helper registers it. pinned_bytes and pinned_regions count entries mapped
+ * or about to be.
  */
 #include "mem/regcache.h"
 
@@ -17,24 +18,27 @@
 #include "base/status.h"
 #include "mem/regcache_internal.h"
 
-static const weft_inval_log silence; /* empty log for caches without a monitor */
-
-static weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
-static uint32_t state_of(const weft_regentry *entry) { return atomic_load_explicit(&entry->state, memory_order_acquire); }
+/* seq_cst: a thread about to sleep reads the state after it has marked the rank as asleep; config.ready pairs with it. */
+static uint32_t state_of(const weft_regentry *entry)
+{
+    uint32_t state = atomic_load_explicit(&entry->state, memory_order_seq_cst);
+    return weft_unlikely(state == WEFT_REG_MODELLED) ? weft_reghelper_model_state(entry) : state;
+}
+static bool is_at_limit(int rc) { return rc == WEFT_E_NOMEM || rc == WEFT_E_NOSPACE; }
 static bool is_shared(const weft_regnode *node) { return !((const weft_regentry *)(const void *)node)->is_own; }
 static bool is_ready(const weft_regnode *node)
 {
     return is_shared(node) && state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY;
 }
 
+/* Too long to be mapped or unmapped by the caller. */
+static bool is_long(const weft_regcache *cache, uint64_t bytes) { return cache->config.inline_max && bytes > cache->config.inline_max; }
+
 /* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
 static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
 {
     return &cache->lately[(addr / 4096 * 0x9e3779b97f4a7c15u) >> (64 - WEFT_REG_SLOT_BITS)];
 }
-
-/* False in a forked child: the entries are the parent's and must not be unmapped or freed. */
-static bool is_own_process(const weft_regcache *cache) { return getpid() == cache->process; }
 
 /* -- entries -- */
 
@@ -48,16 +52,12 @@ static weft_regentry *make_entry(weft_regcache *cache, uint64_t start, uint64_t 
     entry->node.start = entry->pin.start = start;
     entry->node.end = entry->pin.end = end;
     entry->node.rights = entry->pin.rights = rights;
+    entry->cache = cache;
+    entry->goal = end - start;
     atomic_init(&entry->state, WEFT_REG_MAPPING);
     weft_list_init(&entry->idle);
     weft_list_init(&entry->job);
     return entry;
-}
-
-void weft_regentry_free(weft_regcache *cache, weft_regentry *entry)
-{
-    (void)cache;
-    free(entry);
 }
 
 int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns)
@@ -81,6 +81,8 @@ static void count_out(weft_regcache *cache, const weft_regentry *entry)
 {
     cache->counts.pinned_regions--;
     cache->counts.pinned_bytes -= entry->node.end - entry->node.start;
+    cache->own_bytes -= entry->is_own ? entry->node.end - entry->node.start : 0;
+    cache->own_regions -= entry->is_own;
 }
 
 static void keep(weft_regcache *cache, weft_regentry *entry)
@@ -107,80 +109,54 @@ static void let_go(weft_regcache *cache, weft_regentry *entry)
             cache->lately[i] = NULL;
 }
 
+/* True if the helper is to unmap the entry: it is long, or many go at once. Not an owner's, whose release ends peers' access. */
+static bool is_for_helper(weft_regcache *cache, const weft_regentry *entry)
+{
+    cache->batch_bytes += entry->node.end - entry->node.start;
+    return !entry->is_own && is_long(cache, cache->batch_bytes);
+}
+
 /* Unmaps and frees an entry without references. */
 static void end_entry(weft_regcache *cache, weft_regentry *entry)
 {
     count_out(cache, entry);
-    cache->own_bytes -= entry->is_own ? entry->node.end - entry->node.start : 0;
-    cache->own_regions -= entry->is_own;
-    if (!is_own_process(cache))
+    if (!weft_regcache_is_own(cache))
         return;
-    if (state_of(entry) == WEFT_REG_READY)
+    if (state_of(entry) == WEFT_REG_READY) {
+        entry->is_uncounted = true;
+        if (is_for_helper(cache, entry) && weft_reghelper_unmap(cache, entry))
+            return;
         cache->config.unmap(cache->config.owner, entry->pin.record);
-    weft_regentry_free(cache, entry);
+    }
+    free(entry);
 }
 
-/* Drops an entry: unmapped now, at its last release, or by the helper if that is registering it. */
-static void throw_out(weft_regcache *cache, weft_regentry *entry)
+/* Drops an entry without references that is not in the tree: unmapped now, or by the helper if that is registering it. */
+static void drop(weft_regcache *cache, weft_regentry *entry)
+{
+    uint32_t state = state_of(entry);
+    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !weft_regcache_is_own(cache) || weft_reghelper_leave(cache, entry))
+        end_entry(cache, entry);
+}
+
+void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry)
 {
     let_go(cache, entry);
     if (entry->refs)
         return;
     weft_list_remove(&entry->idle);
-    uint32_t state = state_of(entry);
-    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !is_own_process(cache) || weft_reghelper_leave(cache, entry))
-        end_entry(cache, entry);
+    drop(cache, entry);
 }
 
 static void reap_detached(weft_regcache *cache)
 {
-    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !is_own_process(cache))
+    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !weft_regcache_is_own(cache))
         return;
     for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;) {
-        count_out(cache, entry);
-        weft_regentry_free(cache, entry);
+        if (!entry->is_uncounted)
+            count_out(cache, entry);
+        free(entry);
     }
-}
-
-/* -- invalidation -- */
-
-static void invalidate(void *arg, weft_range range)
-{
-    weft_regcache *cache = arg;
-    weft_regnode *next;
-
-    for (weft_regnode *node = weft_regtree_chain(cache->root, range.start & ~WEFT_INVAL_LOG_DISCARDED, range.end); node; node = next) {
-        next = node->chained;
-        cache->counts.invalidations++;
-        throw_out(cache, entry_of(node));
-    }
-}
-
-static void read_inval_log(weft_regcache *cache)
-{
-    if (!weft_inval_log_read(cache->log, &cache->cursor, invalidate, cache))
-        invalidate(cache, (weft_range){0, UINT64_MAX});
-}
-
-static void start_monitor(weft_regcache *cache)
-{
-    if (cache->needs_no_memmon) {
-        cache->log = &silence;
-        return;
-    }
-    cache->memmon = cache->config.memmon ? cache->config.memmon : weft_memmon_get();
-    cache->log = weft_memmon_log(cache->memmon);
-    cache->cursor = atomic_load_explicit(&cache->log->next, memory_order_acquire);
-}
-
-/* True if every change of the range will be published from now on. Reads the log, so an entry added hereafter misses none. */
-static bool may_keep(weft_regcache *cache, uint64_t start, uint64_t end)
-{
-    if (!cache->log)
-        start_monitor(cache);
-    bool is_covered = cache->needs_no_memmon || weft_memmon_track(cache->memmon, start, end);
-    read_inval_log(cache);
-    return is_covered;
 }
 
 /* -- bounds -- */
@@ -194,7 +170,7 @@ static bool evict_one(weft_regcache *cache)
             continue;
         cache->counts.evictions += state_of(entry) == WEFT_REG_READY;
         WEFT_EVENT_RAISE(WEFT_EVENT_REG_EVICTED, NULL, (int64_t)(entry->node.end - entry->node.start));
-        throw_out(cache, entry);
+        weft_regentry_throw_out(cache, entry);
         return true;
     }
     return false;
@@ -210,6 +186,7 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
 {
     if (bytes > cache->max_bytes)
         return false;
+    cache->batch_bytes = 0;
     reap_detached(cache);
     while (is_over(cache, bytes, 1))
         if (!evict_one(cache))
@@ -217,36 +194,57 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
     return true;
 }
 
-/* Maps in this thread. At an unknown limit (of device or system) evicts as many bytes as needed, then twice that, and so on: few
- * calls of map even if many small entries must go. */
+/* Evicts entry->goal bytes for an entry that a limit refused, and doubles that for the next time: few calls of map even if many small
+ * entries must go. False: all are in use. */
+static bool evict_for(weft_regcache *cache, weft_regentry *entry)
+{
+    uint64_t before = cache->counts.pinned_bytes;
+    bool has_evicted = false;
+
+    cache->batch_bytes = 0;
+    while (before - cache->counts.pinned_bytes < entry->goal && evict_one(cache))
+        has_evicted = true;
+    entry->goal *= 2;
+    return has_evicted;
+}
+
+static int nothing_left(const weft_regcache *cache, uint64_t bytes, const weft_regentry *counted)
+{
+    uint64_t own = counted ? bytes : 0;
+    return weft_fail(WEFT_E_NOSPACE,
+                     "cannot register %llu more bytes for the network: %llu bytes in %llu registrations are in use; "
+                     "raise the limit on locked memory (ulimit -l)",
+                     (unsigned long long)bytes, (unsigned long long)(cache->counts.pinned_bytes - own),
+                     (unsigned long long)(cache->counts.pinned_regions - !!counted));
+}
+
+/* Maps in this thread. At an unknown limit (of device or system) evicts others and tries again. */
 static int map_now(weft_regcache *cache, weft_regentry *entry)
 {
-    uint64_t bytes = entry->node.end - entry->node.start, goal = bytes, ns;
+    uint64_t bytes = entry->node.end - entry->node.start, ns;
+    int rc;
 
-    for (;;) {
-        int rc = weft_regentry_map(cache, entry, &ns);
+    do {
+        rc = weft_regentry_map(cache, entry, &ns);
         cache->counts.pin_ns += ns;
-        if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE) {
-            entry->rc = rc;
-            if (!rc)
-                WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)bytes, (int64_t)ns, 0);
-            atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
-            return rc;
-        }
-        uint64_t before = cache->counts.pinned_bytes, evicted = 0;
-        while (before - cache->counts.pinned_bytes < goal && evict_one(cache))
-            evicted++;
-        goal *= 2;
-        if (!evicted) {
-            entry->rc = WEFT_E_NOSPACE;
-            atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);
-            return weft_fail(WEFT_E_NOSPACE,
-                             "cannot register %llu more bytes for the network: %llu bytes in %llu registrations are in use; "
-                             "raise the limit on locked memory (ulimit -l)",
-                             (unsigned long long)bytes, (unsigned long long)cache->counts.pinned_bytes,
-                             (unsigned long long)cache->counts.pinned_regions);
-        }
-    }
+    } while (is_at_limit(rc) && (weft_reghelper_unmap_now(cache) || evict_for(cache, entry)));
+    if (is_at_limit(rc))
+        rc = nothing_left(cache, bytes, NULL);
+    if (!rc)
+        WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)bytes, (int64_t)ns, 0);
+    entry->rc = rc;
+    atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
+    return rc;
+}
+
+/* Gives a new entry, which counts already, to the helper. False: there is no thread for it. */
+static bool map_by_helper(weft_regcache *cache, weft_regentry *entry, bool is_awaited)
+{
+    if (!weft_reghelper_submit(cache, entry, is_awaited))
+        return false;
+    cache->counts.async++;
+    WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)(entry->node.end - entry->node.start), 0, 1);
+    return true;
 }
 
 /* -- fast path -- */
@@ -276,21 +274,15 @@ weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, ui
     if (weft_unlikely(!cache->log))
         return NULL;
     if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
-        read_inval_log(cache);
+        weft_regcache_read_log(cache);
     weft_regentry *entry = find(cache, start, end, rights);
     if (!entry)
         return NULL;
-    if (weft_likely(*is_synced || !cache->memmon || !weft_memmon_needs_sync(cache->memmon)))
+    if (weft_likely(*is_synced || !weft_regcache_needs_sync(cache)))
         return hold_entry(cache, entry);
-    /* Another thread may have unmapped this range and a third one remapped it before the event was read. */
-    cache->counts.syncs++;
-    if (!weft_memmon_sync(cache->memmon))
+    if (!weft_regcache_sync(cache, is_synced))
         return NULL;
-    *is_synced = true;
-    if (weft_inval_log_is_new(cache->log, cache->cursor)) {
-        read_inval_log(cache);
-        entry = find(cache, start, end, rights);
-    }
+    entry = find(cache, start, end, rights);
     return entry ? hold_entry(cache, entry) : NULL;
 }
 
@@ -310,12 +302,13 @@ static void absorb(weft_regcache *cache, weft_regentry *entry)
 
     for (weft_regnode *node = weft_regtree_chain(cache->root, entry->node.start, entry->node.end); node; node = next) {
         next = node->chained;
-        bool is_within = node->start >= entry->node.start && node->end <= entry->node.end;
+        bool is_within = node != &entry->node && node->start >= entry->node.start && node->end <= entry->node.end;
         if (is_within && is_shared(node) && (node->rights | entry->node.rights) == entry->node.rights)
-            throw_out(cache, entry_of(node));
+            weft_regentry_throw_out(cache, entry_of(node));
     }
 }
 
+/* Makes an entry, referenced once. 0: registered; INPROGRESS: the helper has it. */
 static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_regentry **made)
 {
     if (!make_room(cache, end - start))
@@ -328,60 +321,112 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     weft_regentry *entry = make_entry(cache, start, end, rights);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory for the record of a registration");
-    int rc = map_now(cache, entry);
-    if (rc) {
-        weft_regentry_free(cache, entry);
-        return rc;
-    }
-    count_in(cache, entry);
     entry->refs = 1;
     *made = entry;
-    return WEFT_OK;
+    entry->is_awaited = is_long(cache, end - start) && map_by_helper(cache, entry, true);
+    if (!entry->is_awaited) {
+        int rc = map_now(cache, entry);
+        if (rc) {
+            free(entry);
+            return rc;
+        }
+    }
+    count_in(cache, entry);
+    return entry->is_awaited ? WEFT_INPROGRESS : WEFT_OK;
 }
 
-/* Completes a registration given to the helper: waits for it or does it here. False: none, or it failed. */
-static bool finish_ahead(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
+/* Registers a short range here, although it was given to the helper, which has not begun. */
+static void take_back(weft_regcache *cache, weft_regentry *entry)
 {
-    weft_regnode *node = cache->has_helper ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
-
-    if (!node)
-        return false;
-    weft_regentry *entry = entry_of(node);
-    uint32_t state = state_of(entry);
-    if (state == WEFT_REG_READY)
-        return true; /* since the lookup */
-    if (state != WEFT_REG_FAILED && weft_reghelper_take(cache, entry)) {
-        entry->refs++; /* prevents its eviction by map_now() */
-        weft_list_remove(&entry->idle);
+    if (is_long(cache, entry->node.end - entry->node.start) || !weft_reghelper_take(cache, entry))
+        weft_reghelper_hurry(cache, entry);
+    else
         map_now(cache, entry);
-        entry->refs--;
-        weft_list_append(&cache->idle, &entry->idle);
+}
+
+/* Acquires an entry that was given to the helper. 0: there is none, or it is registered by now; INPROGRESS: the helper still has it. */
+static int join(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_reg **pin)
+{
+    weft_regnode *node = cache->has_helper || cache->config.model ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
+    bool is_synced = false;
+
+    if (node && state_of(entry_of(node)) != WEFT_REG_READY && weft_regcache_needs_sync(cache))
+        node = weft_regcache_sync(cache, &is_synced) ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
+    if (!node)
+        return WEFT_OK;
+    weft_regentry *entry = entry_of(node);
+    if (!entry->refs++) /* map_now() must not evict it */
+        weft_list_remove(&entry->idle);
+    take_back(cache, entry);
+    uint32_t state = state_of(entry);
+    if (state == WEFT_REG_WAITING || state == WEFT_REG_MAPPING) {
+        cache->counts.hits++;
+        *pin = &entry->pin;
+        return WEFT_INPROGRESS;
     }
-    bool is_good = state_of(entry) == WEFT_REG_READY;
-    if (!is_good)
-        throw_out(cache, entry);
-    return is_good;
+    if (state == WEFT_REG_FAILED)
+        let_go(cache, entry);
+    weft_regcache_release(cache, &entry->pin);
+    return WEFT_OK;
 }
 
 static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights, weft_reg **pin)
 {
     weft_regentry *entry = NULL;
-    bool is_covered = may_keep(cache, start, end);
+    bool is_covered = weft_regcache_track(cache, start, end);
     int rc = map_range(cache, start, end, rights, &entry);
 
-    if (rc) {
+    if (rc < 0) {
         cache->counts.refused++;
         return rc;
     }
     if (is_covered) {
-        absorb(cache, entry);
+        if (!rc)
+            absorb(cache, entry);
         keep(cache, entry);
     } else {
         cache->counts.uncached++;
     }
     *pin = &entry->pin;
+    return rc;
+}
+
+/* The helper has failed: evicts others and tries again if that was at a limit. */
+static int settle_failed(weft_regcache *cache, weft_regentry *entry)
+{
+    int rc = entry->rc;
+
+    if (is_at_limit(rc) && evict_for(cache, entry) && weft_reghelper_submit(cache, entry, true))
+        return WEFT_INPROGRESS;
+    let_go(cache, entry);
+    cache->counts.refused++;
+    return is_at_limit(rc) ? nothing_left(cache, entry->node.end - entry->node.start, entry)
+                           : weft_fail(rc, "%llu bytes at %p cannot be registered for the network: %s",
+                                       (unsigned long long)(entry->node.end - entry->node.start), (void *)(uintptr_t)entry->node.start,
+                                       weft_status_text(rc));
+}
+
+bool weft_regcache_is_settled(const weft_reg *pin)
+{
+    uint32_t state = state_of(weft_container(pin, const weft_regentry, pin));
+    return state == WEFT_REG_READY || state == WEFT_REG_FAILED;
+}
+
+int weft_regcache_settle(weft_regcache *cache, weft_reg *pin)
+{
+    weft_regentry *entry = weft_container(pin, weft_regentry, pin);
+
+    if (!weft_regcache_is_settled(pin))
+        return WEFT_INPROGRESS;
+    if (state_of(entry) == WEFT_REG_FAILED)
+        return settle_failed(cache, entry);
+    if (entry->is_awaited && entry->is_kept && !entry->is_own)
+        absorb(cache, entry);
+    entry->is_awaited = false;
     return WEFT_OK;
 }
+
+void weft_regcache_hold(weft_reg *pin) { weft_container(pin, weft_regentry, pin)->refs++; }
 
 int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
 {
@@ -389,7 +434,9 @@ int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes
     uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
 
     *pin = weft_regcache_lookup(cache, addr, bytes, rights);
-    if (!*pin && finish_ahead(cache, first, last, rights))
+    if (!*pin && join(cache, first, last, rights, pin))
+        return WEFT_INPROGRESS;
+    if (!*pin)
         *pin = weft_regcache_lookup(cache, addr, bytes, rights);
     if (*pin)
         return WEFT_OK;
@@ -410,9 +457,12 @@ int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t b
     if (end < start || cache->own_bytes + (end - start) > cache->max_bytes / 2 || cache->own_regions + 1 > (cache->max_regions + 1) / 2)
         return weft_fail(WEFT_E_NOSPACE, "%llu bytes do not fit into the half of the registrations that persistent requests may hold",
                          (unsigned long long)bytes);
-    is_covered = may_keep(cache, start, end);
+    is_covered = weft_regcache_track(cache, start, end);
+    if (!is_covered && is_long(cache, end - start))
+        return weft_fail(WEFT_E_UNSUPPORTED, "%llu bytes at %p may change without notice: to register them at each start takes too long",
+                         (unsigned long long)bytes, addr);
     rc = map_range(cache, start, end, rights, &entry);
-    if (rc) {
+    if (rc < 0) {
         cache->counts.refused++;
         return rc;
     }
@@ -424,23 +474,7 @@ int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t b
     else
         cache->counts.uncached++;
     *pin = &entry->pin;
-    return WEFT_OK;
-}
-
-bool weft_regcache_is_current(weft_regcache *cache, const weft_reg *pin)
-{
-    const weft_regentry *entry = weft_container(pin, const weft_regentry, pin);
-
-    if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
-        read_inval_log(cache);
-    if (!entry->is_kept || !cache->memmon || !weft_memmon_needs_sync(cache->memmon))
-        return entry->is_kept;
-    cache->counts.syncs++;
-    if (!weft_memmon_sync(cache->memmon))
-        return false;
-    if (weft_inval_log_is_new(cache->log, cache->cursor))
-        read_inval_log(cache);
-    return entry->is_kept;
+    return rc;
 }
 
 /* True if the range is registered, queued or permanently refused. After a failure at a limit evicts enough bytes and returns false,
@@ -452,10 +486,9 @@ static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
 
     if (!node || state_of(entry_of(node)) != WEFT_REG_FAILED)
         return node != NULL;
-    int rc = entry_of(node)->rc;
-    if (rc != WEFT_E_NOMEM && rc != WEFT_E_NOSPACE)
+    if (!is_at_limit(entry_of(node)->rc))
         return true;
-    throw_out(cache, entry_of(node));
+    weft_regentry_throw_out(cache, entry_of(node));
     for (uint64_t before = cache->counts.pinned_bytes; freed < end - start; freed = before - cache->counts.pinned_bytes)
         if (!evict_one(cache))
             return true; /* all in use; a later call may retry */
@@ -467,8 +500,8 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
     uint64_t start = first & ~(cache->page - 1), end = (last + cache->page - 1) & ~(cache->page - 1);
 
-    /* may_keep() must be first: it reads the log, and entries dropped by that must not count in is_tried(). */
-    if (end < start || !may_keep(cache, start, end) || is_tried(cache, start, end, rights) || !make_room(cache, end - start))
+    /* The log must be read first: entries dropped by that must not count in is_tried(). */
+    if (end < start || !weft_regcache_track(cache, start, end) || is_tried(cache, start, end, rights) || !make_room(cache, end - start))
         return;
     weft_regentry *entry = make_entry(cache, start, end, rights);
     if (!entry)
@@ -476,13 +509,10 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     count_in(cache, entry);
     keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
     weft_list_append(&cache->idle, &entry->idle);
-    if (weft_reghelper_submit(cache, entry)) {
-        cache->counts.async++;
-        WEFT_EVENT_RAISE(WEFT_EVENT_REG_MADE, NULL, (int64_t)(end - start), 0, 1);
+    if (map_by_helper(cache, entry, false))
         return;
-    }
     atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed);
-    throw_out(cache, entry);
+    weft_regentry_throw_out(cache, entry);
 }
 
 void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
@@ -494,7 +524,8 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
     if (entry->is_own)
         let_go(cache, entry);
     if (!entry->is_kept) {
-        end_entry(cache, entry);
+        cache->batch_bytes = 0;
+        drop(cache, entry);
         return;
     }
     weft_list_append(&cache->idle, &entry->idle);
@@ -507,35 +538,17 @@ void weft_regcache_reclaim(weft_regcache *cache)
     if (!cache->log)
         return;
     if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
-        read_inval_log(cache);
+        weft_regcache_read_log(cache);
+    cache->batch_bytes = 0;
     reap_detached(cache);
     while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {
     }
 }
 
-bool weft_regcache_may_keep(weft_regcache *cache, const void *addr, uint64_t bytes)
-{
-    uint64_t first = (uint64_t)(uintptr_t)addr, last = first + (bytes ? bytes : 1);
-    uint64_t end = (last + cache->page - 1) & ~(cache->page - 1);
-    return end >= last && end - first <= cache->max_bytes && may_keep(cache, first & ~(cache->page - 1), end);
-}
-
 void weft_regcache_flush(weft_regcache *cache)
 {
-    invalidate(cache, (weft_range){0, UINT64_MAX});
+    weft_regcache_invalidate_all(cache);
     reap_detached(cache);
-}
-
-weft_regcache_counts weft_regcache_stats(const weft_regcache *cache)
-{
-    weft_regcache_counts counts = cache->counts;
-
-    if (cache->has_helper && is_own_process(cache)) {
-        pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
-        counts.pin_ns += cache->pin_ns_ahead;
-        pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
-    }
-    return counts;
 }
 
 int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
@@ -553,10 +566,11 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
     cache->process = getpid();
     weft_list_init(&cache->idle);
     weft_list_init(&cache->queue);
+    weft_list_init(&cache->unmaps);
     weft_list_init(&cache->detached);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->work, NULL);
-    pthread_cond_init(&cache->done, NULL);
+    pthread_cond_init(&cache->unmapped, NULL);
     weft_regcache_limit(cache);
     *made = cache;
     return WEFT_OK;
@@ -565,14 +579,14 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
 void weft_regcache_close(weft_regcache *cache)
 {
     /* In a child the helper does not exist, its lock may be held forever, and the registrations are the parent's. */
-    if (!cache || !is_own_process(cache))
+    if (!cache || !weft_regcache_is_own(cache))
         return;
     weft_regcache_flush(cache); /* an entry being mapped becomes DETACHED; the helper unmaps it before it ends */
     weft_reghelper_end(cache);
     for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;)
-        weft_regentry_free(cache, entry);
+        free(entry);
     pthread_mutex_destroy(&cache->lock);
     pthread_cond_destroy(&cache->work);
-    pthread_cond_destroy(&cache->done);
+    pthread_cond_destroy(&cache->unmapped);
     free(cache);
 }

@@ -3,8 +3,9 @@
  * regcache: cache of memory registrations with one iface, an LRU interval tree bounded in bytes and count. Entries in use stay.
  * A new registration replaces the entries that it contains; neighbours are never merged. Ranges reported by mem/memmon are dropped
  * before any lookup answers; memory that no monitor tracks is registered for one use only. map and unmap are the owner's callbacks.
- * Locks: all calls require the owner's worker->lock. The helper thread shares state under the cache's own lock, which is never held
- * over a call of map or unmap.
+ * Locks: all calls require the owner's worker->lock, and none holds it while a long range is registered or unregistered: a helper thread
+ * does that; until then an acquire is INPROGRESS. The helper shares state under the cache's own lock, which is never held over a call of
+ * map or unmap.
  */
 #ifndef WEFT_MEM_REGCACHE_H
 #define WEFT_MEM_REGCACHE_H
@@ -24,12 +25,24 @@ typedef struct weft_reg {
     _Alignas(16) unsigned char record[];
 } weft_reg;
 
+/* The simulator's helper: calls of map between begin and end are its work. */
+typedef struct weft_reghelper_model {
+    void (*begin)(void *owner);
+    uint64_t (*end)(void *owner); /* returns the time at which the helper has done it; the owner's worker is woken then */
+    uint64_t (*now_ns)(void *owner);
+} weft_reghelper_model;
+
 typedef struct weft_regcache_config {
     /* Registers [addr, addr + bytes). 0; WEFT_E_NOSPACE or WEFT_E_NOMEM at a limit (the cache evicts and retries);
      * WEFT_E_UNSUPPORTED for memory that cannot be registered. map and unmap: any thread, without the cache's lock. */
     int (*map)(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record);
     void (*unmap)(void *owner, void *record);
+    /* A registration of the helper has ended, either way: wakes whoever awaits it. Called by the helper, without locks, after a store
+     * that a thread which is about to sleep must see: it issues a fence (seq_cst). NULL: nobody sleeps. */
+    void (*ready)(void *owner);
     void *owner;
+    const weft_reghelper_model *model; /* in place of the helper thread; NULL elsewhere */
+    uint64_t inline_max;    /* bytes; longer ranges are registered by the helper; 0: none is */
     size_t record_bytes;    /* size of weft_reg.record */
     uint64_t max_bytes;     /* 0: the knob, else a share of RLIMIT_MEMLOCK and of RAM; at most device_bytes_max */
     uint32_t max_regions;   /* 0: the knob, else a default; at most device_regions_max */
@@ -52,10 +65,17 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **cache
 /* Unregisters all and ends the helper (blocks for it). The caller must have released all registrations. In a child: does nothing. */
 void weft_regcache_close(weft_regcache *cache);
 
-/* Gets a registration that covers [addr, addr + bytes) with at least these rights: cached, or registered now (system call). May wait
- * for the helper. The caller holds it until weft_regcache_release(). WEFT_E_NOSPACE: limits reached and all in use; copy instead.
- * WEFT_E_UNSUPPORTED: memory that cannot be registered. WEFT_E_NOMEM, WEFT_E_ARG. */
+/* Gets a registration that covers [addr, addr + bytes) with at least these rights: cached, or registered now (system call). The caller
+ * holds it until weft_regcache_release(). WEFT_INPROGRESS: held, but the helper still registers it: not to be used until
+ * weft_regcache_settle() returns 0. WEFT_E_NOSPACE: limits reached and all in use; copy instead. WEFT_E_UNSUPPORTED: memory that cannot be
+ * registered. WEFT_E_NOMEM, WEFT_E_ARG. After an error *pin is NULL. */
 int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
+/* Result of an acquire that was INPROGRESS: 0; still INPROGRESS; or an error as above, after which the caller releases it. Never waits. */
+int weft_regcache_settle(weft_regcache *cache, weft_reg *pin);
+/* Whether settle would return something else than INPROGRESS, unless the helper is to try again. Changes nothing. */
+bool weft_regcache_is_settled(const weft_reg *pin);
+/* One more acquire of a held registration, ready or not; released as any other. */
+void weft_regcache_hold(weft_reg *pin);
 /* Acquires a cached registration; NULL: none, and nothing is registered. Fast path. In a process with several threads a hit calls
  * weft_memmon_sync() (a system call). */
 weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights);
@@ -64,7 +84,8 @@ weft_reg *weft_regcache_lookup(weft_regcache *cache, const void *addr, uint64_t 
  * it until its operation completes. Sets *is_synced after a successful sync. */
 weft_reg *weft_regcache_lookup_synced(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, bool *is_synced);
 /* Gets a registration of exactly this range (its pages) that no other acquire finds. Its release unregisters it at once, so that peers'
- * access ends there and nowhere else. At most half of the cache's bounds. Errors as above. */
+ * access ends there and nowhere else. At most half of the cache's bounds. Result as above; UNSUPPORTED also for a long range that no
+ * monitor tracks. */
 int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
 /* Is the memory of an own registration still the one that was registered? False: it changed, or no monitor tracks it. In a process with
  * several threads a system call. */

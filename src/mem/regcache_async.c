@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_async: helper thread that registers memory in advance. One per cache, started by the first weft_reghelper_submit(), asleep
- * while its queue is empty. It never reads the tree: it dequeues an entry, maps it and stores the state.
+ * regcache_async: helper thread that registers and unregisters long ranges, and registers others in advance. One per cache, started by
+ * the first weft_reghelper_submit(), asleep while its queues are empty. It never reads the tree: it dequeues an entry, maps it, stores the
+ * state and calls config.ready. The simulator has no thread but a model of one: it maps at once, and the result counts from a later time
+ * on.
  * Invariant: the worker must not free an entry that the helper is MAPPING; map and unmap are called without cache->lock.
  */
 #include <signal.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "mem/regcache_internal.h"
+
+/* The worker frees the entry. */
+static void unmap(weft_regcache *cache, weft_regentry *entry, bool is_mapped)
+{
+    if (is_mapped)
+        cache->config.unmap(cache->config.owner, entry->pin.record);
+    pthread_mutex_lock(&cache->lock);
+    weft_list_append(&cache->detached, &entry->job);
+    atomic_fetch_add_explicit(&cache->detached_count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void end_unmapping(weft_regcache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->is_unmapping = false;
+    pthread_cond_broadcast(&cache->unmapped);
+    pthread_mutex_unlock(&cache->lock);
+}
 
 static void work_on(weft_regcache *cache, weft_regentry *entry)
 {
@@ -22,35 +42,38 @@ static void work_on(weft_regcache *cache, weft_regentry *entry)
     if (!is_detached) {
         entry->rc = rc;
         atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
-        pthread_cond_broadcast(&cache->done);
     }
     pthread_mutex_unlock(&cache->lock);
-    if (!is_detached)
-        return;
-    if (!rc)
-        cache->config.unmap(cache->config.owner, entry->pin.record);
-    pthread_mutex_lock(&cache->lock);
-    weft_list_append(&cache->detached, &entry->job);
-    atomic_fetch_add_explicit(&cache->detached_count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&cache->lock);
+    if (is_detached)
+        unmap(cache, entry, !rc);
+    else if (cache->config.ready)
+        cache->config.ready(cache->config.owner);
 }
 
 static void *help(void *arg)
 {
     weft_regcache *cache = arg;
     weft_list_link *job = NULL;
+    bool is_unmap;
 
     pthread_setname_np(pthread_self(), "weft-pin");
     for (;;) {
         pthread_mutex_lock(&cache->lock);
-        while (!(job = weft_list_take(&cache->queue)) && !cache->is_closing)
+        while (!(job = weft_list_take(&cache->unmaps)) && !(job = weft_list_take(&cache->queue)) && !cache->is_closing)
             pthread_cond_wait(&cache->work, &cache->lock);
-        if (job)
-            atomic_store_explicit(&weft_container(job, weft_regentry, job)->state, WEFT_REG_MAPPING, memory_order_relaxed);
+        weft_regentry *entry = job ? weft_container(job, weft_regentry, job) : NULL;
+        is_unmap = cache->is_unmapping = job && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_DETACHED;
+        if (job && !is_unmap)
+            atomic_store_explicit(&entry->state, WEFT_REG_MAPPING, memory_order_relaxed);
         pthread_mutex_unlock(&cache->lock);
         if (!job)
             return NULL;
-        work_on(cache, weft_container(job, weft_regentry, job));
+        if (!is_unmap) {
+            work_on(cache, entry);
+            continue;
+        }
+        unmap(cache, entry, true);
+        end_unmapping(cache);
     }
 }
 
@@ -67,16 +90,61 @@ static bool start(weft_regcache *cache)
     return !rc;
 }
 
-bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry)
+static void enqueue(weft_regcache *cache, weft_regentry *entry, bool is_first)
 {
+    weft_list_append(is_first ? cache->queue.next : &cache->queue, &entry->job);
+}
+
+/* Maps now, as work of the modelled helper. */
+static void model(weft_regcache *cache, weft_regentry *entry)
+{
+    uint64_t ns;
+
+    cache->config.model->begin(cache->config.owner);
+    entry->rc = weft_regentry_map(cache, entry, &ns);
+    entry->ready_ns = cache->config.model->end(cache->config.owner);
+    cache->counts.pin_ns += ns;
+    atomic_store_explicit(&entry->state, WEFT_REG_MODELLED, memory_order_relaxed);
+}
+
+uint32_t weft_reghelper_model_state(const weft_regentry *entry)
+{
+    const weft_regcache_config *config = &entry->cache->config;
+
+    if (config->model->now_ns(config->owner) < entry->ready_ns)
+        return WEFT_REG_MAPPING;
+    return entry->rc ? WEFT_REG_FAILED : WEFT_REG_READY;
+}
+
+bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_awaited)
+{
+    if (cache->config.model) {
+        model(cache, entry);
+        return true;
+    }
     if (!cache->has_helper && !(cache->has_helper = start(cache)))
         return false;
     atomic_store_explicit(&entry->state, WEFT_REG_WAITING, memory_order_relaxed);
     pthread_mutex_lock(&cache->lock);
-    weft_list_append(&cache->queue, &entry->job);
+    enqueue(cache, entry, is_awaited);
     pthread_cond_signal(&cache->work);
     pthread_mutex_unlock(&cache->lock);
     return true;
+}
+
+static bool is_waiting(const weft_regentry *entry)
+{
+    return atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_WAITING;
+}
+
+void weft_reghelper_hurry(weft_regcache *cache, weft_regentry *entry)
+{
+    pthread_mutex_lock(&cache->lock);
+    if (is_waiting(entry)) {
+        weft_list_remove(&entry->job);
+        enqueue(cache, entry, true);
+    }
+    pthread_mutex_unlock(&cache->lock);
 }
 
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry)
@@ -84,13 +152,11 @@ bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry)
     bool is_taken_back;
 
     pthread_mutex_lock(&cache->lock);
-    is_taken_back = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_WAITING;
+    is_taken_back = is_waiting(entry);
     if (is_taken_back) {
         weft_list_remove(&entry->job);
         atomic_store_explicit(&entry->state, WEFT_REG_MAPPING, memory_order_relaxed);
     }
-    while (!is_taken_back && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_MAPPING)
-        pthread_cond_wait(&cache->done, &cache->lock);
     pthread_mutex_unlock(&cache->lock);
     return is_taken_back;
 }
@@ -103,11 +169,42 @@ bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)
         weft_list_remove(&entry->job);
         entry->rc = 0;
         atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed); /* nothing to unmap */
+    } else if (state == WEFT_REG_MODELLED) {
+        atomic_store_explicit(&entry->state, entry->rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
     } else if (state == WEFT_REG_MAPPING) {
         atomic_store_explicit(&entry->state, WEFT_REG_DETACHED, memory_order_relaxed);
     }
     pthread_mutex_unlock(&cache->lock);
     return state != WEFT_REG_MAPPING;
+}
+
+bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry)
+{
+    if (cache->config.model || (!cache->has_helper && !(cache->has_helper = start(cache))))
+        return false;
+    pthread_mutex_lock(&cache->lock);
+    atomic_store_explicit(&entry->state, WEFT_REG_DETACHED, memory_order_relaxed);
+    weft_list_append(&cache->unmaps, &entry->job);
+    pthread_cond_signal(&cache->work);
+    pthread_mutex_unlock(&cache->lock);
+    return true;
+}
+
+bool weft_reghelper_unmap_now(weft_regcache *cache)
+{
+    weft_list_link todo, *job;
+    bool is_any;
+
+    weft_list_init(&todo);
+    pthread_mutex_lock(&cache->lock);
+    weft_list_splice(&todo, &cache->unmaps);
+    is_any = cache->is_unmapping || !weft_list_is_empty(&todo);
+    while (cache->is_unmapping)
+        pthread_cond_wait(&cache->unmapped, &cache->lock);
+    pthread_mutex_unlock(&cache->lock);
+    while ((job = weft_list_take(&todo)))
+        unmap(cache, weft_container(job, weft_regentry, job), true);
+    return is_any;
 }
 
 weft_regentry *weft_reghelper_detach(weft_regcache *cache)
@@ -130,4 +227,16 @@ void weft_reghelper_end(weft_regcache *cache)
     pthread_mutex_unlock(&cache->lock);
     pthread_join(cache->helper, NULL);
     cache->has_helper = false;
+}
+
+weft_regcache_counts weft_regcache_stats(const weft_regcache *cache)
+{
+    weft_regcache_counts counts = cache->counts;
+
+    if (cache->has_helper && weft_regcache_is_own(cache)) {
+        pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
+        counts.pin_ns += cache->pin_ns_ahead;
+        pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
+    }
+    return counts;
 }

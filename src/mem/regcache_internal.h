@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * regcache_internal: state of a registration cache, for regcache*.c only.
- * Locks: tree, lists, references and counts require worker->lock. queue, detached, pin_ns_ahead and is_closing require cache->lock.
+ * Locks: tree, lists, references and counts require worker->lock. The helper's fields, but for has_helper, require cache->lock.
  * The helper thread owns an entry from dequeuing it (MAPPING) until it stores another state.
  */
 #ifndef WEFT_MEM_REGCACHE_INTERNAL_H
@@ -10,13 +10,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "base/list.h"
 #include "mem/regcache.h"
 #include "mem/regcache_tree.h"
 
-/* WAITING: in the helper's queue. READY and FAILED are final. DETACHED: dropped by the worker while the helper was registering it. */
-enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED };
+/* WAITING: in the helper's queue. READY and FAILED are final. DETACHED: dropped by the worker, the helper unmaps it.
+ * MODELLED: registered by the model of a helper; to be READY or FAILED at ready_ns, until then as MAPPING. */
+enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED, WEFT_REG_MODELLED };
 
 typedef struct weft_regentry {
     weft_regnode node;      /* must be first: cast by entry_of() */
@@ -24,11 +26,18 @@ typedef struct weft_regentry {
     uint32_t refs;          /* acquires not yet released */
     bool is_kept;           /* in the tree; else freed with its last reference */
     bool is_own;            /* one owner's: no look-up finds it; ended at its release */
+    bool is_awaited;        /* given to the helper by an acquire; not settled yet */
+    bool is_uncounted;      /* DETACHED: not in pinned_bytes any more */
     int rc;                 /* result of map if FAILED */
+    weft_regcache *cache;
+    uint64_t ready_ns;      /* MODELLED */
+    uint64_t goal;          /* bytes to evict at the next failure at a limit */
     weft_list_link idle;    /* in cache->idle while refs is 0 */
-    weft_list_link job;     /* in cache->queue or cache->detached */
+    weft_list_link job;     /* in cache->queue, unmaps or detached */
     weft_reg pin;           /* must be last: the owner's record follows */
 } weft_regentry;
+
+static inline weft_regentry *entry_of(weft_regnode *node) { return (weft_regentry *)(void *)node; }
 
 /* Hash table of recent hits by page, read before the tree. */
 #define WEFT_REG_SLOT_BITS 9
@@ -48,31 +57,54 @@ struct weft_regcache {
     weft_regcache_config config;
     uint64_t page, max_bytes;     /* bytes */
     uint32_t max_regions;
+    uint64_t batch_bytes;         /* unmapped since the present batch began: an invalidation, or evictions for one entry */
     uint64_t own_bytes;           /* of entries with is_own, at most half of max_bytes */
     uint32_t own_regions;         /* their number, at most half of max_regions */
     pid_t process;                /* creator; a forked child must not unregister or free */
     /* helper thread */
     bool has_helper;              /* started; requires worker->lock */
     pthread_mutex_t lock;
-    pthread_cond_t work, done;    /* work: job queued or closing; done: state stored */
-    weft_list_link queue, detached; /* of weft_regentry.job */
+    pthread_cond_t work, unmapped; /* work: job queued or closing; unmapped: is_unmapping ended */
+    weft_list_link queue, unmaps, detached; /* of weft_regentry.job: to be mapped; to be unmapped, which goes first; unmapped */
     _Atomic uint32_t detached_count; /* length of `detached`, read without the lock */
-    bool is_closing;
+    bool is_closing, is_unmapping;
     uint64_t pin_ns_ahead;        /* time in map of the helper, ns */
     pthread_t helper;
 };
 
+/* False in a forked child: the entries are the parent's and must not be unmapped or freed. */
+static inline bool weft_regcache_is_own(const weft_regcache *cache) { return getpid() == cache->process; }
+
 /* regcache.c: calls map and sets *ns to its time. Any thread; the caller stores the state. */
 int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns);
-/* Frees the entry's memory. It must be in no tree, list or queue. */
-void weft_regentry_free(weft_regcache *cache, weft_regentry *entry);
+/* Drops an entry: unmapped now, at its last release, or by the helper if that is registering it. */
+void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry);
 
-/* regcache_async.c, called by the worker. Queues the entry for the helper. False: no thread, and the entry is unchanged. */
-bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry);
-/* Needs a WAITING or MAPPING entry now. True: dequeued, now MAPPING, and the worker must map it. False: waited for the helper. */
+/* regcache_watch.c. Drops the entries that have changed, or all. */
+void weft_regcache_read_log(weft_regcache *cache);
+void weft_regcache_invalidate_all(weft_regcache *cache);
+/* True if every change of the range will be published from now on. Reads the log, so an entry added hereafter misses none. */
+bool weft_regcache_track(weft_regcache *cache, uint64_t start, uint64_t end);
+/* In a process with several threads: another one may have unmapped a range and a third one remapped it before the event was read. */
+static inline bool weft_regcache_needs_sync(const weft_regcache *cache) { return cache->memmon && weft_memmon_needs_sync(cache->memmon); }
+/* Waits for such events and reads the log; sets *is_synced. False: not possible, so no entry may be trusted. */
+bool weft_regcache_sync(weft_regcache *cache, bool *is_synced);
+
+/* regcache_async.c, called by the worker. Queues the entry for the helper; is_awaited: before those that nobody waits for. False: no
+ * thread, and the entry is unchanged. */
+bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_awaited);
+/* Moves a WAITING entry to the head of the queue. */
+void weft_reghelper_hurry(weft_regcache *cache, weft_regentry *entry);
+/* Takes a WAITING entry back. True: dequeued, now MAPPING, and the worker must map it. False: the helper has begun. */
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
+/* State of a MODELLED entry at this time: MAPPING, READY or FAILED. */
+uint32_t weft_reghelper_model_state(const weft_regentry *entry);
 /* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
+/* Gives a READY entry, which nobody refers to, to the helper to unmap, before all that it is to map. False: there is no thread. */
+bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry);
+/* At a limit: unmaps what the helper was given to unmap, and waits until it has ended what it has begun. False: there was nothing. */
+bool weft_reghelper_unmap_now(weft_regcache *cache);
 /* Dequeues a DETACHED entry that the helper has unmapped; NULL: none. The worker frees it. */
 weft_regentry *weft_reghelper_detach(weft_regcache *cache);
 /* Ends and joins the helper, after it has emptied the queue. */

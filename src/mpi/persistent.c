@@ -71,8 +71,8 @@ static int make(weft_comm *comm, const persist *args, MPI_Request *request)
     own->promise.ext.free = persist_free;
     own->may_promise = args->kind == WEFT_REQ_RECV && args->rank >= 0 && args->tag >= 0 && args->type->is_dense &&
                        args->count * (uint64_t)args->type->size >= PROMISE_MIN;
-    own->reg = register_buffer(comm, args);
     weft_type_hold(own->type);
+    own->reg = register_buffer(comm, args);
     req->is_persistent = true;
     req->extra = own;
     return weft_request_return(comm, comm->chan, req, 0, request);

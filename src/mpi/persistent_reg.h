@@ -7,7 +7,7 @@
 #ifndef WEFT_MPI_PERSISTENT_REG_H
 #define WEFT_MPI_PERSISTENT_REG_H
 
-#include "core/reg.h"
+#include "core/reg_persistent.h"
 #include "mpi/comm.h"
 
 typedef struct weft_persistent_reg weft_persistent_reg;

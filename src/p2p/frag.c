@@ -31,6 +31,7 @@ weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kin
     frag->from = from;
     frag->to = to;
     frag->bytes = to - from;
+    frag->on_registered = NULL;
     frag->on_done = on_done;
     frag->index = 0;
     frag->notify = 0;
@@ -243,6 +244,30 @@ void weft_frag_start(weft_frag *frag)
         weft_list_append(&worker->fragments, &frag->link);
 }
 
+void weft_frag_await(weft_frag *frag, void (*on_registered)(weft_frag *frag, int rc))
+{
+    weft_worker *worker = frag->req->worker;
+    frag->on_registered = on_registered;
+    worker->awaited_regs++;
+    worker->idle_fragments++;
+    weft_list_append(&worker->fragments, &frag->link);
+}
+
+/* AGAIN: the registration is not made yet. */
+static int settle(weft_frag *frag)
+{
+    weft_worker *worker = frag->req->worker;
+    void (*on_registered)(weft_frag *frag, int rc) = frag->on_registered;
+    int rc = weft_reg_settle(frag->rndv->iface, frag->reg);
+    if (rc == WEFT_INPROGRESS)
+        return WEFT_AGAIN;
+    worker->awaited_regs--;
+    worker->idle_fragments--;
+    frag->on_registered = NULL;
+    on_registered(frag, rc);
+    return 0;
+}
+
 /* Empties worker->fragments first, since on_done() may start new fragments. Fragments not reached in this slice come first in the next. */
 int weft_frag_pump(weft_worker *worker)
 {
@@ -254,7 +279,7 @@ int weft_frag_pump(weft_worker *worker)
     while ((link = weft_list_take(&todo))) {
         weft_frag *frag = weft_container(link, weft_frag, link);
         uint64_t from = frag->from;
-        int rc = frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, until_ns);
+        int rc = frag->on_registered ? settle(frag) : frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, until_ns);
         if (rc == WEFT_AGAIN) {
             weft_list_append(&worker->fragments, link);
             n += frag->kind != WEFT_FRAG_DATA && frag->from > from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frag: one fragment of a rendezvous in flight. rndv chooses the fragments; frag starts them, retries them when the iface is full and
- * calls on_done() exactly once. A fragment holds its registration until it is freed. Requires worker->lock; on_done() may be called
- * inside weft_frag_start, weft_frag_pump and an iface's poll.
+ * frag: one fragment of a rendezvous in flight. rndv chooses the fragments; frag starts them, retries them when the iface is full, awaits
+ * registrations, and calls on_done() exactly once. A fragment holds its registration until it is freed. Requires worker->lock; on_done()
+ * may be called inside weft_frag_start, weft_frag_pump and an iface's poll.
  */
 #ifndef WEFT_P2P_FRAG_H
 #define WEFT_P2P_FRAG_H
@@ -16,12 +16,12 @@
 #include "p2p/rndv_pool.h"
 
 /* DATA: sent in DATA frames. GET, PUT: RMA by this process. EXPOSED: the peer writes it. ZCOPY: an eager message sent from the user's
- * buffer; only its completion is awaited. */
-enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EXPOSED, WEFT_FRAG_ZCOPY };
+ * buffer; only its completion is awaited. WHOLE: a buffer that is registered as a whole before its fragments begin. */
+enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EXPOSED, WEFT_FRAG_ZCOPY, WEFT_FRAG_WHOLE };
 
 typedef struct weft_frag weft_frag;
 struct weft_frag {
-    weft_list_link link; /* DATA, GET, PUT: in worker->fragments while it waits to continue; EXPOSED: in rndv->exposed */
+    weft_list_link link; /* in worker->fragments while it waits to continue or for its registration; then EXPOSED: in rndv->exposed */
     weft_req *req;       /* the request it belongs to */
     weft_rndv *rndv;     /* its rendezvous; NULL: ZCOPY */
     weft_reg *reg;       /* local registration of the fragment, owned; NULL: none needed, or rndv->reg covers it */
@@ -30,6 +30,7 @@ struct weft_frag {
     uint64_t bytes;      /* initial length of the fragment */
     uint64_t op_bytes;      /* GET, PUT: bytes of the operation in flight, at most op_max() */
     uint64_t remote_addr;        /* GET, PUT: address of the message's first byte in the peer */
+    void (*on_registered)(weft_frag *frag, int rc); /* awaits reg: called once it is made, or with an error; NULL: does not await it */
     void (*on_done)(weft_frag *frag, int rc); /* called once at the end; frees the fragment or restarts it as another kind */
     uint32_t index;      /* PUT, EXPOSED: segment number from 1; 0: not a segment */
     uint32_t notify;     /* PUT: for the peer's callbacks.notify, if one operation moves all bytes; 0: none, FIN follows */
@@ -49,9 +50,13 @@ weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kin
 void weft_frag_free(weft_frag *frag);
 /* Starts or continues the fragment. on_done() may be called before it returns: the caller must not use the fragment afterwards. */
 void weft_frag_start(weft_frag *frag);
+/* Awaits frag->reg, whose acquire was INPROGRESS: weft_frag_pump calls on_registered. After an error frag->reg is of no use, and still
+ * released with the fragment. */
+void weft_frag_await(weft_frag *frag, void (*on_registered)(weft_frag *frag, int rc));
 /* callbacks.done: a get or put completed, or the iface no longer reads a body. */
 void weft_frag_done(weft_frag *frag, int rc);
-/* worker->progress_fragments: continues the waiting fragments within one time slice. Returns the number of events. */
+/* worker->progress_fragments: looks whether awaited registrations are made, and continues the waiting fragments within one time slice.
+ * Returns the number of events. */
 int weft_frag_pump(weft_worker *worker);
 
 #endif

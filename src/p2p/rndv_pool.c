@@ -110,7 +110,7 @@ static weft_rndv *take(weft_rndv_pool *pool, weft_req *req, weft_peer *peer, uin
     rndv->reg = NULL;
     rndv->fragment_count = 0;
     rndv->arrived = 0;
-    rndv->is_cold = rndv->has_csum = rndv->has_begun = rndv->is_posted = false;
+    rndv->is_cold = rndv->has_csum = rndv->has_begun = rndv->is_posted = rndv->awaits_reg = false;
     rndv->is_helped = req->chan && req->chan->is_helped;
     weft_worker_help_begin(req->worker, rndv->is_helped);
     return rndv;

@@ -32,10 +32,11 @@ typedef struct weft_rndv {
     bool is_posted : 1;      /* counted in the pool's posted_count */
     bool has_begun : 1;      /* the event RNDV_BEGUN was due; RNDV_ENDED follows */
     bool is_helped : 1;      /* counts in worker->helped */
+    bool awaits_reg : 1;     /* send: reg may not be made yet (INPROGRESS) */
     uint32_t fragment_count; /* own fragments in flight */
     weft_peer *peer;
     weft_iface *iface;       /* iface at its begin; stays the same if the peer fails */
-    struct weft_reg *reg;    /* registration of the whole buffer, held; NULL: none */
+    struct weft_reg *reg;    /* registration of the whole buffer, held; NULL: none. Made, unless awaits_reg */
     uint64_t moved;          /* bytes to transfer in all */
     uint64_t arrived;        /* send: bytes transferred by this side; receive: bytes received */
     union {

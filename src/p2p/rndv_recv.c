@@ -161,24 +161,68 @@ static void on_get_done(weft_frag *frag, int rc)
     start_frags(rndv);
 }
 
+/* The memory that it should read into cannot be registered: requests DATA frames. */
+static void request_instead(weft_frag *frag)
+{
+    weft_rndv *rndv = frag->rndv;
+    uint64_t from = frag->from, to = frag->to;
+    weft_frag_free(frag);
+    send_cts(rndv, WEFT_RNDV_COPY, from, to, NULL, NULL);
+}
+
+static void on_sink_registered(weft_frag *frag, int rc)
+{
+    weft_rndv *rndv = frag->rndv;
+    if (!rc && !frag->req->rc) {
+        weft_frag_start(frag);
+        return;
+    }
+    if (frag->req->rc)
+        weft_frag_free(frag);
+    else
+        request_instead(frag);
+    start_frags(rndv);
+}
+
 /* Reads a fragment by get, or requests DATA frames if the local memory cannot be registered. */
 static void get_frag(weft_rndv *rndv, uint64_t from, uint64_t to)
 {
     weft_req *req = rndv->req;
     weft_frag *frag = weft_frag_new(req, rndv, WEFT_FRAG_GET, from, to, on_get_done);
+    int rc = 0;
     if (!frag) {
         req->rc = weft_rndv_no_memory(rndv->peer);
         return;
     }
-    if (weft_reg_needed(rndv->iface) && !rndv->reg &&
-        weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + from, to - from, 0, &frag->reg)) {
-        weft_frag_free(frag);
-        send_cts(rndv, WEFT_RNDV_COPY, from, to, NULL, NULL);
-        return;
-    }
     frag->remote_addr = rndv->remote_addr;
     frag->rkey = rndv->remote_rkey;
-    weft_frag_start(frag);
+    if (weft_reg_needed(rndv->iface) && !rndv->reg)
+        rc = weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + from, to - from, 0, &frag->reg);
+    if (rc == WEFT_INPROGRESS)
+        weft_frag_await(frag, on_sink_registered);
+    else if (rc)
+        request_instead(frag);
+    else
+        weft_frag_start(frag);
+}
+
+/* reg: registration of the fragment; NULL: without a key the sender uses DATA frames, then FIN as for a put. */
+static void expose(weft_frag *frag, const weft_reg *reg)
+{
+    weft_rndv *rndv = frag->rndv;
+    weft_list_append(&rndv->exposed, &frag->link);
+    send_cts(rndv, WEFT_RNDV_PUT, frag->from, frag->to, frag, reg);
+}
+
+static void on_exposed_registered(weft_frag *frag, int rc)
+{
+    weft_rndv *rndv = frag->rndv;
+    if (!frag->req->rc) {
+        expose(frag, rc || rndv->peer->no_rma ? NULL : frag->reg);
+        return;
+    }
+    weft_frag_free(frag);
+    start_frags(rndv);
 }
 
 /* Exposes a fragment to the sender, which writes it and sends FIN. */
@@ -186,19 +230,18 @@ static void expose_frag(weft_rndv *rndv, uint64_t from, uint64_t to)
 {
     weft_req *req = rndv->req;
     weft_frag *frag = weft_frag_new(req, rndv, WEFT_FRAG_EXPOSED, from, to, NULL);
-    const weft_reg *reg = rndv->reg;
+    int rc = 0;
     if (!frag) {
         req->rc = weft_rndv_no_memory(rndv->peer);
         return;
     }
-    if (rndv->peer->no_rma) /* no key: the sender uses DATA frames, then FIN as for a put */
-        reg = NULL;
-    else if (!reg && weft_reg_needed(rndv->iface) &&
-        weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->reg) == 0)
-        reg = frag->reg;
     frag->index = ++rndv->segments;
-    weft_list_append(&rndv->exposed, &frag->link);
-    send_cts(rndv, WEFT_RNDV_PUT, from, to, frag, reg);
+    if (!rndv->peer->no_rma && !rndv->reg && weft_reg_needed(rndv->iface))
+        rc = weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + from, to - from, WEFT_ACCESS_WRITE, &frag->reg);
+    if (rc == WEFT_INPROGRESS)
+        weft_frag_await(frag, on_exposed_registered);
+    else
+        expose(frag, rndv->peer->no_rma ? NULL : rndv->reg ? rndv->reg : frag->reg);
 }
 
 /* Starts fragments up to SEGMENTS_AHEAD in flight. A fragment may end inside the call that starts it and call this again: only the
@@ -221,6 +264,40 @@ static void start_frags(weft_rndv *rndv)
     }
     rndv->is_stepping = false;
     try_complete_recv(rndv);
+}
+
+static void on_whole_registered(weft_frag *frag, int rc)
+{
+    weft_rndv *rndv = frag->rndv;
+    if (!rc) {
+        rndv->reg = frag->reg;
+        frag->reg = NULL;
+    }
+    weft_frag_free(frag);
+    start_frags(rndv);
+}
+
+/* Registers the whole buffer first, by the knob or if the message is short; if that fails, or else, segment by segment. */
+static void begin_frags(weft_rndv *rndv)
+{
+    weft_req *req = rndv->req;
+    bool is_whole = weft_knob.reg_mode == WEFT_REG_MODE_SYNC || rndv->moved <= WEFT_RNDV_SEGMENT;
+    weft_reg *reg = NULL;
+    weft_frag *frag;
+    int rc = 0;
+    if (is_whole && weft_reg_needed(rndv->iface) && !rndv->reg)
+        rc = weft_reg_acquire(rndv->iface, weft_req_start(req), rndv->moved, rndv->proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &reg);
+    frag = rc == WEFT_INPROGRESS ? weft_frag_new(req, rndv, WEFT_FRAG_WHOLE, 0, rndv->moved, NULL) : NULL;
+    if (frag) {
+        frag->reg = reg;
+        weft_frag_await(frag, on_whole_registered);
+        return;
+    }
+    if (rc == WEFT_INPROGRESS) /* no memory for the fragment */
+        weft_reg_release(rndv->iface, reg);
+    else if (reg)
+        rndv->reg = reg;
+    start_frags(rndv);
 }
 
 /* CTS is sent before the get, so that both sides move at the same time. */
@@ -275,10 +352,6 @@ static enum weft_rndv_proto choose(weft_rndv *rndv, const weft_rts *rts)
         rndv->reg = NULL;
         is_warm(rndv, WEFT_ACCESS_WRITE);
     }
-    /* registered at once by the knob or if the message is short; else segment by segment */
-    if (proto != WEFT_RNDV_COPY && needs_reg && !rndv->reg &&
-        (weft_knob.reg_mode == WEFT_REG_MODE_SYNC || rndv->moved <= WEFT_RNDV_SEGMENT))
-        weft_reg_acquire(rndv->iface, weft_req_start(req), rndv->moved, proto == WEFT_RNDV_PUT ? WEFT_ACCESS_WRITE : 0, &rndv->reg);
     return proto;
 }
 
@@ -363,7 +436,7 @@ void weft_rndv_recv_rts(weft_peer *peer, weft_req *req, const weft_hdr *hdr, con
     } else if (rndv->proto == WEFT_RNDV_SPLIT) {
         move_halves(rndv);
     } else {
-        start_frags(rndv);
+        begin_frags(rndv);
     }
 }
 

@@ -18,7 +18,7 @@
 #include "p2p/rndv_select.h"
 #include "type/type.h"
 
-/* Fills in the key of the send buffer, or the flags COLD or NO_RMA. */
+/* Fills in the key of the send buffer, or the flags COLD or NO_RMA. RTS does not wait for a registration. */
 static void fill_rts_hint(weft_rndv *rndv, weft_rts *rts)
 {
     weft_req *req = rndv->req;
@@ -34,11 +34,12 @@ static void fill_rts_hint(weft_rndv *rndv, weft_rts *rts)
     if (!rndv->reg) {
         bool is_now = weft_knob.reg_mode == WEFT_REG_MODE_SYNC ||
                       (weft_knob.reg_mode != WEFT_REG_MODE_ASYNC && req->bytes <= WEFT_RNDV_SEGMENT);
-        rts->flags = WEFT_RTS_COLD;
-        if ((is_now || !iface->caps.put) && iface->caps.get && weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &rndv->reg))
-            rts->flags = WEFT_RTS_NO_RMA;
+        int rc = (is_now || !iface->caps.put) && iface->caps.get ? weft_reg_acquire(iface, start, req->bytes, WEFT_ACCESS_READ, &rndv->reg)
+                                                                 : 0;
+        rts->flags = rc < 0 ? WEFT_RTS_NO_RMA : WEFT_RTS_COLD;
+        rndv->awaits_reg = rc == WEFT_INPROGRESS;
     }
-    if (rndv->reg)
+    if (rndv->reg && !rndv->awaits_reg)
         rts->key_bytes = weft_rndv_put_key(rts->key, rndv, rndv->reg, 0, req->bytes, WEFT_ACCESS_READ, &rndv->mw);
 }
 
@@ -214,11 +215,44 @@ static void on_put_done(weft_frag *frag, int rc)
     end_one(rndv, rc);
 }
 
+/* Registers the fragment's memory unless that is done already, or awaits the whole buffer's registration. */
+static int register_source(weft_frag *frag)
+{
+    weft_rndv *rndv = frag->rndv;
+    int rc;
+    if (rndv->reg && !rndv->awaits_reg)
+        return 0;
+    if (!rndv->reg)
+        return weft_reg_acquire(rndv->iface, (char *)weft_req_start(frag->req) + frag->from, frag->bytes, 0, &frag->reg);
+    rc = weft_reg_settle(rndv->iface, rndv->reg);
+    rndv->awaits_reg = rc == WEFT_INPROGRESS;
+    if (rc == WEFT_INPROGRESS)
+        frag->reg = weft_reg_hold(rndv->reg);
+    if (rc < 0) {
+        weft_reg_release(rndv->iface, rndv->reg);
+        rndv->reg = NULL;
+    }
+    return rc;
+}
+
+/* The receiver waits for each segment's FIN, also if the send has failed. */
+static void on_source_registered(weft_frag *frag, int rc)
+{
+    if (frag->req->rc)
+        on_put_done(frag, frag->req->rc);
+    else if (rc)
+        push_instead(frag);
+    else
+        weft_frag_start(frag);
+}
+
 /* notify: with the put, instead of FIN; 0: FIN. */
 static void put_frag(weft_rndv *rndv, const weft_cts *cts, uint32_t notify)
 {
     weft_req *req = rndv->req;
     weft_frag *frag = weft_frag_new(req, rndv, WEFT_FRAG_PUT, cts->from, cts->to, on_put_done);
+    bool needs_reg = weft_reg_needed(rndv->iface);
+    int rc;
     if (!frag) {
         weft_rndv_send_fin(rndv, cts->index, WEFT_E_NOMEM);
         end_one(rndv, weft_rndv_no_memory(rndv->peer));
@@ -233,8 +267,14 @@ static void put_frag(weft_rndv *rndv, const weft_cts *cts, uint32_t notify)
         on_put_done(frag, 0);
         return;
     }
-    if (!cts->addr || (weft_reg_needed(rndv->iface) && (!cts->key_bytes ||
-        (!rndv->reg && weft_reg_acquire(rndv->iface, (char *)weft_req_start(req) + frag->from, frag->bytes, 0, &frag->reg)))))
+    if (!cts->addr || (needs_reg && !cts->key_bytes)) {
+        push_instead(frag);
+        return;
+    }
+    rc = needs_reg ? register_source(frag) : 0;
+    if (rc == WEFT_INPROGRESS)
+        weft_frag_await(frag, on_source_registered);
+    else if (rc)
         push_instead(frag);
     else
         weft_frag_start(frag);

@@ -47,6 +47,9 @@ endif
 sim_programs += test/sim/stops
 test_sim_stops_SOURCES = test/sim/stops.c test/sim/rig.c test/sim/rig.h
 test_sim_stops_LDADD = libweftapi.la $(LDADD)
+sim_programs += test/sim/pins
+test_sim_pins_SOURCES = test/sim/pins.c test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
+test_sim_pins_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/stalls
 test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 # Random programs (test/random), simulated; test/stress/random compiles the same files with an installed mpicc

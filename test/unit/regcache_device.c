@@ -65,9 +65,13 @@ void see_all(void)
     weft_ranges_add(&blind.tracked, 0, UINT64_MAX);
 }
 
+static void device_ready(void *owner) { atomic_fetch_add(&((device *)owner)->readies, 1); }
+
+uint64_t inline_max;
 weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions)
 {
-    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = d, .record_bytes = sizeof(record),
+    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .ready = device_ready, .owner = d, .inline_max = inline_max,
+                                   .record_bytes = sizeof(record),
                                    .max_bytes = max_bytes, .max_regions = max_regions, .memmon = memmon};
     weft_regcache *cache = NULL;
 
@@ -88,10 +92,22 @@ void close_cache(weft_regcache *cache, device *d)
 
 void *at(uint64_t page) { return (void *)(uintptr_t)((1024 + page) * PAGE); }
 
+int acquire_made(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
+{
+    int rc = weft_regcache_acquire(cache, addr, bytes, rights, pin);
+    while (*pin && (rc = weft_regcache_settle(cache, *pin)) == WEFT_INPROGRESS)
+        sched_yield();
+    if (*pin && rc) {
+        weft_regcache_release(cache, *pin);
+        *pin = NULL;
+    }
+    return rc;
+}
+
 weft_reg *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights)
 {
     weft_reg *pin = NULL;
-    int rc = weft_regcache_acquire(cache, at(page), pages * PAGE, rights, &pin);
+    int rc = acquire_made(cache, at(page), pages * PAGE, rights, &pin);
     CU_ASSERT((rc == 0) == (pin != NULL));
     if (pin) {
         record *r = (record *)(void *)pin->record;

@@ -21,7 +21,7 @@ typedef struct device {
     uint64_t limit_bytes, limit_regions; /* 0: no limit */
     int refuse;                          /* result of every mr_reg; 0: success */
     _Atomic int hold_up;                 /* mr_reg waits while it is 1 */
-    _Atomic int inside;
+    _Atomic int inside, readies;         /* in mr_reg now; calls of config.ready */
 } device;
 
 typedef struct record {
@@ -41,11 +41,15 @@ void see_all(void);
 /* Pages of unused addresses have changed. */
 void tell(uint64_t page, uint64_t pages);
 
+/* inline_max of caches opened later; 0: no helper for acquire. */
+extern uint64_t inline_max;
 weft_regcache *open_cache(device *d, weft_memmon *memmon, uint64_t max_bytes, uint32_t max_regions);
 /* Verifies that the device has no registration left. */
 void close_cache(weft_regcache *cache, device *d);
 
 void *at(uint64_t page);
+/* weft_regcache_acquire, and a wait for the helper while it is INPROGRESS: 0, or an error and *pin NULL. */
+int acquire_made(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin);
 weft_reg *hold(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights);
 void touch(weft_regcache *cache, uint64_t page, uint64_t pages, uint32_t rights);
 

@@ -180,6 +180,7 @@ static void wait_text(const weft_page_status *status, char *text, size_t capacit
         [WEFT_WAIT_REASON_REQUESTS] = "waits for requests", [WEFT_WAIT_REASON_COLLECTIVE] = "waits for other ranks",
         [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
         [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
+        [WEFT_WAIT_REASON_REGISTRATION] = "waits until the network has registered memory",
     };
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
     int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed),

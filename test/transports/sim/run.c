@@ -101,10 +101,12 @@ static void on_busy(void *arg, uint64_t ns)
 {
     sim_run *run = arg;
     sim_rank *me = run->now;
-    if (run->is_aside)
-        return;
     if (!me) {
         sim_advance(run->sim, ns);
+        return;
+    }
+    if (me->is_aside) {
+        me->aside_ns += ns;
         return;
     }
     me->wake_ns = run->sim->now + ns;
@@ -153,7 +155,9 @@ void weft_sim_enter(void)
 
 void weft_sim_pass(uint64_t ns)
 {
-    if (running)
+    if (running && running->now && running->now->is_aside)
+        running->now->aside_ns += ns;
+    else if (running)
         pass(running, ns);
 }
 
@@ -164,6 +168,16 @@ void weft_sim_idle(void)
 }
 
 /* -- waiting, for core/wait -- */
+
+/* What was done before the end of a sleep: whoever awaits it looks before the next sleep. What is done before that begins ends it. */
+static void forget_done(sim_rank *rank, uint64_t now)
+{
+    uint32_t n = 0;
+    while (n < rank->helper_count && rank->helper_done[n] <= now)
+        n++;
+    if (n)
+        memmove(rank->helper_done, rank->helper_done + n, (rank->helper_count -= n) * sizeof *rank->helper_done);
+}
 
 static bool rest_sleep(weft_worker *worker, const weft_wakeup *wakeups, uint32_t count, uint64_t limit_ns)
 {
@@ -180,21 +194,46 @@ static bool rest_sleep(weft_worker *worker, const weft_wakeup *wakeups, uint32_t
     me->state = SIM_ASLEEP;
     hand_over(run);
     me->state = SIM_READY;
+    forget_done(me, run->sim->now);
     return me->by_limit;
 }
 
-/* A simulated rank has one thread: no other thread of its worker can sleep. */
+/* A simulated rank has one thread: no other thread of its worker can sleep. Its helper wakes it by helper_done. */
 static void rest_wake(weft_worker *worker)
 {
     (void)worker;
 }
 
-static void rest_aside(bool begins)
+/* The helper does one piece of work after the other. */
+static uint64_t rest_aside(bool begins)
 {
-    running->is_aside = begins;
+    sim_run *run = running;
+    sim_rank *me = run->now;
+    me->is_aside = begins;
+    if (begins) {
+        me->aside_ns = 0;
+        return run->sim->now;
+    }
+    if (me->helper_count == me->helper_room) {
+        me->helper_room = me->helper_room ? 2 * me->helper_room : 16;
+        me->helper_done = realloc(me->helper_done, me->helper_room * sizeof *me->helper_done);
+        if (!me->helper_done)
+            sim_run_abort(run, 1, "no memory for the helper's work");
+    }
+    me->helper_free_ns = (me->helper_free_ns > run->sim->now ? me->helper_free_ns : run->sim->now) + me->aside_ns;
+    me->helper_done[me->helper_count++] = me->helper_free_ns;
+    return me->helper_free_ns;
 }
 
-const weft_sleep_ops sim_rest = {.sleep = rest_sleep, .wake = rest_wake, .aside = rest_aside};
+static uint64_t rest_now_ns(void) { return weft_sim_run_ns(); }
+
+const weft_sleep_ops sim_rest = {.sleep = rest_sleep, .wake = rest_wake, .aside = rest_aside, .now_ns = rest_now_ns};
+
+/* When the helper next wakes the rank; UINT64_MAX: it has nothing to do. */
+static uint64_t helper_due(const sim_rank *rank)
+{
+    return rank->helper_count ? rank->helper_done[0] : UINT64_MAX;
+}
 
 /* -- the scheduler -- */
 
@@ -233,7 +272,7 @@ static bool can_run(sim_run *run, sim_rank *rank)
         return run->sim->now >= rank->wake_ns;
     if (rank->state != SIM_ASLEEP)
         return false;
-    if (has_rung(rank)) {
+    if (has_rung(rank) || helper_due(rank) <= run->sim->now) {
         rank->by_limit = false;
         return true;
     }
@@ -256,7 +295,8 @@ static sim_rank *choose(sim_run *run)
 /* What a rank that runs or sleeps is doing, in words. */
 static void describe(const sim_rank *rank, char *text, size_t room)
 {
-    static const char *const whys[] = {"nothing", "send", "receive", "probe", "requests", "collective", "finalize", "launch"};
+    static const char *const whys[] = {"nothing", "send", "receive", "probe", "requests", "collective", "finalize", "launch",
+                                       "registration"};
     const weft_page_status *status = &rank->world->page->status;
     uint32_t why = atomic_load(&status->why);
     snprintf(text, room, "waits for %s, peer %d tag %d, %" PRIu64 " bytes", why < weft_count(whys) ? whys[why] : "?",
@@ -272,7 +312,7 @@ static void note_late_wake(sim_run *run, const sim_rank *rank)
     snprintf(run->text, sizeof run->text, "rank %u slept to its limit: %s", rank->rank, text);
 }
 
-/* Time at which the first rank can run by itself: its work is done, or an iface's timer fires. */
+/* Time at which the first rank can run by itself: its work or its helper's is done, or an iface's timer fires. */
 static uint64_t next_turn(const sim_run *run)
 {
     uint64_t next = UINT64_MAX;
@@ -281,6 +321,8 @@ static uint64_t next_turn(const sim_run *run)
         bool is_sure = rank->state == SIM_BUSY || (rank->state == SIM_ASLEEP && rank->has_timer);
         if (is_sure && rank->wake_ns < next)
             next = rank->wake_ns;
+        if (rank->state == SIM_ASLEEP && helper_due(rank) < next)
+            next = helper_due(rank);
     }
     return next;
 }
@@ -288,7 +330,7 @@ static uint64_t next_turn(const sim_run *run)
 static bool is_anyone_busy(const sim_run *run)
 {
     for (uint32_t i = 0; i < run->config->ranks; i++)
-        if (run->ranks[i].state == SIM_BUSY)
+        if (run->ranks[i].state == SIM_BUSY || (run->ranks[i].state == SIM_ASLEEP && run->ranks[i].helper_count))
             return true;
     return false;
 }
@@ -495,6 +537,8 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
     }
     for (uint32_t i = 0; run.ranks && i < config->ranks; i++)
         weft_fibre_free(run.ranks[i].fibre);
+    for (uint32_t i = 0; run.ranks && i < config->ranks; i++)
+        free(run.ranks[i].helper_done);
     if (run.sim)
         weft_sim_close(run.sim);
     sim_pairs_free(&run);

@@ -32,6 +32,11 @@ typedef struct sim_rank {
     uint64_t calls;         /* iface ops called, on another network */
     uint64_t rings_seen;    /* value of net->rings when the descriptors were last silent */
     uint32_t dull;          /* empty polls in a row */
+    bool is_aside;          /* acts for its helper thread: no time is charged to the rank */
+    uint64_t aside_ns;      /* time that it has charged to the helper so */
+    uint64_t helper_free_ns; /* when the helper has done all */
+    uint64_t *helper_done;  /* [helper_count], in order: when it has done each piece of work; the end of a sleep removes those past */
+    uint32_t helper_count, helper_room;
     weft_world *world, *model; /* its weft_world_now and weft_world_model while other ranks run */
     _Atomic int stage;      /* its *weft_boot_stage */
     const char *waits_for;  /* set inside a boot's call; else NULL */
@@ -50,7 +55,6 @@ struct sim_run {
     uint32_t fence_came, fence_generation;
     uint64_t steps, quiet_since, last_activity;
     uint32_t idle_rounds;
-    bool is_aside;          /* the running rank acts for its helper thread: no time is charged */
     bool is_aborted;
     int abort_code;
     char text[512];
