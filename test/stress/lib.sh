@@ -68,6 +68,15 @@ expect_nothing_kept()
     failed=1
 }
 
+# Verifies that the last churn gave registrations to the helper thread, and that no wake-up was lost meanwhile.
+expect_woken()
+{
+    grep -q reg_async "$tmp/out" && ! grep -q lost_wakeups "$tmp/out" && return
+    echo "not ok: no registration by the helper thread, or a wake-up was lost"
+    grep -E "sleeps|lost_wakeups|reg_" "$tmp/out" | sed 's/^/    /'
+    failed=1
+}
+
 # A sanitizer has an allocator of its own and must be loaded before any LD_PRELOAD.
 is_sanitized() { ldd "$tmp/churn" | grep -q 'lib[at]san'; }
 
