@@ -2,6 +2,7 @@
  *
  * threads: what threads of a process cost each other; by any MPI with MPI_THREAD_MULTIPLE. Called by hand: no test.
  *     threads stream [SECONDS]        2 ranks: one thread moves 256 MB messages, another does 4-byte MPI_Sendrecv: us, mean, 99 %, worst
+ *     threads fresh [SECONDS]         the same from and into new mappings; over self,uring what it costs others to pin them (WEFT_REG_MODE)
  *     threads latency [RECEIVERS]     2 ranks: ping-pong of 8 bytes with RECEIVERS threads on the other side (osu_latency_mt): us
  *     threads pairs [THREADS]         2 ranks: THREADS ping-pongs at once, a tag each: us for one message, us per message of all
  *     threads exchange [THREADS]      any ranks: each thread sends to all and receives from all, 200 rounds: seconds
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define BIG (256 << 20)
 #define THREADS_MAX 256
@@ -22,6 +24,7 @@
 static int rank, size, threads;
 static double seconds = 4;
 static _Atomic int is_over;
+static int is_fresh;
 static MPI_Comm comms[2];
 
 static int compare(const void *a, const void *b)
@@ -30,13 +33,24 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static char *new_buffer(void)
+{
+    char *buf = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buf == MAP_FAILED)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return memset(buf, 1, BIG);
+}
+
 static void *stream(void *arg)
 {
-    char *buf = malloc(BIG);
+    char *buf = new_buffer();
     long *count = arg;
     int go = 1;
-    memset(buf, 1, BIG);
     for (*count = 0; go; ++*count) {
+        if (is_fresh && *count) {
+            munmap(buf, BIG);
+            buf = new_buffer();
+        }
         if (rank == 0)
             MPI_Send(buf, BIG, MPI_CHAR, 1, 0, comms[0]);
         else
@@ -44,7 +58,7 @@ static void *stream(void *arg)
         go = !atomic_load(&is_over);
         MPI_Bcast(&go, 1, MPI_INT, 0, comms[0]);
     }
-    free(buf);
+    munmap(buf, BIG);
     return NULL;
 }
 
@@ -171,7 +185,8 @@ int main(int argc, char **argv)
     threads = argc > 2 ? atoi(argv[2]) : 2;
     if (provided != MPI_THREAD_MULTIPLE || threads < 1 || threads > THREADS_MAX)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    if (strcmp(what, "stream") == 0) {
+    is_fresh = strcmp(what, "fresh") == 0;
+    if (strcmp(what, "stream") == 0 || is_fresh) {
         seconds = argc > 2 ? atof(argv[2]) : seconds;
         run_stream();
     } else if (strcmp(what, "latency") == 0) {
@@ -193,7 +208,7 @@ int main(int argc, char **argv)
         if (rank == 0)
             printf("exchange: %.3f s, %d ranks, %d threads each\n", took, size, threads);
     } else if (rank == 0) {
-        fprintf(stderr, "usage: threads stream|latency|pairs|exchange|alone [NUMBER]\n");
+        fprintf(stderr, "usage: threads stream|fresh|latency|pairs|exchange|alone [NUMBER]\n");
     }
     MPI_Finalize();
     return 0;
