@@ -9,9 +9,8 @@
 #include "base/event.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
-#include "collectives/forced.h"
+#include "collectives/choice.h"
 #include "collectives/inquiry.h"
-#include "collectives/select.h"
 #include "collectives/shmcoll.h"
 #include "collectives/stop.h"
 #include "collectives/topology.h"
@@ -21,6 +20,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* At least two members. */
+static int open_nodes(weft_team *team, const uint32_t *node_of)
+{
+    const weft_group *group = team->chan->group;
+    int rc = team->size > 2 ? weft_topology_make(team->rank, group, node_of, &team->topology) : WEFT_OK;
+
+    if (team->topology)
+        team->nodes = team->topology->count;
+    else if (node_of[weft_group_process(group, 0).rank] != node_of[weft_group_process(group, 1).rank])
+        team->nodes = team->size;
+    return rc;
+}
 
 int weft_team_open(weft_chan *chan, bool share, weft_team *team)
 {
@@ -32,15 +44,15 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->rank = chan->rank;
     team->size = chan->size;
     team->local = team->remote = (weft_members){0, chan->size};
+    team->nodes = is_own_job ? 1 : team->size;
+    team->params = weft_coll_params_default;
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
-    team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
+    team->has_areas = team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
     weft_coll_forced_open(boot->rank == 0);
     chan->worker->progress_scheds = weft_sched_progress;
     chan->on_long_wait = weft_inquiry_send;
-    if (boot->node_of && is_own_job && team->size > 2)
-        return weft_topology_make(team->rank, chan->group, boot->node_of, &team->topology);
-    return WEFT_OK;
+    return boot->node_of && is_own_job && team->size > 1 ? open_nodes(team, boot->node_of) : WEFT_OK;
 }
 
 int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team)
@@ -58,6 +70,7 @@ void weft_team_close(weft_team *team)
     weft_stop_close(team);
     weft_shmcoll_close(team->area);
     team->area = NULL;
+    weft_coll_choices_free(team);
     free(team->topology);
     team->topology = NULL;
     free(team->cache);
@@ -97,18 +110,28 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
     return (int)tag;
 }
 
-static const weft_coll_rule *select_rule(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+/* Of an area on each node, as far as all members know. */
+static uint32_t slot_bytes_on_nodes(const weft_team *team)
 {
-    weft_coll_query query = weft_coll_query_of(kind, team->size, team->latency_bytes, args, args->root == (int)team->rank);
+    return (uint32_t)(WEFT_SEGMENT_AREA_BYTES / WEFT_SHMCOLL_DEPTH) / (team->size / team->nodes + 1);
+}
+
+static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+{
+    weft_coll_query query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
 
     if (team->topology) {
         query.has |= WEFT_NEED_NODES;
+        if (is_blocking && team->has_areas) {
+            query.has |= WEFT_NEED_AREA;
+            query.slot_bytes = slot_bytes_on_nodes(team);
+        }
     } else if (team->area && is_blocking) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
         if (weft_shmcoll_can_hold(team->area, kind, args))
             query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_rule_for(&query);
+    return weft_coll_choose(team, &query);
 }
 
 static inline void raise_selected(const weft_team *team, const weft_coll_rule *rule, const weft_coll *args)
@@ -119,7 +142,7 @@ static inline void raise_selected(const weft_team *team, const weft_coll_rule *r
 }
 
 /* By messages. */
-static weft_sched_algorithm *select_algorithm(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
     const weft_coll_rule *rule;

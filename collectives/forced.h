@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * forced: the algorithms that the knob WEFT_COLL prescribes, before those that select.c chooses. Called by coll.c, hier.c and inter.c.
+ * forced: the algorithms that the knob WEFT_COLL prescribes, before those that select.c chooses. Called by choice.h.
  * Requires worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_FORCED_H
@@ -19,13 +19,5 @@ uint32_t weft_coll_forced_read(const char *text, bool is_loud);
 void weft_coll_forced_open(bool is_loud);
 /* The prescribed rule for this query; NULL: none, or it may not be used for this call, which is in the log once. */
 const weft_coll_rule *weft_coll_forced(const weft_coll_query *query);
-
-/* The rule for this query. Never NULL. */
-static inline const weft_coll_rule *weft_coll_rule_for(const weft_coll_query *query)
-{
-    const weft_coll_rule *rule = weft_unlikely(weft_coll_forced_count) ? weft_coll_forced(query) : NULL;
-
-    return rule ? rule : weft_coll_select(query);
-}
 
 #endif

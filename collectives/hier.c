@@ -8,25 +8,26 @@
  */
 #include "base/status.h"
 #include "collectives/algorithms.h"
+#include "collectives/choice.h"
 #include "collectives/hier.h"
-#include "collectives/forced.h"
 #include "collectives/shmcoll.h"
 #include "collectives/topology.h"
 
 static const weft_coll_rule *select_rule(const weft_sched *sched, const weft_hier_stage *at, const weft_coll *args)
 {
-    const weft_team *team = sched->team;
+    weft_team *team = sched->team;
     /* of the operations used here, only these depend on it */
     bool is_root = (at->kind == WEFT_COLL_GATHER || at->kind == WEFT_COLL_SCATTER) && at->members[args->root] == team->rank;
-    weft_coll_query query = weft_coll_query_of(at->kind, at->count, at->is_in_node ? WEFT_COLL_RULE_LATENCY : team->latency_bytes, args,
-                                               is_root);
+    weft_coll_query query = weft_coll_query_of(at->kind, at->count, team, args, is_root);
 
+    query.nodes = at->is_in_node ? 1 : at->count;
+    query.sharing = at->sharing;
     if (at->is_in_node && sched->is_immediate && team->area) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
         if (weft_shmcoll_can_hold(team->area, at->kind, args))
             query.has |= WEFT_NEED_AREA;
     }
-    return weft_coll_rule_for(&query);
+    return weft_coll_choose(team, &query);
 }
 
 void weft_hier_perform(weft_sched *sched, const weft_hier_stage *at, const weft_coll *args)
@@ -53,13 +54,13 @@ void weft_hier_perform(weft_sched *sched, const weft_hier_stage *at, const weft_
 static void in_node(weft_sched *sched, enum weft_coll_kind kind, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
-    weft_hier_perform(sched, &(weft_hier_stage){kind, topology->node_ranks, topology->node_rank_count, true}, args);
+    weft_hier_perform(sched, &(weft_hier_stage){kind, topology->node_ranks, topology->node_rank_count, true, 1}, args);
 }
 
 /* Called by the leaders only. */
 static void among_leaders(weft_sched *sched, enum weft_coll_kind kind, const uint32_t *leaders, const weft_coll *args)
 {
-    weft_hier_perform(sched, &(weft_hier_stage){kind, leaders, sched->team->topology->count, false}, args);
+    weft_hier_perform(sched, &(weft_hier_stage){kind, leaders, sched->team->topology->count, false, 1}, args);
 }
 
 /* The leader of each node for this root. NULL: out of memory; the schedule keeps the error. */
@@ -221,13 +222,14 @@ void weft_allreduce_multileader(weft_sched *sched, const weft_coll *args)
     const weft_topology *topology = sched->team->topology;
 
     if (topology->node_rank_count == 1) { /* topology->leaders_per_node is 1 */
-        weft_hier_perform(sched, &(weft_hier_stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, args);
+        weft_hier_perform(sched, &(weft_hier_stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false, 1}, args);
         return;
     }
     half_in_node(sched, weft_shmcoll_reduce_scatter, reduce_scatter_in_node, args);
     if (topology->index < topology->leaders_per_node) {
         weft_coll part = own_block(topology, args);
-        weft_hier_perform(sched, &(weft_hier_stage){WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false}, &part);
+        weft_hier_stage stage = {WEFT_COLL_ALLREDUCE, topology->same_index, topology->count, false, topology->leaders_per_node};
+        weft_hier_perform(sched, &stage, &part);
     }
     half_in_node(sched, weft_shmcoll_allgather, allgather_in_node, args);
 }

@@ -12,6 +12,7 @@ typedef struct weft_hier_stage {
     const uint32_t *members; /* ranks of the view */
     uint32_t count;
     bool is_in_node; /* among members of this node */
+    uint32_t sharing; /* members of each node that perform this stage at the same time */
 } weft_hier_stage;
 
 /* Performs an operation among the members of a stage, this one included, by the algorithm that select.c chooses for so many. args->root is

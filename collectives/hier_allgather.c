@@ -8,15 +8,15 @@
 #include "collectives/hier_bundles.h"
 
 /* Blocks starts[i] .. starts[i + 1] - 1 of the room, of member i. */
-static void gather_all(weft_sched *sched, weft_bundles_room room, const uint64_t *starts, const uint32_t *members, uint32_t count,
-                       bool is_in_node)
+static void gather_all(weft_sched *sched, weft_bundles_room room, const uint64_t *starts, weft_hier_stage stage) /* without kind */
 {
     weft_layout layout;
-    weft_coll call = weft_bundles_call(sched, room, starts, count, &layout);
+    weft_coll call = weft_bundles_call(sched, room, starts, stage.count, &layout);
 
     if (sched->rc)
         return;
-    weft_hier_perform(sched, &(weft_hier_stage){call.is_v ? WEFT_COLL_ALLGATHERV : WEFT_COLL_ALLGATHER, members, count, is_in_node}, &call);
+    stage.kind = call.is_v ? WEFT_COLL_ALLGATHERV : WEFT_COLL_ALLGATHER;
+    weft_hier_perform(sched, &stage, &call);
 }
 
 void weft_allgather_multileader(weft_sched *sched, const weft_coll *args)
@@ -40,9 +40,11 @@ void weft_allgather_multileader(weft_sched *sched, const weft_coll *args)
         weft_blocks_fill(sched, &all, sched->rank, own.at, own.count, own.type);
     weft_bundles_hand(sched, &b, &all, room, &own, true);
     if (topology->index < b.leaders)
-        gather_all(sched, room, b.starts + b.own * b.nodes, topology->same_index, b.nodes, false);
+        gather_all(sched, room, b.starts + b.own * b.nodes,
+                   (weft_hier_stage){.members = topology->same_index, .count = b.nodes, .sharing = b.leaders});
     for (uint32_t i = 0; i <= topology->node_rank_count; i++) /* members that do not lead have empty blocks */
         starts[i] = b.starts[(i < b.leaders ? i : b.leaders) * b.nodes];
-    gather_all(sched, room, starts, topology->node_ranks, topology->node_rank_count, true);
+    gather_all(sched, room, starts,
+               (weft_hier_stage){.members = topology->node_ranks, .count = topology->node_rank_count, .is_in_node = true, .sharing = 1});
     weft_bundles_unpack(sched, &b, &all, room);
 }

@@ -61,7 +61,7 @@ static void between_nodes(weft_sched *sched, journey *j)
     } else {
         call.recv_layout = NULL;
     }
-    weft_hier_perform(sched, &(weft_hier_stage){kind, members, j->b.nodes, false}, &call);
+    weft_hier_perform(sched, &(weft_hier_stage){kind, members, j->b.nodes, false, j->b.leaders}, &call);
 }
 
 /* Between the root and the other leaders on its node: a bundle each. */

@@ -7,7 +7,7 @@
  * Invariant: both groups describe a flow by the same numbers, so all members choose alike. A member that passed MPI_PROC_NULL does nothing.
  */
 #include "collectives/algorithms.h"
-#include "collectives/forced.h"
+#include "collectives/choice.h"
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -23,9 +23,10 @@ static weft_members other_group(const weft_sched *sched, const weft_coll *args)
 
 static weft_sched_algorithm *choose(const weft_sched *sched, enum weft_coll_kind kind, uint32_t ranks, const weft_coll *args, bool at_root)
 {
-    weft_coll_query query = weft_coll_query_of(kind, ranks, sched->team->latency_bytes, args, at_root);
+    weft_coll_query query = weft_coll_query_of(kind, ranks, sched->team, args, at_root);
 
-    return weft_coll_rule_for(&query)->algorithm;
+    query.nodes = min(query.nodes, ranks);
+    return weft_coll_choose(sched->team, &query)->algorithm;
 }
 
 /* ---- one to all, all to one, without an operator ---- */
@@ -195,7 +196,7 @@ static void exchange_blocks(weft_sched *sched, const weft_coll *args)
 {
     weft_blocks blocks = weft_blocks_even(args->recvbuf, args->recvcount, args->recvtype, sched->size);
 
-    if (sched->size <= WEFT_COLL_RULE_RANKS)
+    if (sched->size <= WEFT_COLL_AT_ONCE)
         weft_allgather_blocks_linear(sched, &blocks);
     else
         weft_allgather_blocks_ring(sched, &blocks, sched->rank, 0);
@@ -321,7 +322,7 @@ static void exchange_pairs(weft_sched *sched, const weft_blocks *out, const weft
             block_message(sched, in, other, other, false);
             block_message(sched, out, is_same ? 0 : other, other, true);
         }
-        if (rounds > WEFT_COLL_RULE_RANKS)
+        if (rounds > WEFT_COLL_AT_ONCE)
             weft_sched_fence(sched);
     }
     weft_sched_fence(sched);

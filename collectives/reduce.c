@@ -151,7 +151,7 @@ void weft_reduce_blocks(weft_sched *sched, const weft_coll *args)
     bool is_root = sched->rank == root;
     weft_blocks data = weft_blocks_even(own_data(args, is_root), args->recvcount, type, size);
     weft_blocks result = weft_blocks_even(args->recvbuf, args->recvcount, type, size);
-    weft_block own = weft_blocks_at(&result, sched->rank);
+    weft_block own = weft_blocks_at(is_root ? &result : &data, sched->rank); /* only the root has a recvbuf */
     void *out = block_place(sched, args, is_root, &own);
 
     weft_reduce_own_block(sched, &data, out);

@@ -13,8 +13,9 @@
 /* Runs an algorithm on the team by messages (in coll.c). Returns 0 or an error. */
 typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args);
 
-/* Collective, blocks. The members on each node allocate and attach an area: team->area, NULL if there is none. Sets team->latency_bytes,
- * eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an error. */
+/* Collective, blocks. The members on each node allocate and attach an area: team->area, NULL if there is none. Sets team->params,
+ * latency_bytes, eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an
+ * error. */
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);

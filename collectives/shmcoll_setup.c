@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * shmcoll_setup: weft_shmcoll_agree. In a team's first blocking call the members of each node agree, by messages, on a node area, and all
- * members on the wire's parameters (latency_bytes, eager_bytes, eager_total_max).
+ * members on the wire's parameters (params, latency_bytes, eager_bytes, eager_total_max).
  * Invariant: the agreement advances team->sequence by SCHEDS_MAX on every member, whatever its node decides.
  */
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
+#include "collectives/choice.h"
 #include "collectives/shmcoll.h"
 #include "collectives/topology.h"
 #include "core/worker.h"
@@ -19,6 +20,7 @@ enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM 
 #define SCHEDS_MAX 5u /* schedules of one agreement, at most */
 
 typedef struct wire { /* see weft_team */
+    weft_coll_params params;
     uint32_t latency_bytes, eager_bytes, eager_total_max;
 } wire;
 
@@ -53,16 +55,8 @@ static uint32_t job_rank(const weft_team *team, const node_group *group, uint32_
     return weft_group_process(team->chan->group, group->members ? group->members[i] : i).rank;
 }
 
-/* Every member is on a node of its own. Local: all members know it without messages. */
-static bool is_one_per_node(const weft_team *team)
-{
-    const weft_boot *boot = team->chan->worker->world->boot;
-    node_group all = {NULL, team->size, team->rank};
-
-    if (team->topology || !boot->node_of)
-        return false;
-    return boot->node_of[job_rank(team, &all, 0)] != boot->node_of[job_rank(team, &all, 1)];
-}
+/* Every member is on a node of its own. */
+static bool is_one_per_node(const weft_team *team) { return !team->topology && team->nodes > 1; }
 
 static uint8_t own_flags(const weft_team *team, uint32_t node_ranks)
 {
@@ -110,23 +104,20 @@ static int bcast(weft_team *team, weft_shmcoll_performer *perform, weft_sched_al
     return perform(team, stage, &args);
 }
 
-/* Parameters of the wire to another node, from the caps of the ep to one of its members. */
+/* Parameters of the network, from the caps of the ep to a member on another node. */
 static wire wire_params(const weft_team *team)
 {
     weft_peer *peer;
-    wire found = {.latency_bytes = team->latency_bytes};
+    wire found = {.params = team->params, .latency_bytes = team->latency_bytes};
     const weft_caps *caps;
-    uint64_t bytes;
 
     if (weft_chan_resolve_peer(team->chan, team->topology ? team->topology->leaders[1] : 1, &peer))
         return found;
     caps = &peer->ep->iface->caps;
     found.eager_bytes = caps->eager ? peer->eager_max : 0;
     found.eager_total_max = (uint32_t)weft_knob.credit_kib * 512; /* half the credit: reduced blocks leave while the first are in flight */
-    if (!caps->mbyte_per_s || !caps->latency_ns)
-        return found;
-    bytes = (uint64_t)caps->latency_ns * caps->mbyte_per_s / 1000;
-    found.latency_bytes = bytes < 1024 ? 1024 : bytes > 1u << 20 ? 1u << 20 : (uint32_t)bytes;
+    found.params.net = weft_coll_link_of(caps->latency_ns, caps->mbyte_per_s, &team->params.net);
+    found.latency_bytes = weft_coll_link_bytes(&found.params.net);
     return found;
 }
 
@@ -227,17 +218,19 @@ static int agree_in_node(weft_team *team, weft_shmcoll_performer *perform, agree
 
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform)
 {
-    agreement agreement = {.area_index = NO_AREA, .wire = {.latency_bytes = team->latency_bytes}};
+    agreement agreement = {.area_index = NO_AREA, .wire = {.params = team->params, .latency_bytes = team->latency_bytes}};
     uint32_t scheds = team->sequence;
     int rc = WEFT_OK;
 
-    if (!team->rank && (team->topology || is_one_per_node(team)))
+    if (!team->rank && team->nodes > 1)
         agreement.wire = wire_params(team);
-    if (team->topology || is_one_per_node(team))
+    if (team->nodes > 1)
         rc = bcast(team, perform, bcast_leaders, &agreement.wire, sizeof agreement.wire);
     if (!rc && !is_one_per_node(team))
         rc = agree_in_node(team, perform, &agreement);
+    team->params = agreement.wire.params;
     team->latency_bytes = agreement.wire.latency_bytes;
+    weft_coll_choices_free(team); /* those of nonblocking calls before */
     team->eager_bytes = agreement.wire.eager_bytes;
     team->eager_total_max = agreement.wire.eager_total_max;
     team->sequence = scheds + SCHEDS_MAX; /* nodes may use fewer schedules, but tags must be equal on all members */

@@ -1,7 +1,10 @@
 # collectives: schedules, algorithms, selection, and collectives through shared memory
 libweft_la_SOURCES += \
 	collectives/team.h collectives/blocks.c collectives/blocks.h collectives/coll.c collectives/coll.h \
-	collectives/select.c collectives/select.h collectives/forced.c collectives/forced.h \
+	collectives/rule.h collectives/select.c collectives/select.h collectives/choice.c collectives/choice.h \
+	collectives/forced.c collectives/forced.h collectives/params.c collectives/params.h \
+	collectives/cost.c collectives/cost.h collectives/cost_reduction.c collectives/cost_hier.c collectives/cost_area.c \
+	collectives/cost_terms.c collectives/cost_terms.h \
 	collectives/sched.c collectives/sched.h collectives/sched_message.c collectives/sched_internal.h collectives/sched_progress.c \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
 	collectives/algorithms.h collectives/split.h collectives/halving.c collectives/multiplying.c \

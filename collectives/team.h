@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/counts.h"
+#include "collectives/params.h"
 #include "core/req.h"
 #include "p2p/p2p.h"
 #include "type/op.h"
@@ -113,10 +114,14 @@ typedef struct weft_team {
     struct weft_shmcoll *area; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
     void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
     uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
-    uint32_t latency_bytes;   /* bytes that the wire carries in one latency: unit of select.c; equal on all members */
+    uint32_t nodes;           /* with members; 1: all on one node, size: each on its own; equal on all members */
+    weft_coll_params params;  /* by which algorithms are chosen (cost.h); equal on all members */
+    struct weft_coll_choice *choices[WEFT_COLL_KINDS]; /* the choices so far (choice.h); owned */
+    uint32_t latency_bytes;   /* bytes that the wire carries in one latency, a quarter of a segment; equal on all members */
     uint32_t eager_bytes;     /* blocks to other nodes are split into messages of this length; 0: not split; equal on all members */
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
     bool needs_setup;        /* the next blocking call must first settle(): may_share, or the team has stopped */
+    bool has_areas;           /* its nodes may have areas: blocking calls of an intracommunicator of this job; equal on all members */
     bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
     bool is_origin;           /* the team stopped by an error of this member */
     bool has_notified_all;    /* of that stop, since a member has freed the communicator and forwards nothing */

@@ -302,6 +302,8 @@ static void rank_open(rank_state *self, uint32_t i)
     self->chan.rank = i;
     weft_team_open(&self->chan, false, &self->team);
     self->team.latency_bytes = 16; /* small sizes reach every branch */
+    self->team.params.node = (weft_coll_link){.latency_ns = 16, .overhead_ns = 4, .mbyte_per_s = 1000};
+    self->team.params.net = (weft_coll_link){.latency_ns = 32, .overhead_ns = 8, .mbyte_per_s = 1000};
     self->team.eager_bytes = model.eager;
     self->team.eager_total_max = 6 * model.eager;
     self->fibre = weft_fibre_new(rank_run, self, STACK_BYTES);

@@ -13,8 +13,7 @@
 #include "base/macros.h"
 #include "cases.h"
 #include "collectives/algorithms.h"
-#include "collectives/forced.h"
-#include "collectives/select.h"
+#include "collectives/choice.h"
 #include "core/worker.h"
 #include "model.h"
 
@@ -351,47 +350,115 @@ static void test_many_at_once(void)
 
 /* ---- the table ---- */
 
-/* The rules after this one are never chosen. */
-static bool always_matches(const weft_coll_rule *rule)
-{
-    return rule->algorithm && rule->unit == WEFT_UNIT_ANY && !rule->needs && rule->ranks_min == 1 && rule->ranks_max == UINT32_MAX;
-}
+static const weft_coll_params params = {.node = {1000, 300, 10000}, .net = {1500, 400, 12500}, .reduce_mbyte_per_s = 20000,
+                                        .copy_mbyte_per_s = 10000, .flag_ns = 50};
 
+/* Any number of ranks and nodes, any operator, any length may be asked for: the choice exists, may be performed, and costs least. */
 static void test_table(void)
 {
-    const weft_coll_rule *small, *large;
-    char text[256];
-    weft_coll_query query = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .bytes = 100000, .latency_bytes = 1000};
+    static const uint32_t sizes[][2] = {{1, 1}, {2, 1}, {5, 1}, {16, 1}, {100, 1}, {2, 2}, {7, 7}, {12, 5}, {4096, 256}, {65536, 65536}};
 
-    for (int kind = 0; kind < WEFT_COLL_LAST; kind++) {
-        weft_coll_query any = {.kind = kind, .ranks = 5, .bytes = UINT64_MAX / 2, .latency_bytes = 1000};
-        size_t count;
-        const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
-        CU_ASSERT_PTR_NOT_NULL(weft_coll_select(&any)->algorithm);
-        bool has_last = false;
-        for (size_t i = 0; i < count; i++) {
-            has_last = has_last || always_matches(&rules[i]);
-            CU_ASSERT_EQUAL(rules[i].kind, kind);
-            CU_ASSERT(weft_coll_select_print(&rules[i], &any, text, sizeof text) < (int)sizeof text);
-        }
-        CU_ASSERT(has_last);
+    for (int kind = 0; kind < WEFT_COLL_KINDS; kind++)
+        for (size_t i = 0; i < weft_count(sizes); i++)
+            for (uint32_t bits = 0; bits < 8; bits++) {
+                weft_coll_query query = {.kind = kind, .ranks = sizes[i][0], .nodes = sizes[i][1], .latency_bytes = 10000,
+                                         .slot_bytes = 32768, .params = &params};
+                size_t count;
+                const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
+                query.has = (bits & 1 ? WEFT_NEED_COMMUTATIVE : bits & 2 ? WEFT_NEED_ORDER : 0) | (bits & 4 ? WEFT_NEED_AREA : 0) |
+                            (query.nodes > 1 && query.nodes < query.ranks ? WEFT_NEED_NODES : 0);
+                for (query.bytes = 0; query.bytes < (uint64_t)1 << 40; query.bytes = query.bytes * 3 + 1) {
+                    const weft_coll_rule *choice = weft_coll_select(&query);
+                    CU_ASSERT_FATAL(choice != NULL);
+                    CU_ASSERT_EQUAL(choice->kind, kind);
+                    CU_ASSERT_EQUAL(choice->needs & ~(query.has | weft_coll_query_numbers(&query)), 0);
+                    for (size_t k = 0; k < count; k++)
+                        CU_ASSERT(weft_coll_rule_cost(&rules[k], &query) >= weft_coll_rule_cost(choice, &query) * (1 - 1e-6));
+                }
+            }
+}
+
+/* Each length is in one class, whose bounds are four for each power of two; a class has one choice. */
+static void test_classes(void)
+{
+    weft_coll_query query = {.kind = WEFT_COLL_BCAST, .ranks = 64, .nodes = 64, .latency_bytes = 10000, .params = &params};
+    uint32_t changes = 0, last = 0;
+
+    for (uint32_t i = 0; i < WEFT_COLL_CLASSES; i++) {
+        uint64_t first = weft_coll_class_start(i), end = weft_coll_class_start(i + 1);
+        CU_ASSERT(end > first);
+        CU_ASSERT_EQUAL(weft_coll_class_of(first), i);
+        CU_ASSERT_EQUAL(weft_coll_class_of(i + 1 < WEFT_COLL_CLASSES ? end - 1 : end), i);
+        CU_ASSERT(i < 8 || i + 1 == WEFT_COLL_CLASSES || (end - first) * 4 <= first);
     }
-    large = weft_coll_select(&query);
-    query.latency_bytes = 1000000; /* a wire with more bytes per latency: the bounds move up */
-    small = weft_coll_select(&query);
-    CU_ASSERT_PTR_NOT_EQUAL(small, large);
-    query.has = WEFT_NEED_AREA;
-    query.slot_bytes = 32768;
+    for (uint32_t i = 0; i < weft_coll_class_of((uint64_t)1 << 40); i++) {
+        uint32_t index = weft_coll_select_class(&query, i);
+        changes += i && index != last;
+        last = index;
+    }
+    CU_ASSERT(changes >= 2 && changes <= 4); /* each algorithm has one range of lengths */
+}
+
+/* The choice follows the network's parameters, not numbers of the machine where it was written. */
+static void test_parameters(void)
+{
+    weft_coll_params slow = params;
+    weft_coll_query query = {.kind = WEFT_COLL_ALLREDUCE, .ranks = 64, .nodes = 64, .bytes = 100000, .has = WEFT_NEED_COMMUTATIVE,
+                             .latency_bytes = 10000, .params = &params};
+    const weft_coll_rule *choice = weft_coll_select(&query);
+
+    slow.net.latency_ns = 1000000; /* a wire with more bytes per latency: the bounds move up */
+    query.params = &slow;
+    CU_ASSERT_PTR_NOT_EQUAL(weft_coll_select(&query), choice);
+    query = (weft_coll_query){.kind = WEFT_COLL_ALLREDUCE, .ranks = 8, .nodes = 1, .bytes = 1000, .latency_bytes = 10000, .params = &params,
+                              .slot_bytes = 32768, .has = WEFT_NEED_AREA};
     CU_ASSERT_PTR_NULL(weft_coll_select(&query)->algorithm);
+    CU_ASSERT_EQUAL(weft_coll_link_of(0, 0, &params.net).latency_ns, params.net.latency_ns);
+    CU_ASSERT_EQUAL(weft_coll_link_of(8000, 0, &params.net).overhead_ns, 2000);
+    CU_ASSERT_EQUAL(weft_coll_link_of(0, 5000, &params.net).mbyte_per_s, 5000);
+    CU_ASSERT_EQUAL(weft_coll_link_bytes(&params.net), 18750);
+    CU_ASSERT_EQUAL(weft_coll_link_bytes(&slow.net), 1 << 20);
+}
+
+/* What a team keeps is what is computed; it forgets when its parameters change. */
+static void test_choices(void)
+{
+    weft_team team = {.size = 64, .nodes = 64, .latency_bytes = 10000, .params = params};
+    weft_coll_query query = {.ranks = 64, .nodes = 64, .latency_bytes = 10000, .params = &team.params};
+
+    for (int round = 0; round < 2; round++)
+        for (int kind = 0; kind < WEFT_COLL_KINDS; kind++)
+            for (query.has = 0; query.has <= WEFT_NEED_COMMUTATIVE; query.has++)
+                for (query.bytes = 0; query.bytes < 1 << 26; query.bytes = query.bytes * 2 + 1) {
+                    size_t count;
+                    query.kind = kind;
+                    const weft_coll_rule *rule = weft_coll_select_rules(kind, &count) +
+                                                 weft_coll_select_class(&query, weft_coll_class_of(query.bytes));
+                    CU_ASSERT_PTR_EQUAL(weft_coll_choose(&team, &query), rule);
+                    CU_ASSERT_PTR_NOT_NULL(team.choices[kind]);
+                }
+    query = (weft_coll_query){.kind = WEFT_COLL_BCAST, .ranks = 64, .nodes = 64, .bytes = 100000, .latency_bytes = 10000,
+                              .params = &team.params};
+    const weft_coll_rule *before = weft_coll_choose(&team, &query);
+    team.params.net.latency_ns = 1000000;
+    CU_ASSERT_PTR_EQUAL(weft_coll_choose(&team, &query), before);
+    weft_coll_choices_free(&team);
+    CU_ASSERT_PTR_NOT_EQUAL(weft_coll_choose(&team, &query), before);
+    weft_coll_choices_free(&team);
+    CU_ASSERT_PTR_NULL(team.choices[WEFT_COLL_BCAST]);
 }
 
 /* ---- prescribed algorithms ---- */
 
-static const char *name_for(const weft_coll_query *query) { return weft_coll_rule_for(query)->name; }
+static const char *name_for(const weft_coll_query *query)
+{
+    const weft_coll_rule *rule = weft_coll_forced(query);
+    return (rule ? rule : weft_coll_select(query))->name;
+}
 
 static void test_forced(void)
 {
-    weft_coll_query query = {.kind = WEFT_COLL_BCAST, .ranks = 64, .bytes = 1000, .latency_bytes = 8192, .has = WEFT_NEED_POWER_OF_2};
+    weft_coll_query query = {.kind = WEFT_COLL_BCAST, .ranks = 64, .nodes = 1, .bytes = 1000, .latency_bytes = 8192, .params = &params};
     weft_coll_query reduce = query;
     const char *chosen = name_for(&query);
 
@@ -416,103 +483,6 @@ static void test_forced(void)
     CU_ASSERT_STRING_EQUAL(name_for(&query), chosen);
 }
 
-static int failures_at_scale;
-
-/* ---- at scale, by the model of latency and bandwidth (select.c) ---- */
-
-#define WORST_FEW 2.0   /* up to WEFT_COLL_RULE_RANKS ranks the measured bounds include reductions, copies, oversubscribed CPUs */
-#define WORST_MANY 1.3
-
-static double log2_up(double p)
-{
-    double k = 0;
-
-    while ((uint64_t)1 << (int)k < (uint64_t)p)
-        k++;
-    return k;
-}
-
-/* Time of an algorithm in latencies, for x latencies' worth of bytes. Derived from the algorithms, not from the table. */
-static double cost_of(const weft_coll_rule *rule, double p, double x)
-{
-    double k = log2_up(p), floor_k = 0, all = p - 1;
-
-    floor_k = (double)((uint64_t)1 << (int)k) > p ? k - 1 : k;
-    if (!strcmp(rule->name, "chain")) {
-        double segments = x > 4 ? x / 4 : 1;
-        return (all + segments - 1) * (1 + (x > 4 ? 4 : x));
-    }
-    switch (rule->kind) {
-    case WEFT_COLL_BARRIER:
-        return k;
-    case WEFT_COLL_BCAST:
-        return !strcmp(rule->name, "binomial") ? k * (1 + x) : k + all + 2 * x;
-    case WEFT_COLL_REDUCE:
-        return !strncmp(rule->name, "binomial", 8) ? k * (1 + x) : 2 * all + 2 * x;
-    case WEFT_COLL_ALLREDUCE:
-        return !strcmp(rule->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : 2 * all + 2 * x;
-    case WEFT_COLL_GATHER:
-    case WEFT_COLL_SCATTER:
-        return !strcmp(rule->name, "binomial") ? k + all * x : all * (1 + x);
-    case WEFT_COLL_ALLGATHER:
-        return strcmp(rule->name, "ring") ? k + all * x : all * (1 + x);
-    case WEFT_COLL_GATHERV:
-    case WEFT_COLL_SCATTERV:
-    case WEFT_COLL_ALLTOALLV:
-    case WEFT_COLL_ALLTOALLW:
-        return all;
-    case WEFT_COLL_ALLGATHERV: /* x: all blocks */
-        return strcmp(rule->name, "ring") ? k + x : all + x;
-    case WEFT_COLL_SCAN:
-        return k * (1 + x);
-    case WEFT_COLL_EXSCAN:
-        return (p > 2 ? 1 + log2_up(p - 1) : 1) * (1 + x);
-    case WEFT_COLL_REDUCE_SCATTER_BLOCK:
-    case WEFT_COLL_REDUCE_SCATTER:
-        return !strcmp(rule->name, "doubling") ? (floor_k == k ? k : floor_k + 2) * (1 + x) : all + x;
-    default:
-        return strcmp(rule->name, "Bruck") ? all * (1 + x) : k * (1 + x * p / 2);
-    }
-}
-
-static double best_of(const weft_coll_query *query, double x)
-{
-    size_t count;
-    const weft_coll_rule *rules = weft_coll_select_rules(query->kind, &count);
-    double best = 1e300;
-
-    for (size_t i = 0; i < count && !(i && always_matches(&rules[i - 1])); i++)
-        if (rules[i].algorithm && !(rules[i].needs & ~query->has) && query->ranks <= rules[i].ranks_max &&
-            cost_of(&rules[i], query->ranks, x) < best)
-            best = cost_of(&rules[i], query->ranks, x);
-    return best;
-}
-
-static void test_scale(void)
-{
-    static const uint32_t wires[] = {1000, 8192, 60000};
-    double worst[2] = {1, 1};
-
-    for (uint32_t ranks = 2; ranks <= 65536; ranks += ranks < 70 ? 1 : ranks / 3)
-        for (int kind = 0; kind < WEFT_COLL_LAST; kind++)
-            for (uint64_t bytes = 1; bytes < (uint64_t)1 << 32; bytes += bytes / 2 + 1)
-                for (int w = 0; w < 6; w++) {
-                    uint32_t p = w % 2 && ranks > 2 ? 1u << (31 - __builtin_clz(ranks)) : ranks;
-                    weft_coll_query query = {.kind = kind, .ranks = p, .bytes = bytes, .latency_bytes = wires[w / 2],
-                                             .has = (p & (p - 1) ? 0 : WEFT_NEED_POWER_OF_2) | (bytes % 2 ? WEFT_NEED_COMMUTATIVE : 0)};
-                    const weft_coll_rule *rule = weft_coll_select(&query);
-                    double x = (double)bytes / query.latency_bytes, factor = cost_of(rule, p, x) / best_of(&query, x);
-                    bool is_many = p > WEFT_COLL_RULE_RANKS;
-                    if (factor > worst[is_many])
-                        worst[is_many] = factor;
-                    if (factor > (is_many ? WORST_MANY : WORST_FEW) && failures_at_scale++ < 5)
-                        fprintf(stderr, "%s of %llu bytes, %u ranks: %s takes %.1f times as long as the best\n", weft_coll_name(kind),
-                                (unsigned long long)bytes, p, rule->name, factor);
-                }
-    printf("worst %.2f times the best to %u ranks, %.2f beyond ", worst[0], WEFT_COLL_RULE_RANKS, worst[1]);
-    CU_ASSERT_EQUAL(failures_at_scale, 0);
-}
-
 int main(int argc, char **argv)
 {
     CU_pSuite suite;
@@ -526,9 +496,11 @@ int main(int argc, char **argv)
         return 1;
     cases_open();
     suite = CU_add_suite("plans", NULL, NULL);
-    CU_add_test(suite, "every query has a rule; bounds depend on the wire", test_table);
+    CU_add_test(suite, "every query has a rule, the cheapest that may", test_table);
+    CU_add_test(suite, "lengths are in classes", test_classes);
+    CU_add_test(suite, "the choice depends on the network's parameters", test_parameters);
+    CU_add_test(suite, "a team keeps its choices", test_choices);
     CU_add_test(suite, "WEFT_COLL prescribes algorithms; wrong entries are counted", test_forced);
-    CU_add_test(suite, "each choice is near the best by the model, to 65,536 ranks", test_scale);
     CU_add_test(suite, "algorithms: ranks, counts, types, roots, in place; immediate, recorded, persistent", test_algorithms);
     CU_add_test(suite, "rounded sums: bitwise equal in any order of events, and on all ranks of an allreduce", test_rounded);
     if (!*only) {
