@@ -4,18 +4,21 @@
  * processes for --protocols only.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/missing.h"
 #include "base/cpu_count.h"
 #include "base/knob.h"
 #include "base/macros.h"
+#include "tools/info/collectives.h"
 #include "tools/info/devices.h"
 #include "tools/info/out.h"
 #include "tools/info/protocols.h"
 
 enum section {
     BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, REGISTRATION = 32, ALL_TRANSPORTS = 64,
+    COLLECTIVES = 128,
     USUAL = BUILD | MACHINE | TRANSPORTS | REGISTRATION | KNOBS
 };
 
@@ -29,6 +32,8 @@ static const char help[] =
     "  --knobs         each knob: value, origin, meaning\n"
     "  --missing       the functions of the MPI standard ABI that are not implemented yet\n"
     "  --protocols     the protocol for each message size, with measured rates (starts two ranks)\n"
+    "  --collectives [RANKS [NODES]]\n"
+    "                  the algorithm of each collective by length, with its cost (16 ranks on one node)\n"
     "  --json          print JSON (not with --protocols)\n"
     "Without an option: build, machine, transports (loads a network's module only if a device seems active), registration, knobs.\n";
 
@@ -99,6 +104,22 @@ static void show_missing(out *to)
     out_section_end(to);
 }
 
+static uint32_t coll_ranks = 16, coll_nodes = 1;
+
+static void show_collectives(out *to) { collectives_show(to, coll_ranks, coll_nodes); }
+
+/* Reads a number of 1 to `max` from args[*i + 1], if there is one. False: out of range. */
+static bool number_take(char **args, int *i, uint32_t max, uint32_t *number)
+{
+    char *end;
+    unsigned long value;
+    if (!args[*i + 1] || args[*i + 1][0] < '0' || args[*i + 1][0] > '9')
+        return true;
+    value = strtoul(args[++*i], &end, 10);
+    *number = (uint32_t)value;
+    return !*end && value >= 1 && value <= max;
+}
+
 /* Adds the option's section to *sections. False: unknown option. */
 static bool section_add(const char *option, unsigned *sections)
 {
@@ -131,7 +152,14 @@ int main(int argc, char **argv)
             return protocols_rank();
         if (strcmp(option, "--json") == 0)
             is_json = true;
-        else if (!section_add(option, &sections)) {
+        else if (strcmp(option, "--collectives") == 0) {
+            sections |= COLLECTIVES;
+            if (!number_take(argv, &i, COLLECTIVES_RANKS_MAX, &coll_ranks) || !number_take(argv, &i, coll_ranks, &coll_nodes)) {
+                fprintf(stderr, "weft-info: --collectives takes 1 to %u ranks, and no more nodes than ranks, not %s\n",
+                        COLLECTIVES_RANKS_MAX, argv[i]);
+                return 2;
+            }
+        } else if (!section_add(option, &sections)) {
             fprintf(stderr, "weft-info: unknown option %s; --help lists them\n", option);
             return 2;
         }
@@ -144,7 +172,8 @@ int main(int argc, char **argv)
         enum section section;
         void (*show)(out *to);
     } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {ALL_TRANSPORTS, show_all_transports},
-                 {REGISTRATION, devices_show_memmons}, {KNOBS, show_knobs}, {MISSING, show_missing}};
+                 {REGISTRATION, devices_show_memmons}, {KNOBS, show_knobs}, {MISSING, show_missing},
+                 {COLLECTIVES, show_collectives}};
     for (size_t i = 0; i < weft_count(shows); i++)
         if (sections & shows[i].section)
             shows[i].show(&to);
