@@ -7,6 +7,7 @@
 #include "collectives/coll.h"
 
 #include "base/event.h"
+#include "base/knob.h"
 #include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
@@ -47,6 +48,7 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     team->nodes = is_own_job ? 1 : team->size;
     team->params = weft_coll_params_default;
     team->latency_bytes = WEFT_COLL_RULE_LATENCY;
+    team->is_reproducible = weft_knob.reproducible;
     team->has_areas = team->may_share = team->needs_setup = share && is_own_job && chan->size > 1;
     weft_stop_open(team);
     weft_coll_forced_open(boot->rank == 0);
@@ -63,6 +65,13 @@ int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team)
     team->local = local;
     team->remote = (weft_members){local.first ? 0 : local.count, chan->size - local.count};
     return rc;
+}
+
+void weft_team_set_reproducible(weft_team *team, bool value)
+{
+    if (team->is_reproducible != value)
+        weft_coll_choices_free(team);
+    team->is_reproducible = value;
 }
 
 void weft_team_close(weft_team *team)
@@ -120,6 +129,8 @@ static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind ki
 {
     weft_coll_query query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
 
+    if (weft_unlikely(weft_coll_query_is_plain(team, args)))
+        return weft_coll_choose(team, &query);
     if (team->topology) {
         query.has |= WEFT_NEED_NODES;
         if (is_blocking && team->has_areas) {

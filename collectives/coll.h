@@ -15,6 +15,8 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team);
 int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team);
 /* Local. No collective of this member may be under way. The last member to close frees the node area. */
 void weft_team_close(weft_team *team);
+/* Of reductions that begin or are prepared from now on; equal on all members. Initially WEFT_REPRODUCIBLE. */
+void weft_team_set_reproducible(weft_team *team, bool value);
 
 /* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
 int weft_team_stopped(const weft_team *team);

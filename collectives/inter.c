@@ -76,9 +76,10 @@ typedef struct vector {
     const weft_type *type;
 } vector;
 
-static flow flow_of(const weft_sched *sched, weft_members from, weft_members to, uint64_t count, const weft_type *type)
+/* op: of a reduction; else NULL. */
+static flow flow_of(const weft_sched *sched, weft_members from, weft_members to, uint64_t count, const weft_type *type, const weft_op *op)
 {
-    weft_coll all = {.recvcount = count, .recvtype = type};
+    weft_coll all = {.recvcount = count, .recvtype = type, .op = op};
     flow flow = {from, to, count, type, false};
 
     /* as where a bcast stops sending all bytes along a tree */
@@ -240,7 +241,7 @@ static void reduce(weft_sched *sched, const weft_coll *args)
 
     if (!takes_part(args) || !args->recvcount)
         return;
-    flow = flow_of(sched, other_group(sched, args), (weft_members){(uint32_t)args->root, 1}, all.count, all.type);
+    flow = flow_of(sched, other_group(sched, args), (weft_members){(uint32_t)args->root, 1}, all.count, all.type, args->op);
     if (is_root(sched, args)) {
         flow_recv(sched, &flow, &all);
     } else {
@@ -270,8 +271,8 @@ static void allreduce(weft_sched *sched, const weft_coll *args)
 {
     const weft_team *team = sched->team;
     vector all = {args->recvbuf, args->recvcount, args->recvtype};
-    flow out = flow_of(sched, team->local, team->remote, all.count, all.type);
-    flow in = flow_of(sched, team->remote, team->local, all.count, all.type);
+    flow out = flow_of(sched, team->local, team->remote, all.count, all.type, args->op);
+    flow in = flow_of(sched, team->remote, team->local, all.count, all.type, args->op);
 
     exchange(sched, &out, &in, args, &all);
 }
@@ -282,8 +283,9 @@ static void allgather(weft_sched *sched, const weft_coll *args)
     const weft_type *byte = weft_sched_bytes();
     vector all = {args->recvbuf, team->remote.count * args->recvcount, args->recvtype};
     uint64_t in_bytes = all.count * (uint64_t)all.type->size;
-    flow out = flow_of(sched, team->local, team->remote, team->local.count * args->sendcount * (uint64_t)args->sendtype->size, byte);
-    flow in = flow_of(sched, team->remote, team->local, in_bytes, byte);
+    flow out = flow_of(sched, team->local, team->remote, team->local.count * args->sendcount * (uint64_t)args->sendtype->size, byte,
+                       NULL);
+    flow in = flow_of(sched, team->remote, team->local, in_bytes, byte, NULL);
 
     if (!in.is_in_blocks) {
         exchange(sched, &out, &in, args, &all);

@@ -12,7 +12,10 @@
 #include "collectives/calls.h"
 #include "collectives/rule.h"
 
-/* A query by the arguments of one member; areas and nodes are the caller's to add. */
+/* Must the choice depend on nothing but the operation, the ranks and the length? Then a query has one node, no area, default parameters. */
+static inline bool weft_coll_query_is_plain(const weft_team *team, const weft_coll *args) { return team->is_reproducible && args->op; }
+
+/* A query by the arguments of one member; areas and nodes are the caller's to add, unless it is plain. */
 static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint32_t ranks, const weft_team *team, const weft_coll *args,
                                                  bool is_root)
 {
@@ -21,6 +24,11 @@ static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint3
 
     if (args->op)
         query.has |= args->op->is_commutative ? WEFT_NEED_COMMUTATIVE : WEFT_NEED_ORDER;
+    if (weft_unlikely(weft_coll_query_is_plain(team, args))) {
+        query.nodes = 1;
+        query.params = &weft_coll_params_default;
+        query.latency_bytes = WEFT_COLL_RULE_LATENCY;
+    }
     return query;
 }
 

@@ -109,6 +109,7 @@ typedef struct weft_team {
     uint32_t rank, size;      /* rank: this member */
     weft_members local, remote; /* this member's group and the other one; intracommunicator: both are all members */
     bool is_inter;            /* of an intercommunicator */
+    bool is_reproducible;     /* the order of a reduction depends on operation, ranks, root and length only (weft_team_set_reproducible) */
     uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
     struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
     struct weft_shmcoll *area; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */

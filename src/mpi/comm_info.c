@@ -6,11 +6,15 @@
 
 #include "base/macros.h"
 #include "base/status.h"
+#include "collectives/coll.h"
 #include "mpi/calls.h"
 #include "mpi/memory_kinds.h"
 
 /* Whether the progress thread advances the communicator's operations (core/progress_thread). Default: by WEFT_PROGRESS_THREAD. */
 static const char progress_key[] = "weft_progress_thread";
+
+/* Whether the order of reductions depends neither on nodes nor on the form of the call. Default: WEFT_REPRODUCIBLE. */
+static const char reproducible_key[] = "weft_reproducible";
 
 /* By bit of weft_comm.hints (enum weft_comm_hint). The default is false. */
 static const char *const hints[] = {
@@ -35,6 +39,8 @@ void weft_comm_set_hints(weft_comm *comm, const weft_info *info)
         comm->asserted_kinds = weft_memory_kinds_keep(kinds);
     if (weft_info_find_bool(info, progress_key, &value))
         set_helped(comm, value);
+    if (weft_info_find_bool(info, reproducible_key, &value))
+        weft_team_set_reproducible(&comm->team, value);
     for (unsigned i = 0; i < weft_count(hints); i++) {
         if (weft_info_find_bool(info, hints[i], &value))
             comm->hints = value ? comm->hints | 1u << i : comm->hints & ~(1u << i);
@@ -62,6 +68,8 @@ int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
         rc = weft_info_set(info, hints[i], comm->hints >> i & 1 ? "true" : "false");
     if (!rc)
         rc = weft_info_set(info, progress_key, is_helped(comm) ? "true" : "false");
+    if (!rc)
+        rc = weft_info_set(info, reproducible_key, comm->team.is_reproducible ? "true" : "false");
     if (rc)
         weft_info_drop(info);
     else
