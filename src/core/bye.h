@@ -16,7 +16,7 @@
 bool weft_bye_close(weft_worker *worker);
 /* One step towards rest, which leaves the eps open. True: nothing is in flight and each peer knows, or rests as well. */
 bool weft_bye_rest(weft_worker *worker);
-/* After the last step of weft_bye_rest: no peer is told of a return before there is something for it. */
+/* Call after weft_bye_rest returned true. The next send to a peer then sends BACK first. */
 void weft_bye_rested(weft_worker *worker);
 /* One step of the end of a process that rests: FINAL to the peers that may wait for it. Peers that rest are not waited for. True: no peer
  * needs more steps. */

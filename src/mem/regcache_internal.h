@@ -90,7 +90,7 @@ static inline bool weft_regcache_needs_sync(const weft_regcache *cache) { return
 /* Waits for such events and reads the log; sets *is_synced. False: not possible, so no entry may be trusted. */
 bool weft_regcache_sync(weft_regcache *cache, bool *is_synced);
 
-/* regcache_async.c, called by the worker. Queues the entry for the helper; is_awaited: before those that nobody waits for. False: no
+/* regcache_async.c, called by the worker. Queues the entry for the helper; is_awaited: at the head of the queue. False: no
  * thread, and the entry is unchanged. */
 bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_awaited);
 /* Moves a WAITING entry to the head of the queue. */
@@ -101,7 +101,7 @@ bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
 uint32_t weft_reghelper_model_state(const weft_regentry *entry);
 /* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
-/* Gives a READY entry, which nobody refers to, to the helper to unmap, before all that it is to map. False: there is no thread. */
+/* Queues a READY entry without references for unmapping; the helper unmaps before it maps. False: there is no thread. */
 bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry);
 /* At a limit: unmaps what the helper was given to unmap, and waits until it has ended what it has begun. False: there was nothing. */
 bool weft_reghelper_unmap_now(weft_regcache *cache);

@@ -176,7 +176,7 @@ enum { PEERS = 3, ROUNDS = 5, LEAST = 300000, MOST = 1000000 };
 
 static uint64_t draw(uint64_t *state, uint64_t below) { return rig_random(state) % below; }
 
-/* A send that nobody receives, cancelled at once or later: its registration is under way or made. */
+/* Cancels an unmatched send, during its registration or after it. */
 static int cancel_one(job *job, uint64_t *own)
 {
     uint8_t *buf = new_buffer(MOST);

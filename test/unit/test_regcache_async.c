@@ -188,7 +188,7 @@ static void test_shared(void)
     close_cache(cache, &d);
 }
 
-/* The memory changes while it is registered: who began before keeps it, who comes later gets another. */
+/* The memory changes during registration: earlier acquires keep the registration, later ones get a new one. */
 static void test_changes(void)
 {
     device d;
@@ -208,7 +208,7 @@ static void test_changes(void)
     close_cache(cache, &d);
 }
 
-/* Nobody awaits it any more: kept memory stays registered for others, changed memory is unregistered by the helper. */
+/* All acquires are released during registration: unchanged memory stays registered, the helper unregisters changed memory. */
 static void test_given_up(void)
 {
     device d;
@@ -240,7 +240,7 @@ static void test_given_up(void)
     close_cache(cache, &d);
 }
 
-/* At a limit others are evicted and it is tried again; a refusal for good is told to all who await it, and the next acquire tries anew. */
+/* At a limit the cache evicts and retries. A final refusal goes to all waiting acquires; the next acquire retries. */
 static void test_refused(void)
 {
     device d;
