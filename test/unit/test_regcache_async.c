@@ -240,7 +240,7 @@ static void test_given_up(void)
     close_cache(cache, &d);
 }
 
-/* At a limit the cache evicts and retries. A final refusal goes to all waiting acquires; the next acquire retries. */
+/* At a limit the cache evicts and retries. A final refusal goes to all waiting acquires; the next one retries. */
 static void test_refused(void)
 {
     device d;

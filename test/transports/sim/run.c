@@ -169,7 +169,7 @@ void weft_sim_idle(void)
 
 /* -- waiting, for core/wait -- */
 
-/* Clears completions older than the end of a sleep: the rank tests for them before it sleeps again. A later completion ends the next sleep. */
+/* Clears completions older than the end of a sleep: the rank tests for them before it sleeps again. A later one ends the next sleep. */
 static void forget_done(sim_rank *rank, uint64_t now)
 {
     uint32_t n = 0;
