@@ -21,7 +21,8 @@
 #include "mem/pool.h"
 #include "mem/wakeup_sock.h"
 
-#define POLL_BUDGET 32
+#define POLL_BUDGET 32         /* frames that a poll takes from an iface */
+#define POLL_BUDGET_THREADED 8 /* ... while other threads may want the lock: a long frame is copied in up to 20 us */
 #define LOCK_SPINS 1000u       /* pauses: tens of microseconds */
 #define LOCK_SPINS_CROWDED 64u
 
@@ -165,12 +166,12 @@ static __attribute__((noinline)) int advance_pending(weft_worker *worker)
 
 int weft_worker_poll(weft_worker *worker)
 {
-    int n = 0;
+    int n = 0, budget = weft_unlikely(worker->is_threaded) ? POLL_BUDGET_THREADED : POLL_BUDGET;
     for (uint32_t i = worker->iface_count; i-- > 0;) {
         int rc;
         if (worker->ifaces[i]->is_quiet)
             continue;
-        rc = weft_iface_poll(worker->ifaces[i], POLL_BUDGET);
+        rc = weft_iface_poll(worker->ifaces[i], budget);
         if (weft_unlikely(rc < 0))
             weft_log_once(WEFT_LOG_ERROR, "transport %s failed: %s", worker->ifaces[i]->ops->name, weft_fail_text(rc));
         else

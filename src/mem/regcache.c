@@ -150,9 +150,13 @@ void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry)
 
 static void reap_detached(weft_regcache *cache)
 {
-    if (weft_likely(!atomic_load_explicit(&cache->detached_count, memory_order_relaxed)) || !weft_regcache_is_own(cache))
+    weft_list_link detached = {&detached, &detached}, *job;
+
+    if (weft_likely(!atomic_load_explicit(&cache->has_detached, memory_order_relaxed)) || !weft_regcache_is_own(cache))
         return;
-    for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;) {
+    weft_reghelper_detach(cache, &detached);
+    while ((job = weft_list_take(&detached))) {
+        weft_regentry *entry = weft_container(job, weft_regentry, job);
         if (!entry->is_uncounted)
             count_out(cache, entry);
         free(entry);
@@ -188,10 +192,10 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
         return false;
     cache->batch_bytes = 0;
     reap_detached(cache);
-    while (is_over(cache, bytes, 1))
-        if (!evict_one(cache))
-            return false;
-    return true;
+    while (is_over(cache, bytes, 1) && evict_one(cache)) {
+    }
+    weft_reghelper_pass_dropped(cache);
+    return !is_over(cache, bytes, 1);
 }
 
 /* Evicts entry->goal bytes for an entry that a limit refused, and doubles that for the next time: few calls of map even if many small
@@ -306,6 +310,7 @@ static void absorb(weft_regcache *cache, weft_regentry *entry)
         if (is_within && is_shared(node) && (node->rights | entry->node.rights) == entry->node.rights)
             weft_regentry_throw_out(cache, entry_of(node));
     }
+    weft_reghelper_pass_dropped(cache);
 }
 
 /* Makes an entry, referenced once. 0: registered; INPROGRESS: the helper has it. */
@@ -526,6 +531,7 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
     if (!entry->is_kept) {
         cache->batch_bytes = 0;
         drop(cache, entry);
+        weft_reghelper_pass_dropped(cache);
         return;
     }
     weft_list_append(&cache->idle, &entry->idle);
@@ -543,11 +549,13 @@ void weft_regcache_reclaim(weft_regcache *cache)
     reap_detached(cache);
     while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {
     }
+    weft_reghelper_pass_dropped(cache);
 }
 
 void weft_regcache_flush(weft_regcache *cache)
 {
     weft_regcache_invalidate_all(cache);
+    weft_reghelper_pass_dropped(cache);
     reap_detached(cache);
 }
 
@@ -566,6 +574,7 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
     cache->process = getpid();
     weft_list_init(&cache->idle);
     weft_list_init(&cache->queue);
+    weft_list_init(&cache->dropped);
     weft_list_init(&cache->unmaps);
     weft_list_init(&cache->detached);
     pthread_mutex_init(&cache->lock, NULL);
@@ -583,8 +592,7 @@ void weft_regcache_close(weft_regcache *cache)
         return;
     weft_regcache_flush(cache); /* an entry being mapped becomes DETACHED; the helper unmaps it before it ends */
     weft_reghelper_end(cache);
-    for (weft_regentry *entry; (entry = weft_reghelper_detach(cache)) != NULL;)
-        free(entry);
+    reap_detached(cache);
     pthread_mutex_destroy(&cache->lock);
     pthread_cond_destroy(&cache->work);
     pthread_cond_destroy(&cache->unmapped);

@@ -18,7 +18,7 @@ static void unmap(weft_regcache *cache, weft_regentry *entry, bool is_mapped)
         cache->config.unmap(cache->config.owner, entry->pin.record);
     pthread_mutex_lock(&cache->lock);
     weft_list_append(&cache->detached, &entry->job);
-    atomic_fetch_add_explicit(&cache->detached_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&cache->has_detached, true, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -126,9 +126,10 @@ bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_a
         return false;
     atomic_store_explicit(&entry->state, WEFT_REG_WAITING, memory_order_relaxed);
     pthread_mutex_lock(&cache->lock);
+    weft_list_splice(&cache->unmaps, &cache->dropped);
     enqueue(cache, entry, is_awaited);
-    pthread_cond_signal(&cache->work);
     pthread_mutex_unlock(&cache->lock);
+    pthread_cond_signal(&cache->work);
     return true;
 }
 
@@ -182,12 +183,19 @@ bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry)
 {
     if (cache->config.model || (!cache->has_helper && !(cache->has_helper = start(cache))))
         return false;
-    pthread_mutex_lock(&cache->lock);
     atomic_store_explicit(&entry->state, WEFT_REG_DETACHED, memory_order_relaxed);
-    weft_list_append(&cache->unmaps, &entry->job);
-    pthread_cond_signal(&cache->work);
-    pthread_mutex_unlock(&cache->lock);
+    weft_list_append(&cache->dropped, &entry->job);
     return true;
+}
+
+void weft_reghelper_pass_dropped(weft_regcache *cache)
+{
+    if (weft_likely(weft_list_is_empty(&cache->dropped)))
+        return;
+    pthread_mutex_lock(&cache->lock);
+    weft_list_splice(&cache->unmaps, &cache->dropped);
+    pthread_mutex_unlock(&cache->lock);
+    pthread_cond_signal(&cache->work);
 }
 
 bool weft_reghelper_unmap_now(weft_regcache *cache)
@@ -198,6 +206,7 @@ bool weft_reghelper_unmap_now(weft_regcache *cache)
     weft_list_init(&todo);
     pthread_mutex_lock(&cache->lock);
     weft_list_splice(&todo, &cache->unmaps);
+    weft_list_splice(&todo, &cache->dropped);
     is_any = cache->is_unmapping || !weft_list_is_empty(&todo);
     while (cache->is_unmapping)
         pthread_cond_wait(&cache->unmapped, &cache->lock);
@@ -207,20 +216,19 @@ bool weft_reghelper_unmap_now(weft_regcache *cache)
     return is_any;
 }
 
-weft_regentry *weft_reghelper_detach(weft_regcache *cache)
+void weft_reghelper_detach(weft_regcache *cache, weft_list_link *detached)
 {
     pthread_mutex_lock(&cache->lock);
-    weft_list_link *job = weft_list_take(&cache->detached);
-    if (job)
-        atomic_fetch_sub_explicit(&cache->detached_count, 1, memory_order_relaxed);
+    weft_list_splice(detached, &cache->detached);
+    atomic_store_explicit(&cache->has_detached, false, memory_order_relaxed);
     pthread_mutex_unlock(&cache->lock);
-    return job ? weft_container(job, weft_regentry, job) : NULL;
 }
 
 void weft_reghelper_end(weft_regcache *cache)
 {
     if (!cache->has_helper)
         return;
+    weft_reghelper_pass_dropped(cache);
     pthread_mutex_lock(&cache->lock);
     cache->is_closing = true;
     pthread_cond_signal(&cache->work);

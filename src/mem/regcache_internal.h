@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * regcache_internal: state of a registration cache, for regcache*.c only.
- * Locks: tree, lists, references and counts require worker->lock. The helper's fields, but for has_helper, require cache->lock.
+ * Locks: tree, lists, references and counts require worker->lock. The helper's fields, but for has_helper and dropped, require cache->lock.
  * The helper thread owns an entry from dequeuing it (MAPPING) until it stores another state.
  */
 #ifndef WEFT_MEM_REGCACHE_INTERNAL_H
@@ -33,7 +33,7 @@ typedef struct weft_regentry {
     uint64_t ready_ns;      /* MODELLED */
     uint64_t goal;          /* bytes to evict at the next failure at a limit */
     weft_list_link idle;    /* in cache->idle while refs is 0 */
-    weft_list_link job;     /* in cache->queue, unmaps or detached */
+    weft_list_link job;     /* in cache->queue, dropped, unmaps or detached */
     weft_reg pin;           /* must be last: the owner's record follows */
 } weft_regentry;
 
@@ -63,10 +63,11 @@ struct weft_regcache {
     pid_t process;                /* creator; a forked child must not unregister or free */
     /* helper thread */
     bool has_helper;              /* started; requires worker->lock */
+    weft_list_link dropped;       /* of weft_regentry.job: for the helper, not given to it yet; requires worker->lock */
     pthread_mutex_t lock;
     pthread_cond_t work, unmapped; /* work: job queued or closing; unmapped: is_unmapping ended */
     weft_list_link queue, unmaps, detached; /* of weft_regentry.job: to be mapped; to be unmapped, which goes first; unmapped */
-    _Atomic uint32_t detached_count; /* length of `detached`, read without the lock */
+    _Atomic bool has_detached;    /* `detached` is not empty; read without the lock */
     bool is_closing, is_unmapping;
     uint64_t pin_ns_ahead;        /* time in map of the helper, ns */
     pthread_t helper;
@@ -101,12 +102,15 @@ bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
 uint32_t weft_reghelper_model_state(const weft_regentry *entry);
 /* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
-/* Queues a READY entry without references for unmapping; the helper unmaps before it maps. False: there is no thread. */
+/* Drops a READY entry without references, which the helper is to unmap: after weft_reghelper_pass_dropped or _submit, before it maps
+ * others. False: there is no thread. */
 bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry);
+/* Gives all dropped entries to the helper: ends each batch, so that a thousand entries wake the helper once. */
+void weft_reghelper_pass_dropped(weft_regcache *cache);
 /* At a limit: unmaps what the helper was given to unmap, and waits until it has ended what it has begun. False: there was nothing. */
 bool weft_reghelper_unmap_now(weft_regcache *cache);
-/* Dequeues a DETACHED entry that the helper has unmapped; NULL: none. The worker frees it. */
-weft_regentry *weft_reghelper_detach(weft_regcache *cache);
+/* Appends the entries that the helper has unmapped; the worker frees them. */
+void weft_reghelper_detach(weft_regcache *cache, weft_list_link *detached);
 /* Ends and joins the helper, after it has emptied the queue. */
 void weft_reghelper_end(weft_regcache *cache);
 

@@ -25,6 +25,7 @@ void weft_regcache_read_log(weft_regcache *cache)
     cache->batch_bytes = 0;
     if (!weft_inval_log_read(cache->log, &cache->cursor, invalidate, cache))
         weft_regcache_invalidate_all(cache);
+    weft_reghelper_pass_dropped(cache);
 }
 
 static void start_monitor(weft_regcache *cache)
