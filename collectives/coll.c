@@ -12,7 +12,9 @@
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
 #include "collectives/inquiry.h"
+#include "collectives/sched_area.h"
 #include "collectives/shmcoll.h"
+#include "collectives/shmcoll_queue.h"
 #include "collectives/stop.h"
 #include "collectives/topology.h"
 #include "core/worker.h"
@@ -53,6 +55,8 @@ int weft_team_open(weft_chan *chan, bool share, weft_team *team)
     weft_stop_open(team);
     weft_coll_forced_open(boot->rank == 0);
     chan->worker->progress_scheds = weft_sched_progress;
+    chan->worker->progress_areas = weft_shmcoll_progress;
+    chan->worker->free_scheds = weft_sched_free_spares;
     chan->on_long_wait = weft_inquiry_send;
     return boot->node_of && is_own_job && team->size > 1 ? open_nodes(team, boot->node_of) : WEFT_OK;
 }
@@ -125,7 +129,8 @@ static uint32_t slot_bytes_on_nodes(const weft_team *team)
     return (uint32_t)(WEFT_SEGMENT_AREA_BYTES / WEFT_SHMCOLL_DEPTH) / (team->size / team->nodes + 1);
 }
 
-static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool is_blocking)
+/* Through slots go blocking calls, and nonblocking ones of members that are all on one node. */
+static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum weft_call_form form)
 {
     weft_coll_query query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
 
@@ -133,11 +138,11 @@ static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind ki
         return weft_coll_choose(team, &query);
     if (team->topology) {
         query.has |= WEFT_NEED_NODES;
-        if (is_blocking && team->has_areas) {
+        if (form == WEFT_CALL_BLOCKING && team->has_areas) {
             query.has |= WEFT_NEED_AREA;
             query.slot_bytes = slot_bytes_on_nodes(team);
         }
-    } else if (team->area && is_blocking) {
+    } else if (team->area && form != WEFT_CALL_PERSISTENT) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
         if (weft_shmcoll_can_hold(team->area, kind, args))
             query.has |= WEFT_NEED_AREA;
@@ -152,15 +157,15 @@ static inline void raise_selected(const weft_team *team, const weft_coll_rule *r
                      (int64_t)weft_coll_bytes(rule->kind, args, args->root == (int)team->rank), team->size);
 }
 
-/* By messages. */
-static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+/* NULL: through the node area. */
+static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum weft_call_form form)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
     const weft_coll_rule *rule;
 
     if (algorithm)
         return algorithm;
-    rule = select_rule(team, kind, args, false);
+    rule = select_rule(team, kind, args, form);
     raise_selected(team, rule, args);
     return rule->algorithm;
 }
@@ -198,7 +203,8 @@ static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind 
         return weft_team_stop_error_of_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
     }
     if (team->is_inter)
-        return perform(team, select_algorithm(team, kind, args), args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
+        return perform(team, select_algorithm(team, kind, args, WEFT_CALL_BLOCKING), args,
+                       call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
     if (!team->may_share)
         return WEFT_OK;
     team->may_share = false;
@@ -210,55 +216,76 @@ static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind 
     return rc;
 }
 
+/* Nonblocking calls precede the blocking one in the area. */
+static __attribute__((noinline)) int drain(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    weft_shmcoll_drain(team->area);
+    return team->needs_setup ? setup(team, kind, args) : WEFT_OK;
+}
+
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     const weft_coll_rule *rule;
+    weft_call call;
 
     if (weft_unlikely(team->needs_setup)) {
         int rc = setup(team, kind, args);
         if (rc || team->is_inter)
             return rc;
     }
-    rule = select_rule(team, kind, args, true);
+    rule = select_rule(team, kind, args, WEFT_CALL_BLOCKING);
     raise_selected(team, rule, args);
-    if (weft_likely(!rule->algorithm))
+    if (weft_likely(!rule->algorithm)) {
+        if (weft_unlikely(weft_shmcoll_has_pending(team->area))) {
+            int rc = drain(team, kind, args);
+            if (rc)
+                return rc;
+        }
         return weft_shmcoll_run(team->area, kind, args);
+    }
+    call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
     if (team->area) {
-        int rc = weft_shmcoll_publish(team->area, kind, args, weft_coll_bytes(kind, args, args->root == (int)team->rank),
-                                      !team->topology);
+        int rc = weft_shmcoll_publish(team->area, call, !team->topology);
         if (rc)
             return rc;
     }
-    return perform(team, rule->algorithm, args, call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
+    return perform(team, rule->algorithm, args, call, false);
 }
 
-static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, weft_req **req)
+/* algorithm NULL: through the node area. */
+static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call,
+                 weft_req **req)
 {
-    int rc;
+    int rc, tag;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
-    rc = weft_sched_record(team, algorithm, args, next_tag(team, call, false), req);
+    if (algorithm && team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, true)))
+        return rc;
+    tag = next_tag(team, call, false);
+    rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req) : weft_sched_record_in_area(team, kind, args, call, tag, req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    return start(team, select_algorithm(team, kind, args), args, call_of(team, kind, WEFT_CALL_NONBLOCKING, args), req);
+    return start(team, kind, select_algorithm(team, kind, args, WEFT_CALL_NONBLOCKING), args,
+                 call_of(team, kind, WEFT_CALL_NONBLOCKING, args), req);
 }
 
 int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
 
-    return start(team, select_rule(team, kind, args, false)->algorithm, args, weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
+    return start(team, kind, select_rule(team, kind, args, WEFT_CALL_NONBLOCKING)->algorithm, args,
+                 weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
     int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
-    int rc = weft_sched_record(team, select_algorithm(team, kind, args), args, tag, req);
+    int rc = weft_sched_record(team, select_algorithm(team, kind, args, WEFT_CALL_PERSISTENT), args, tag, req);
 
     if (rc == WEFT_OK) {
         ((weft_sched *)(*req)->extra)->call = call;

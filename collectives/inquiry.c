@@ -35,6 +35,13 @@ static bool send_for_sched(weft_team *team, const weft_sched *sched)
 
     if (sched->receiving && sched->receiving->is_posted)
         return send_to(team, (uint32_t)sched->receiving->rank, &msg);
+    for (uint32_t i = 0; sched->pending && i < team->size && count < MEMBERS_MAX; i++) {
+        if (!weft_shmcoll_awaits(team->area, sched->pending, i))
+            continue;
+        if (!send_to(team, i, &msg))
+            return false;
+        count++;
+    }
     for (uint32_t i = 0; i < sched->req_count && count < MEMBERS_MAX; i++) {
         if (!sched->reqs[i] || !weft_calls_is_awaited(sched->reqs[i]))
             continue;
@@ -62,7 +69,7 @@ void weft_inquiry_send(weft_chan *chan)
 
     if (team->stopped || !team->chan->is_connected)
         return;
-    if (team->area && team->area->awaited)
+    if (team->area && team->area->awaited && !team->area->current)
         send_for_area(team);
     if (team->is_making && team->awaits_remote) {
         weft_inquiry msg = {.code = WEFT_INQUIRY_MESSAGE, .tag = team->making_tag};

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "collectives/sched_internal.h"
+#include "collectives/shmcoll_area.h"
 #include "collectives/stop.h"
 #include "core/callout.h"
 #include "core/wait.h"
@@ -18,6 +19,7 @@
 
 /* Largest block that a team caches for its next schedule: fresh pages would fault. */
 #define SPARE_MAX (8u << 20)
+#define SPARE_SCHEDS 16 /* most freed schedules that a worker keeps: allocating one costs more than a short call */
 
 typedef struct weft_sched_block {
     struct weft_sched_block *next;
@@ -160,6 +162,45 @@ static void on_round_done(weft_completion *completion)
 
 static void on_awaited(weft_completion *awaited) { make_ready(weft_container(awaited, weft_sched, awaited)); }
 
+static weft_sched *take_spare(weft_worker *worker)
+{
+    weft_sched *sched = worker->spare_scheds;
+
+    if (!sched)
+        return aligned_alloc(64, weft_round_up(sizeof *sched, 64));
+    worker->spare_scheds = sched->next_spare;
+    worker->spare_sched_count--;
+    return sched;
+}
+
+static void give_back(weft_worker *worker, weft_sched *sched)
+{
+    if (worker->spare_sched_count == SPARE_SCHEDS) {
+        free(sched);
+        return;
+    }
+    sched->next_spare = worker->spare_scheds;
+    worker->spare_scheds = sched;
+    worker->spare_sched_count++;
+}
+
+void weft_sched_free_spares(weft_worker *worker)
+{
+    while (worker->spare_scheds) {
+        weft_sched *sched = worker->spare_scheds;
+        worker->spare_scheds = sched->next_spare;
+        free(sched);
+    }
+}
+
+static void drop_types(const weft_coll *args)
+{
+    if (args->sendtype)
+        weft_type_drop(args->sendtype);
+    if (args->recvtype)
+        weft_type_drop(args->recvtype);
+}
+
 static void free_sched(weft_req *req)
 {
     weft_sched *sched = req->extra;
@@ -167,6 +208,8 @@ static void free_sched(weft_req *req)
     weft_list_remove(&sched->active);
     if (sched->regs)
         sched->free_regs(sched->regs);
+    if (sched->pending)
+        drop_types(&sched->pending->args);
     for (uint32_t i = 0; i < sched->step_count; i++) {
         weft_type_drop(sched->steps[i].to_type);
         if (sched->steps[i].from_type)
@@ -174,13 +217,12 @@ static void free_sched(weft_req *req)
     }
     weft_sched_free_memory(sched);
     free(sched->steps);
-    free(sched);
+    give_back(req->worker, sched);
 }
 
-int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
+int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req)
 {
-    weft_sched *sched = aligned_alloc(64, weft_round_up(sizeof *sched, 64));
-    int rc;
+    weft_sched *sched = take_spare(team->chan->worker);
 
     *req = sched ? weft_req_new(team->chan->worker, WEFT_REQ_SCHED) : NULL;
     if (!*req) {
@@ -196,10 +238,21 @@ int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const we
     (*req)->extra = sched;
     sched->ext.free = free_sched;
     weft_list_init(&sched->link);
-    if (args->op) { /* the user may free the operator meanwhile */
-        sched->own_op = *args->op;
+    if (op) { /* the user may free the operator meanwhile */
+        sched->own_op = *op;
         sched->op = &sched->own_op;
     }
+    return WEFT_OK;
+}
+
+int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
+{
+    int rc = weft_sched_make(team, args->op, tag, req);
+    weft_sched *sched;
+
+    if (rc)
+        return rc;
+    sched = (*req)->extra;
     algorithm(sched, args);
     weft_sched_fence(sched);
     rc = sched->rc;

@@ -99,6 +99,10 @@ void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag);
 int weft_sched_end_immediate(weft_sched *sched);
 /* Records `algorithm`; *req owns the schedule. On an error *req is NULL and the team has stopped. */
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
+/* Makes an empty one: *req owns it. WEFT_E_NOMEM, and the team has stopped. */
+int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req);
+/* worker->free_scheds. */
+void weft_sched_free_spares(weft_worker *worker);
 /* worker->progress_scheds: performs steps of all schedules in worker->scheds. Returns how many schedules. */
 int weft_sched_progress(weft_worker *worker);
 /* Starts a persistent or newly recorded schedule. */

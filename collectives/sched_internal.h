@@ -25,6 +25,9 @@ void weft_sched_immediate_fence(weft_sched *sched);
 bool weft_sched_begin_await(weft_sched *sched, uint32_t message);
 void weft_sched_end_await(weft_sched *sched, uint32_t message);
 
+/* Recorded schedules: the schedule has ended, by sched->rc or damage; completes its request (sched_progress.c). */
+void weft_sched_end(weft_sched *sched);
+
 static inline void weft_sched_record_error(weft_sched *sched, int rc)
 {
     if (weft_unlikely(rc))

@@ -7,6 +7,7 @@
  * (weft_coll_apply_op, weft_coll_copy), other threads may progress other schedules, but not this one.
  */
 #include "base/status.h"
+#include "collectives/sched_area.h"
 #include "collectives/sched_internal.h"
 #include "collectives/stop.h"
 #include "core/progress_thread.h"
@@ -96,11 +97,17 @@ static void sched_continue(weft_sched *sched)
             return;
         sched->completion.left = 1;
     }
-    help_end(sched);
     if (weft_unlikely(sched->rc == WEFT_E_REVOKED)) {
+        help_end(sched);
         sched->is_parked = true;
         return;
     }
+    weft_sched_end(sched);
+}
+
+void weft_sched_end(weft_sched *sched)
+{
+    help_end(sched);
     weft_list_remove(&sched->active);
     if (weft_unlikely(sched->rc && sched->team->stopped))
         weft_fail(sched->rc, "%s", sched->team->stop_text); /* weft_req_end() keeps this text */
@@ -141,11 +148,17 @@ int weft_sched_restart(weft_req *req)
     req->is_active = true;
     req->rc = 0;
     weft_list_append(&sched->team->active, &sched->active);
-    help_begin(sched);
     if (weft_unlikely(sched->team->stopped) && weft_team_is_over(sched->team, (uint32_t)sched->tag))
         sched->rc = weft_team_stop_error(sched->team);
     if (weft_unlikely(sched->tag & (int)WEFT_TAG_PREPARED))
         weft_calls_check_ahead(sched->team, (uint32_t)sched->tag, sched->call);
+    if (sched->pending) {
+        weft_sched_begin_in_area(sched);
+        if (!req->is_done)
+            help_begin(sched);
+        return WEFT_OK;
+    }
+    help_begin(sched);
     sched_continue(sched);
     return WEFT_OK;
 }

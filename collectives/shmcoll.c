@@ -19,7 +19,7 @@
 
 enum members { ALL, ROOT, OTHERS };
 
-typedef struct kind_row {
+typedef struct weft_shmcoll_row {
     enum members writers, readers;
     uint32_t lag; /* rounds between write and read */
     weft_shmcoll_open_call *open;
@@ -48,14 +48,30 @@ static void on_root_posted(weft_shmcoll *area, uint64_t s)
         area->known = seen - WEFT_SHMCOLL_DEPTH;
 }
 
-static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round)
+/* may_wait: blocking calls. Else the functions of a round return WEFT_AGAIN, without effect, if they would have to wait. */
+static inline uint64_t begin(weft_shmcoll *area, bool writes, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_begin(area, writes) : weft_shmcoll_try_begin(area, writes);
+}
+
+static inline int await_all(weft_shmcoll *area, uint64_t s, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_await_all(area, s) : weft_shmcoll_test_all(area, s);
+}
+
+static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
+}
+
+static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
     bool writes = is_writer(row, ex);
-    uint64_t s = weft_shmcoll_begin(area, writes);
+    uint64_t s = begin(area, writes, may_wait);
 
     if (weft_unlikely(!s))
-        return area->rc;
+        return area->rc ? area->rc : WEFT_AGAIN;
     if (row->write && writes)
         row->write(ex, round, s);
     weft_shmcoll_post(area, s, row->writers == ROOT && writes ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
@@ -63,40 +79,77 @@ static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
     return WEFT_OK;
 }
 
-static inline int fold_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round)
+static inline int fold_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
     uint64_t written = ex->written[round % RECENT], s;
+    int rc = await_all(area, written, may_wait);
 
-    if (weft_shmcoll_await_all(area, written))
-        return area->rc;
-    s = weft_shmcoll_begin(area, true);
+    if (rc)
+        return rc;
+    s = begin(area, true, may_wait);
     if (weft_unlikely(!s))
-        return area->rc;
+        return area->rc ? area->rc : WEFT_AGAIN;
     row->fold(ex, round, written, s);
     weft_shmcoll_post(area, s, WEFT_SHMCOLL_NONE);
     ex->folded[round % RECENT] = s;
     return WEFT_OK;
 }
 
-static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round)
+static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
+    int rc;
     uint64_t s = row->fold ? ex->folded[round % RECENT] : ex->written[round % RECENT];
 
     if (!is_among(ex, row->readers))
         return WEFT_OK;
-    if (row->writers != ROOT) {
-        if (weft_unlikely(weft_shmcoll_await_all(area, s)))
-            return area->rc;
-    } else {
-        if (weft_unlikely(weft_shmcoll_await(area, (uint32_t)ex->args->root, s)))
-            return area->rc;
+    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait) : await_all(area, s, may_wait);
+    if (weft_unlikely(rc))
+        return rc;
+    if (row->writers == ROOT)
         on_root_posted(area, s);
-    }
     if (row->read)
         row->read(ex, round, s);
     return WEFT_OK;
+}
+
+static inline uint64_t lag_of(const kind_row *row, const weft_shmcoll_exchange *ex)
+{
+    if (row->fold)
+        return LAG;
+    return ex->rounds == 1 ? 0 : row->lag; /* no round to be ahead of */
+}
+
+static inline __attribute__((always_inline)) int run_turn(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t lag,
+                                                           weft_shmcoll_cursor *at, bool may_wait)
+{
+    uint64_t i = at->turn;
+    int rc = WEFT_OK;
+
+    if (at->phase == WEFT_SHMCOLL_WRITE && i < ex->rounds && (rc = write_round(row, ex, i, may_wait)))
+        return rc;
+    if (row->fold && at->phase <= WEFT_SHMCOLL_FOLD) {
+        at->phase = WEFT_SHMCOLL_FOLD;
+        if (i >= 1 && i <= ex->rounds && (rc = fold_round(row, ex, i - 1, may_wait)))
+            return rc;
+    }
+    at->phase = WEFT_SHMCOLL_READ;
+    if (i >= lag && (rc = read_round(row, ex, i - lag, may_wait)))
+        return rc;
+    at->phase = WEFT_SHMCOLL_WRITE;
+    at->turn++;
+    return WEFT_OK;
+}
+
+static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, weft_shmcoll *area, const weft_coll *args, uint32_t parts)
+{
+    ex->area = area;
+    ex->args = args;
+    ex->parts = parts;
+    ex->rounds = 1;
+    ex->written[0] = 0;
+    return row->open ? row->open(ex) : WEFT_OK;
 }
 
 /* Inlined for each kind, so that its row is constant: a barrier, or 8 bytes, cost a few loads and stores. */
@@ -104,32 +157,29 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
                                                               uint32_t parts)
 {
     weft_shmcoll_exchange ex;
-    uint64_t lag = row->fold ? LAG : row->lag;
-    int rc = WEFT_OK;
+    weft_shmcoll_cursor at = {0, WEFT_SHMCOLL_WRITE};
+    int rc = open_exchange(row, &ex, area, args, parts);
+    uint64_t lag;
 
-    ex.area = area;
-    ex.args = args;
-    ex.parts = parts;
-    ex.rounds = 1;
-    ex.written[0] = 0;
-    if (row->open) {
-        rc = row->open(&ex);
-        if (weft_unlikely(rc))
-            return weft_shmcoll_stop(area, rc);
-    }
-    if (ex.rounds == 1 && !row->fold) /* no round to be ahead of */
-        lag = 0;
-    for (uint64_t i = 0; i < ex.rounds + lag && !rc; i++) {
-        if (i < ex.rounds)
-            rc = write_round(row, &ex, i);
-        if (row->fold && i >= 1 && i <= ex.rounds && !rc)
-            rc = fold_round(row, &ex, i - 1);
-        if (i >= lag && !rc)
-            rc = read_round(row, &ex, i - lag);
-    }
+    if (weft_unlikely(rc))
+        return weft_shmcoll_stop(area, rc);
+    lag = lag_of(row, &ex);
+    while (at.turn < ex.rounds + lag && !rc)
+        rc = run_turn(row, &ex, lag, &at, true);
     if (row->close)
         row->close(&ex);
     return rc;
+}
+
+/* Performs the call now; if `later` is set, opens that for it instead. */
+static inline __attribute__((always_inline)) int run_or_open(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
+                                                             uint32_t parts, weft_shmcoll_exchange *later)
+{
+    if (!later)
+        return run_exchange(row, area, args, parts);
+    later->row = row;
+    later->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
+    return open_exchange(row, later, area, args, parts);
 }
 
 /* ---- kinds ---- */
@@ -183,37 +233,40 @@ static bool is_flat(const weft_shmcoll *area, const weft_coll *args)
     return args->recvcount * (uint64_t)args->recvtype->size <= FLAT_BYTES || area->is_oversubscribed;
 }
 
-static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+static inline __attribute__((always_inline)) int perform(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args,
+                                                         weft_shmcoll_exchange *later)
 {
     switch (kind) {
     case WEFT_COLL_BARRIER:
-        return run_exchange(&barrier_row, area, args, 0);
+        return run_or_open(&barrier_row, area, args, 0, later);
     case WEFT_COLL_BCAST:
-        return run_exchange(&bcast_row, area, args, 0);
+        return run_or_open(&bcast_row, area, args, 0, later);
     case WEFT_COLL_REDUCE:
-        return run_exchange(&reduce_row, area, args, 0);
+        return run_or_open(&reduce_row, area, args, 0, later);
     case WEFT_COLL_ALLREDUCE:
-        return is_flat(area, args) ? run_exchange(&flat_row, area, args, 0) : run_exchange(&fold_row, area, args, 0);
+        return is_flat(area, args) ? run_or_open(&flat_row, area, args, 0, later) : run_or_open(&fold_row, area, args, 0, later);
     case WEFT_COLL_GATHER:
-        return run_exchange(&gather_row, area, args, 0);
+        return run_or_open(&gather_row, area, args, 0, later);
     case WEFT_COLL_SCATTER:
-        return run_exchange(&scatter_row, area, args, 0);
+        return run_or_open(&scatter_row, area, args, 0, later);
     case WEFT_COLL_ALLGATHER:
     case WEFT_COLL_ALLGATHERV:
-        return run_exchange(&allgather_row, area, args, 0);
+        return run_or_open(&allgather_row, area, args, 0, later);
     case WEFT_COLL_ALLTOALL:
-        return run_exchange(&alltoall_row, area, args, 0);
+        return run_or_open(&alltoall_row, area, args, 0, later);
     case WEFT_COLL_SCAN:
-        return run_exchange(&scan_row, area, args, 0);
+        return run_or_open(&scan_row, area, args, 0, later);
     case WEFT_COLL_EXSCAN:
-        return run_exchange(&exscan_row, area, args, 0);
+        return run_or_open(&exscan_row, area, args, 0, later);
     case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_REDUCE_SCATTER_BLOCK:
-        return run_exchange(&split_row, area, args, area->ranks);
+        return run_or_open(&split_row, area, args, area->ranks, later);
     default:
         return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
     }
 }
+
+static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args) { return perform(area, kind, args, NULL); }
 
 static __attribute__((noinline)) int run_checked(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
@@ -256,13 +309,17 @@ int weft_shmcoll_allgather(weft_shmcoll *area, const weft_coll *args, uint32_t p
     return rc ? rc : area->damage;
 }
 
-int weft_shmcoll_publish(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone)
+int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, bool is_alone)
 {
     if (area->rc)
         return weft_shmcoll_stop_error(area);
-    weft_shmcoll_log_call(area, kind, args, bytes);
+    weft_shmcoll_log_call(area, call);
+    if (area->team)
+        weft_shmcoll_log_number(area, area->team->sequence);
     if (is_alone) /* members that expect this call in the area would wait for this one */
         weft_shmcoll_wake_all(area);
+    else
+        area->call_hash = area->log_hash;
     return WEFT_OK;
 }
 
@@ -270,6 +327,41 @@ int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_co
 {
     if (weft_unlikely(area->rc))
         return weft_shmcoll_stop_error(area);
-    weft_shmcoll_log_call(area, kind, args, weft_coll_bytes(kind, args, args->root == (int)area->rank));
+    weft_shmcoll_log_call(area, weft_call_of(kind, WEFT_CALL_BLOCKING, args,
+                                             weft_coll_bytes(kind, args, args->root == (int)area->rank)));
+    area->call_hash = area->log_hash;
     return weft_shmcoll_stage(area, kind, args);
 }
+
+/* ---- nonblocking calls ---- */
+
+int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+{
+    area->kind = kind;
+    area->root = args->root;
+    area->damage = 0;
+    return perform(area, kind, args, area->exchange);
+}
+
+static void close_exchange(weft_shmcoll_exchange *ex)
+{
+    if (ex->row->close)
+        ex->row->close(ex);
+}
+
+int weft_shmcoll_try(weft_shmcoll *area, bool *has_moved)
+{
+    weft_shmcoll_exchange *ex = area->exchange;
+    uint64_t lag = lag_of(ex->row, ex);
+    weft_shmcoll_cursor before = ex->at;
+    int rc = ex->at.turn < ex->rounds + lag ? run_turn(ex->row, ex, lag, &ex->at, false) : WEFT_OK;
+
+    *has_moved = ex->at.turn != before.turn || ex->at.phase != before.phase;
+    if (!rc && ex->at.turn < ex->rounds + lag)
+        return WEFT_AGAIN;
+    if (rc != WEFT_AGAIN)
+        close_exchange(ex);
+    return rc;
+}
+
+void weft_shmcoll_abandon(weft_shmcoll *area) { close_exchange(area->exchange); }

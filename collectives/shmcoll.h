@@ -19,9 +19,16 @@ typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algori
 int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
-/* Blocking call by an algorithm of messages: only publishes it, before it begins. bytes: weft_coll_bytes. is_alone: no stage of it
- * uses the area. Returns 0, or the error that ended the use of the area. */
-int weft_shmcoll_publish(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t bytes, bool is_alone);
+/* Call by an algorithm of messages: only publishes it, before it begins. is_alone: no stage of it uses the area. Returns 0, or the error
+ * that ended the use of the area. */
+int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, bool is_alone);
+/* Nonblocking calls (shmcoll_queue.c): opens area->exchange for the call. WEFT_E_NOMEM. */
+int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
+/* Performs at most one round of the open call, without waiting. WEFT_AGAIN: some is left, and *has_moved says whether some was done. Else
+ * the call has ended, by an error or not, and is closed. */
+int weft_shmcoll_try(weft_shmcoll *area, bool *has_moved);
+/* Closes the open call before its end. area->rc is set. */
+void weft_shmcoll_abandon(weft_shmcoll *area);
 /* Performs one stage of such a call in the area (hier.c). Blocks. */
 int weft_shmcoll_stage(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
 /* Halves of an allreduce. Member i < parts owns block i of recvcount elements (weft_sched_block_start).

@@ -133,6 +133,8 @@ weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t byte
     area->ranks = ranks;
     area->is_oversubscribed = flags & WEFT_SHMCOLL_OVERSUBSCRIBED;
     area->needs_fence = flags & WEFT_SHMCOLL_FENCE;
+    weft_list_init(&area->pending);
+    weft_list_init(&area->link);
     memcpy(area->pages, pages, ranks * sizeof *pages);
     return area;
 }
@@ -185,5 +187,6 @@ void weft_shmcoll_close(weft_shmcoll *area)
         if (closed == area->ranks)
             weft_segment_free_area(segment, area->area_index);
     }
+    free(area->exchange);
     free(area);
 }

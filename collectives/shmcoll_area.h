@@ -71,10 +71,26 @@ struct weft_shmcoll_csum {
     uint32_t is_tainted; /* the writer derived the data from damaged data */
 };
 
+/* A nonblocking call through the area (shmcoll_queue.h). Owned by its schedule. */
+typedef struct weft_shmcoll_pending {
+    weft_list_link link;      /* in area->pending while the call is under way */
+    enum weft_coll_kind kind;
+    weft_coll args;           /* what they point to is valid while the call is under way */
+    weft_call call;
+    uint32_t tag;             /* of its schedule */
+    uint64_t call_hash, number; /* of the member's calls up to this one, and their count (shmcoll_check.h) */
+    bool is_begun;            /* has performed operations of the area, or may have */
+    int rc;                   /* error that ends the call, also set by stop.c; 0: none */
+    int damage;               /* first damage that this member found, 0: none */
+    void (*end)(struct weft_shmcoll_pending *pending); /* the call has ended, by rc or damage */
+    void *owner;
+} weft_shmcoll_pending;
+
 struct weft_shmcoll {
     uint64_t op;    /* current operation of this member */
     uint64_t known; /* an operation that all members are known to have posted */
-    uint64_t call_hash, calls; /* hash and count of this member's blocking calls (shmcoll_check.h) */
+    uint64_t call_hash; /* hash of this member's calls up to the current one */
+    uint64_t log_hash, calls; /* hash and count of all its calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
     weft_shmcoll_call_log *call_logs; /* [ranks], in the area */
     char *slots;    /* [ranks][DEPTH] of slot_bytes, in the area */
@@ -84,6 +100,18 @@ struct weft_shmcoll {
     bool is_second; /* another member found before this one that calls differ */
     bool is_waiting; /* this member waits in the area, and polls */
     uint64_t awaited; /* operation whose posts it waits for; 0: it does not wait */
+    int32_t awaited_member; /* nonblocking calls: whose post that is; < 0: all */
+    uint32_t arrived; /* awaited_member < 0: members 0 .. arrived - 1 have posted `awaited` */
+    weft_list_link pending; /* nonblocking calls under way, oldest first: performed one after the other */
+    weft_list_link link; /* in worker->areas while there are any */
+    weft_shmcoll_pending *current; /* the one that is performed; NULL: none, or not begun */
+    struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
+    uint32_t idle_polls; /* polls since it last advanced */
+    char damage_text[400]; /* of its damage */
+    struct {
+        uint64_t call;     /* number of a nonblocking call, or a call by messages */
+        uint32_t sequence; /* number of its schedule */
+    } numbered[WEFT_SHMCOLL_DEPTH]; /* the latest of them: entry call % DEPTH */
     weft_team *team; /* stops when this member does; NULL: none (tests) */
     const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: equal */
     struct weft_shmcoll_csum *csums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */
@@ -153,6 +181,22 @@ static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t me
 static inline uint32_t weft_shmcoll_rank_of(const weft_shmcoll *area, uint32_t member)
 {
     return area->node_ranks ? area->node_ranks[member] : member;
+}
+
+/* Whether the post for which nonblocking calls wait has come, or some of the posts; or they wait for none. */
+static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
+{
+    uint32_t member = area->awaited_member < 0 ? area->arrived : (uint32_t)area->awaited_member;
+
+    return !area->awaited || weft_shmcoll_has_posted(area, member, area->awaited);
+}
+
+/* Whether a nonblocking call waits for a post of `member` (all members are on this node). */
+static inline bool weft_shmcoll_awaits(const weft_shmcoll *area, const weft_shmcoll_pending *pending, uint32_t member)
+{
+    return area->current == pending && area->awaited && member != area->rank &&
+           (area->awaited_member < 0 || (uint32_t)area->awaited_member == member) &&
+           !weft_shmcoll_has_posted(area, member, area->awaited);
 }
 
 #define WEFT_SHMCOLL_OFFER_BYTES 4096

@@ -22,6 +22,9 @@ typedef struct call_copy { /* a copy of weft_shmcoll_call */
     uint64_t call_hash, what, bytes;
 } call_copy;
 
+/* Number of the call that this member performs, among its published ones. */
+static uint64_t current_number(const weft_shmcoll *area) { return area->current ? area->current->number : area->calls; }
+
 /* Number of the last call that both members have published; 0: none. Pairs with weft_shmcoll_log_call(). */
 static uint64_t last_common(const weft_shmcoll *area, uint32_t member)
 {
@@ -41,18 +44,25 @@ static bool read_call(const weft_shmcoll *area, uint32_t member, uint64_t n, cal
     return n && atomic_load_explicit(&call_logs->calls, memory_order_acquire) < n + WEFT_SHMCOLL_DEPTH - 1;
 }
 
+/* Whether the members' calls differ, in this member's current one or an older one: both perform calls that are older than a difference. */
 static bool calls_differ(const weft_shmcoll *area, uint32_t member)
 {
-    uint64_t n = last_common(area, member);
-    call_copy local, remote;
+    uint64_t n = last_common(area, member), current = current_number(area);
+    call_copy local = {.call_hash = area->call_hash}, remote;
 
-    return read_call(area, area->rank, n, &local) && read_call(area, member, n, &remote) && local.call_hash != remote.call_hash;
+    if (n >= current)
+        n = current;
+    else if (!read_call(area, area->rank, n, &local))
+        return false;
+    return read_call(area, member, n, &remote) && local.call_hash != remote.call_hash;
 }
 
 weft_call weft_shmcoll_latest_call(const weft_shmcoll *area)
 {
     call_copy latest;
 
+    if (area->current)
+        return area->current->call;
     read_call(area, area->rank, area->calls, &latest);
     return (weft_call){latest.what, latest.bytes};
 }
@@ -95,11 +105,12 @@ static bool first_difference(const weft_shmcoll *area, uint32_t member, uint64_t
 
 static bool is_truncated(const weft_shmcoll *area, uint32_t member, uint64_t n, const call_copy *local, const call_copy *remote)
 {
-    return n == area->calls && weft_call_is_truncated(call_of(local), weft_shmcoll_rank_of(area, area->rank), call_of(remote),
+    return n == current_number(area) && weft_call_is_truncated(call_of(local), weft_shmcoll_rank_of(area, area->rank), call_of(remote),
                                                       weft_shmcoll_rank_of(area, member));
 }
 
-static int describe_difference(const weft_shmcoll *area, uint32_t member)
+/* *call: number of the call in which they differ. */
+static int describe_difference(const weft_shmcoll *area, uint32_t member, uint64_t *call)
 {
     call_copy local, remote;
     char here[100], there[100];
@@ -107,11 +118,12 @@ static int describe_difference(const weft_shmcoll *area, uint32_t member)
 
     if (!first_difference(area, member, &n, &local, &remote))
         return WEFT_OK;
+    *call = n;
     weft_call_describe(NULL, 0, call_of(&local), here, sizeof here);
     weft_call_describe(NULL, 0, call_of(&remote), there, sizeof there);
     return weft_fail(is_truncated(area, member, n, &local, &remote) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
                      "rank %u called %s; rank %u called %s.\n"
-                     "  All members must call the same collectives (this is blocking call %llu here), with equal counts, "
+                     "  All members must call the same collectives (this is call %llu here), with equal counts, "
                      "roots and operators.",
                      weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), there, (unsigned long long)n);
 }
@@ -128,10 +140,9 @@ static int describe_cause(const weft_shmcoll *area, uint32_t member, const char 
 static int describe_gone(const weft_shmcoll *area, uint32_t member)
 {
     char here[100] = "a collective";
-    call_copy local;
 
-    if (read_call(area, area->rank, area->calls, &local))
-        weft_call_describe(NULL, 0, call_of(&local), here, sizeof here);
+    if (area->calls)
+        weft_call_describe(NULL, 0, weft_shmcoll_latest_call(area), here, sizeof here);
     if (atomic_load_explicit(&area->hdr->has_cause, memory_order_acquire)) /* pairs with publish_cause */
         return describe_cause(area, member, here);
     switch (atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire)) {
@@ -147,34 +158,38 @@ static int describe_gone(const weft_shmcoll *area, uint32_t member)
     }
 }
 
-int weft_shmcoll_stop(weft_shmcoll *area, int rc)
+static int stop_at(weft_shmcoll *area, int rc, uint64_t call)
 {
     weft_shmcoll_leave(area, rc);
     if (area->team)
-        weft_team_stop_in_area(area->team, rc);
+        weft_team_stop_in_area(area->team, rc, call);
     return rc;
 }
 
+int weft_shmcoll_stop(weft_shmcoll *area, int rc) { return stop_at(area, rc, current_number(area)); }
+
 int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member)
 {
-    int rc = describe_difference(area, member);
+    uint64_t call = current_number(area);
+    int rc = describe_difference(area, member, &call);
 
     for (uint32_t i = 0; i < area->ranks && !rc; i++) /* `member` may have stopped because of a third one */
         if (i != area->rank && i != member)
-            rc = describe_difference(area, i);
+            rc = describe_difference(area, i, &call);
     if (!rc)
         rc = describe_gone(area, member);
     area->is_second = atomic_exchange_explicit(&area->hdr->stopped, 1, memory_order_relaxed) != 0;
-    return weft_shmcoll_stop(area, rc);
+    return stop_at(area, rc, call);
 }
 
 int weft_shmcoll_end(weft_shmcoll *area)
 {
+    uint64_t call;
     int rc = WEFT_OK;
 
     for (uint32_t i = 0; i < area->ranks && !rc; i++)
         if (i != area->rank)
-            rc = describe_difference(area, i);
+            rc = describe_difference(area, i, &call);
     if (!rc)
         rc = weft_team_stop_error_of_call(area->team, weft_shmcoll_latest_call(area));
     return weft_shmcoll_stop(area, rc);

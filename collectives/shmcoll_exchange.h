@@ -16,6 +16,13 @@
 
 #define WEFT_SHMCOLL_RECENT 4 /* rounds whose operations are remembered: more than WEFT_SHMCOLL_LAG */
 
+/* Position in an exchange: turn i writes round i, folds round i - 1 and reads round i - lag. */
+enum weft_shmcoll_phase { WEFT_SHMCOLL_WRITE, WEFT_SHMCOLL_FOLD, WEFT_SHMCOLL_READ };
+typedef struct weft_shmcoll_cursor {
+    uint64_t turn;
+    enum weft_shmcoll_phase phase; /* next one of the turn */
+} weft_shmcoll_cursor;
+
 /* max, and what rounds are, depend on the kind; all members compute the same. */
 typedef struct weft_shmcoll_exchange {
     weft_shmcoll *area;
@@ -28,6 +35,9 @@ typedef struct weft_shmcoll_exchange {
     weft_blocks blocks; /* one for each member, where the kind has them */
     uint64_t written[WEFT_SHMCOLL_RECENT], folded[WEFT_SHMCOLL_RECENT]; /* operations of round i: element i % RECENT */
     uint64_t starts[WEFT_SHMCOLL_RANKS + 1]; /* of the blocks of a vector that is split */
+    /* nonblocking calls only (shmcoll.c) */
+    const struct weft_shmcoll_row *row; /* kind */
+    weft_shmcoll_cursor at;             /* what is done next */
 } weft_shmcoll_exchange;
 
 typedef int weft_shmcoll_open_call(weft_shmcoll_exchange *ex);

@@ -55,7 +55,7 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
         if (weft_unlikely(atomic_load_explicit(&area->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return (int32_t)i;
     *is_dead = false;
-    if (area->team)
+    if (area->team && !area->current) /* messages of later calls may pass nonblocking ones */
         weft_shmcoll_report_passed(area, self->s);
     for (uint32_t i = 0; i < area->ranks; i++)
         if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) &&
@@ -64,15 +64,24 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
     return -1;
 }
 
-/* Wait condition. Sets this member's bit again if count_post(), which clears the bits of the members that it wakes, has cleared it. */
+/* Oversubscribed: the last post of s wakes this member. Sets its bit again if count_post(), which clears the bits of the members that it
+ * wakes, has cleared it. */
+static void want(const weft_shmcoll *area, uint64_t s)
+{
+    _Atomic uint64_t *wanted = &area->hdr->count[s % WEFT_SHMCOLL_DEPTH].wanted[area->rank / 64];
+    uint64_t bit = (uint64_t)1 << area->rank % 64;
+
+    if (!(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+}
+
+/* Wait condition. */
 static bool has_arrived(const long_wait *self)
 {
     const weft_shmcoll *area = self->area;
-    _Atomic uint64_t *wanted = &area->hdr->count[self->s % WEFT_SHMCOLL_DEPTH].wanted[area->rank / 64];
-    uint64_t bit = (uint64_t)1 << area->rank % 64;
 
-    if (self->member < 0 && area->is_oversubscribed && !(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
-        atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+    if (self->member < 0 && area->is_oversubscribed)
+        want(area, self->s);
     return self->member >= 0 ? weft_shmcoll_has_posted(area, (uint32_t)self->member, self->s) : is_complete(area, self->s);
 }
 
@@ -240,4 +249,100 @@ uint64_t weft_shmcoll_begin(weft_shmcoll *area, bool is_writer)
     if (is_writer)
         store_call_hash(area, s);
     return s;
+}
+
+/* ---- nonblocking calls ---- */
+
+static void set_awaited(weft_shmcoll *area, int32_t member, uint64_t s)
+{
+    if (area->awaited == s && area->awaited_member == member)
+        return;
+    area->awaited = s;
+    area->awaited_member = member;
+    area->arrived = 0;
+}
+
+/* All members have posted s. If not, and members are oversubscribed, the last post will wake this one. */
+static bool test_complete(weft_shmcoll *area, uint64_t s)
+{
+    if (have_all_posted(area, s))
+        return true;
+    set_awaited(area, -1, s);
+    if (!area->is_oversubscribed)
+        return false;
+    want(area, s);
+    return is_complete(area, s);
+}
+
+uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, bool is_writer)
+{
+    uint64_t s = area->op + 1, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
+
+    if (weft_unlikely(area->rc))
+        return 0;
+    if (area->known + WEFT_SHMCOLL_DEPTH < safe) {
+        if (have_all_posted(area, s - 1))
+            area->known = s - 1;
+        else if (test_complete(area, safe - WEFT_SHMCOLL_DEPTH))
+            area->known = safe - WEFT_SHMCOLL_DEPTH;
+        else
+            return 0;
+    }
+    area->op = s;
+    if (is_writer)
+        store_call_hash(area, s);
+    return s;
+}
+
+int weft_shmcoll_test(weft_shmcoll *area, uint32_t member, uint64_t s)
+{
+    const weft_shmcoll_line *line = weft_shmcoll_line_of(area, member, s);
+
+    if (has_posted_same(area, line, s))
+        return WEFT_OK;
+    if (weft_shmcoll_has_posted(area, member, s) && !has_posted_same(area, line, s))
+        return weft_shmcoll_differ(area, member);
+    set_awaited(area, (int32_t)member, s);
+    return WEFT_AGAIN;
+}
+
+/* Counts members that have posted s in area->arrived. */
+static int count_arrived(weft_shmcoll *area, uint64_t s)
+{
+    for (uint32_t i = area->arrived; i < area->ranks; area->arrived = ++i) {
+        if (i == area->rank || has_posted_same(area, weft_shmcoll_line_of(area, i, s), s))
+            continue;
+        if (!weft_shmcoll_has_posted(area, i, s))
+            return WEFT_AGAIN;
+        if (!has_posted_same(area, weft_shmcoll_line_of(area, i, s), s))
+            return weft_shmcoll_differ(area, i);
+    }
+    return WEFT_OK;
+}
+
+int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
+{
+    int rc;
+
+    set_awaited(area, -1, s);
+    rc = count_arrived(area, s);
+    if (rc == WEFT_AGAIN && area->is_oversubscribed) {
+        want(area, s);
+        if (is_complete(area, s))
+            rc = count_arrived(area, s);
+    }
+    if (!rc && s > area->known)
+        area->known = s;
+    return rc;
+}
+
+int weft_shmcoll_check_awaited(weft_shmcoll *area)
+{
+    long_wait self = {.area = area, .member = area->awaited_member, .s = area->awaited};
+    bool is_dead;
+    int32_t lost = find_gone(&self, &is_dead);
+
+    if (lost < 0)
+        return WEFT_OK;
+    return is_dead ? member_failed(area, (uint32_t)lost) : weft_shmcoll_differ(area, (uint32_t)lost);
 }

@@ -6,6 +6,7 @@ libweft_la_SOURCES += \
 	collectives/cost.c collectives/cost.h collectives/cost_reduction.c collectives/cost_hier.c collectives/cost_area.c \
 	collectives/cost_terms.c collectives/cost_terms.h \
 	collectives/sched.c collectives/sched.h collectives/sched_message.c collectives/sched_internal.h collectives/sched_progress.c \
+	collectives/sched_area.c collectives/sched_area.h \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
 	collectives/algorithms.h collectives/split.h collectives/halving.c collectives/multiplying.c \
 	collectives/pipeline.c collectives/pipeline.h collectives/reduce_pipeline.c \
@@ -17,4 +18,5 @@ libweft_la_SOURCES += \
 	collectives/shmcoll.c collectives/shmcoll.h collectives/shmcoll_reduction.c collectives/shmcoll_reduction.h collectives/shmcoll_slot.h \
 	collectives/shmcoll_exchange.h collectives/shmcoll_vector.c collectives/shmcoll_block.c collectives/shmcoll_setup.c \
 	collectives/shmcoll_area.c collectives/shmcoll_area.h collectives/shmcoll_wait.c collectives/shmcoll_wait.h \
+	collectives/shmcoll_queue.c collectives/shmcoll_queue.h \
 	collectives/shmcoll_check.c collectives/shmcoll_check.h collectives/shmcoll_csum.c collectives/shmcoll_csum.h

@@ -184,6 +184,8 @@ static void halt(weft_sched *sched)
 {
     if (!sched->rc || sched->rc == WEFT_E_REVOKED)
         sched->rc = weft_fail(sched->team->stopped, "%s", sched->team->stop_text);
+    if (sched->pending && !sched->pending->rc)
+        sched->pending->rc = sched->rc;
     if (sched->is_parked)
         sched->completion.open(&sched->completion);
     sched->is_parked = false;
@@ -284,7 +286,7 @@ static void apply_stop(weft_team *team, const stop_msg *msg)
     weft_chan_drop_refused(team->chan);
     if (team->chan->is_connected)
         forward(team, msg);
-    if (!is_inside_call(team))
+    if (!is_inside_call(team) && !(team->area && weft_list_first(&team->area->pending))) /* else when these have ended */
         weft_team_leave_area(team);
     stop_children(team);
     if (weft_team_making_is_over(team))
@@ -315,9 +317,22 @@ static uint64_t calls_made(const weft_team *team) { return team->area ? team->ar
 
 void weft_team_stop(weft_team *team, int rc, int tag) { stop_all(team, rc, tag, calls_made(team), NONE); }
 
-void weft_team_stop_in_area(weft_team *team, int rc)
+/* Number of the schedule of a published call, or of the first one after it. */
+static uint32_t number_of_call(const weft_team *team, uint64_t call)
 {
-    stop_all(team, rc, (int)(team->sequence & WEFT_TAG_BITS), team->area->calls - 1, NONE);
+    const weft_shmcoll *area = team->area;
+
+    if (area->current && area->current->number == call)
+        return area->current->tag;
+    for (uint64_t n = call; n <= area->calls && n < call + WEFT_SHMCOLL_DEPTH; n++)
+        if (area->numbered[n % WEFT_SHMCOLL_DEPTH].call == n)
+            return area->numbered[n % WEFT_SHMCOLL_DEPTH].sequence;
+    return team->sequence & WEFT_TAG_BITS;
+}
+
+void weft_team_stop_in_area(weft_team *team, int rc, uint64_t call)
+{
+    stop_all(team, rc, (int)number_of_call(team, call), call - 1, NONE);
 }
 
 void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_call remote)
@@ -338,9 +353,11 @@ void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_cal
              (int)tag, calls_made(team), is_remote_truncated ? from : NONE);
 }
 
-/* Whether the schedule waits for a message of `member`. */
+/* Whether the schedule waits for a message of `member`, or its post in the node area. */
 static bool awaits(const weft_sched *sched, uint32_t member)
 {
+    if (sched->pending)
+        return weft_shmcoll_awaits(sched->team->area, sched->pending, member);
     if (sched->receiving && sched->receiving->is_posted && sched->receiving->rank == (int)member)
         return true;
     for (uint32_t i = 0; i < sched->req_count; i++)

@@ -86,8 +86,8 @@ void weft_team_adopt(weft_team *team, weft_team *child, uint32_t number);
 void weft_sched_cancel(weft_sched *sched);
 /* The schedule with this tag failed here by rc (its text: weft_fail). Stops it and every later one, on all members. Does not block. */
 void weft_team_stop(weft_team *team, int rc, int tag) __attribute__((cold));
-/* This member's current blocking call, in the node area, failed: the same for it and all later calls. */
-void weft_team_stop_in_area(weft_team *team, int rc) __attribute__((cold));
+/* The call of the node area with this number among this member's published calls failed: the same for it and all later calls. */
+void weft_team_stop_in_area(weft_team *team, int rc, uint64_t call) __attribute__((cold));
 /* Whether the team has stopped at or before this member's current blocking call, its next one. Calls of a node area have no number of a
  * schedule: their own count distinguishes them. */
 bool weft_team_call_is_over(const weft_team *team);

@@ -198,11 +198,13 @@ struct weft_sched {
     weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */
     weft_list_link active;      /* in team->active while the schedule is under way */
     /* recorded schedules only */
+    weft_sched *next_spare;     /* in worker->spare_scheds; valid there only */
     weft_step *steps;
     uint32_t step_count, step_capacity, next; /* used, capacity; index of the next step to perform */
     weft_list_link link;        /* in worker->scheds while the schedule can progress */
     weft_req *req;              /* the user's request; it owns the schedule */
     weft_op own_op;             /* copy: the user may free the operator meanwhile */
+    struct weft_shmcoll_pending *pending; /* the only step is this call through the node area (sched_area.c); NULL: it has steps */
     void *regs;                 /* persistent: registrations of its memory, owned by src/mpi; NULL: none */
     void (*free_regs)(void *regs); /* frees regs; called before the schedule's memory is freed */
     /* temporary memory: first small, then blocks */

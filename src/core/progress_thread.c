@@ -93,12 +93,13 @@ static enum sight look(weft_worker *worker)
     return was_visited ? BUSY : FREE;
 }
 
+/* Calls of a node area are performed in order, so one that is left to a thread of the program may hold up others: that thread leads. */
 static bool goes_on(const weft_progress_thread *self, const weft_wait *wait)
 {
     const weft_worker *worker = self->worker;
     const weft_wait *leader = atomic_load_explicit(&worker->leader, memory_order_relaxed);
     return (!leader || leader == wait) && !weft_lock_is_wanted(&worker->lock) && weft_worker_needs_help(worker) &&
-           state_of(self) != STOPS;
+           !(worker->has_barred_area && !weft_list_is_empty(&worker->parked)) && state_of(self) != STOPS;
 }
 
 static void help(weft_progress_thread *self)

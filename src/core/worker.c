@@ -40,6 +40,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     worker->callbacks = callbacks;
     weft_list_init(&worker->backlog);
     weft_list_init(&worker->scheds);
+    weft_list_init(&worker->areas);
     weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
     weft_fifomap_open(&worker->announced);
@@ -75,6 +76,8 @@ void weft_worker_close(weft_worker *worker)
         worker->on_close(worker);
     free(worker->chans);
     free(worker->rndv_stats);
+    if (worker->free_scheds)
+        worker->free_scheds(worker);
     if (worker->pool)
         weft_pool_close(worker->pool);
     free(worker);
@@ -91,7 +94,8 @@ static bool has_ready_fragment(const weft_worker *worker)
 
 void weft_worker_wake_leader(weft_worker *worker)
 {
-    bool has_work = has_ready_fragment(worker) || !weft_list_is_empty(&worker->scheds);
+    bool has_work = has_ready_fragment(worker) || !weft_list_is_empty(&worker->scheds) ||
+                    worker->has_ready_area || worker->has_barred_area;
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) {
         /* peers without credit are not work: arriving credit raises a wakeup */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
@@ -161,6 +165,8 @@ static __attribute__((noinline)) int advance_pending(weft_worker *worker)
         n += worker->progress_fragments(worker);
     if (!weft_list_is_empty(&worker->scheds))
         n += worker->progress_scheds(worker);
+    if (!weft_list_is_empty(&worker->areas))
+        n += worker->progress_areas(worker);
     return n;
 }
 
@@ -178,7 +184,7 @@ int weft_worker_poll(weft_worker *worker)
             n += rc;
     }
     if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) ||
-                      !weft_list_is_empty(&worker->scheds)))
+                      !weft_list_is_empty(&worker->scheds) || !weft_list_is_empty(&worker->areas)))
         n += advance_pending(worker);
     return n;
 }

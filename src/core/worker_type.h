@@ -52,6 +52,14 @@ typedef struct weft_worker {
     weft_list_link scheds; /* schedules that progress can advance */
     uint32_t scheds_ready; /* length of scheds */
     int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
+    struct weft_sched *spare_scheds; /* freed ones, for the next nonblocking collectives; freed with the worker */
+    uint32_t spare_sched_count; /* their number */
+    void (*free_scheds)(struct weft_worker *worker); /* frees spare_scheds; set by collectives; NULL: there are none */
+    weft_list_link areas;  /* node areas with nonblocking calls under way, but those that a thread advances now */
+    uint32_t area_count;   /* length of areas */
+    bool has_ready_area;   /* the last thread that advanced areas left one that can go on without a post of others */
+    bool has_barred_area;  /* the last poll left one to the program's threads (progress_thread) */
+    int (*progress_areas)(struct weft_worker *worker); /* advances areas; set by collectives */
     void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
     weft_list_link fragments; /* fragments of transfers: sent in chunks, found the iface full, or await a registration (p2p/frag) */
     uint32_t awaited_regs;    /* registrations by a helper thread that fragments or a waiting call await */

@@ -84,6 +84,8 @@ static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *r
     }
     worker = req->worker;
     weft_worker_lock(worker);
+    if (!req->is_done && weft_request_ops_of(req)->spin)
+        weft_request_ops_of(req)->spin(req);
     if (!req->is_done)
         weft_worker_poll(worker);
     if (!req->is_done)

@@ -63,10 +63,15 @@ void weft_wait_progress(weft_wait *wait)
     struct timespec limit = {DEADLINE_S, 0};
 
     rig_flip(self);
+    if (weft_shmcoll_progress(&self->worker) > 0) {
+        wait->is_armed = self->worker.is_armed = false;
+        wait->idle = 0;
+        return;
+    }
     if (!wait->is_armed) {
         if (wait->idle++ < self->world.wait_policy.spins)
             return;
-        wait->is_armed = true;
+        wait->is_armed = self->worker.is_armed = true;
         atomic_store_explicit(&self->page->asleep, 1, memory_order_relaxed);
         order_for_sleeper();
         return;
@@ -78,7 +83,7 @@ void weft_wait_progress(weft_wait *wait)
                     (unsigned long long)rig.seed);
             _exit(1);
         }
-    wait->is_armed = false;
+    wait->is_armed = self->worker.is_armed = false;
     wait->idle = 0;
 }
 
@@ -86,6 +91,7 @@ void weft_wait_close(weft_wait *wait)
 {
     member *self = weft_container(wait->worker, member, worker);
     atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
+    self->worker.is_armed = false;
 }
 
 /* The workers are never locked: counts the offers. */
@@ -127,7 +133,8 @@ cases_call rig_call(uint32_t i)
 
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
-    int rc = weft_shmcoll_publish(area, WEFT_COLL_ALLREDUCE, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false), false), rc_spread;
+    weft_call call = weft_call_of(WEFT_COLL_ALLREDUCE, WEFT_CALL_BLOCKING, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false));
+    int rc = weft_shmcoll_publish(area, call, false), rc_spread;
 
     if (rc)
         return rc;
@@ -136,6 +143,41 @@ int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
     rc_spread = weft_shmcoll_allgather(area, args, parts);
     weft_shmcoll_set_tainted(area, false);
     return rc ? rc : rc_spread;
+}
+
+static void on_end(weft_shmcoll_pending *pending)
+{
+    rig_request *request = pending->owner;
+
+    request->rc = pending->rc ? pending->rc : pending->damage;
+    request->is_done = true;
+}
+
+void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, rig_request *request)
+{
+    uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)area->rank);
+    int rc;
+
+    *request = (rig_request){.pending = {.kind = kind, .args = *args, .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes),
+                                         .end = on_end, .owner = request}};
+    rc = weft_shmcoll_enqueue(area, &request->pending); /* may call on_end */
+    if (rc) {
+        request->rc = rc;
+        request->is_done = true;
+    }
+}
+
+int rig_wait(weft_shmcoll *area, rig_request *request)
+{
+    weft_wait wait;
+
+    if (!request->is_done)
+        weft_shmcoll_spin(area, &request->pending);
+    weft_wait_begin(&wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
+    while (!request->is_done)
+        weft_wait_progress(&wait);
+    weft_wait_end(&wait);
+    return request->rc;
 }
 
 unsigned rig_flags(void)
@@ -159,6 +201,7 @@ void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t
         self->rank = i;
         self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
         self->worker.world = &self->world;
+        weft_list_init(&self->worker.areas);
         self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
     }
 }

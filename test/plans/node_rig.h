@@ -13,6 +13,7 @@
 
 #include "cases.h"
 #include "collectives/shmcoll.h"
+#include "collectives/shmcoll_queue.h"
 #include "core/worker.h"
 #include "core/world.h"
 
@@ -66,6 +67,14 @@ void rig_flip(member *self);
 cases_call rig_call(uint32_t i);
 /* An allreduce by its halves; the second's data is tainted if the first was damaged. */
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
+/* A nonblocking call: begin makes it; wait waits for it, and returns its result or that of begin. */
+typedef struct rig_request {
+    weft_shmcoll_pending pending;
+    bool is_done;
+    int rc;
+} rig_request;
+void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, rig_request *request);
+int rig_wait(weft_shmcoll *area, rig_request *request);
 /* Flags of weft_shmcoll_attach. */
 unsigned rig_flags(void);
 /* Maps pages and an area of `bytes`, and clears the rig. */

@@ -82,6 +82,92 @@ static void *member_main(void *argument)
     return NULL;
 }
 
+/* ---- blocking and nonblocking calls ---- */
+
+#define UNDER_WAY 6 /* most nonblocking calls at a time */
+
+typedef struct started {
+    rig_request request;
+    cases_side side;
+    cases_call call;
+    uint32_t number;
+    bool is_used;
+} started;
+
+static void complete(member *self, started *one)
+{
+    if (rig_wait(self->area, &one->request))
+        rig_complain("nonblocking failed", self->rank, one->number);
+    if (cases_compare(&one->side))
+        rig_complain("nonblocking wrong", self->rank, one->number);
+    cases_end(&one->side);
+    one->is_used = false;
+}
+
+static void make_blocking(member *self, const cases_call *call, uint32_t i)
+{
+    cases_side side;
+
+    cases_begin(call, self->rank, &side);
+    weft_shmcoll_drain(self->area);
+    if (weft_shmcoll_run(self->area, call->kind, &side.args))
+        rig_complain("failed", self->rank, i);
+    if (cases_compare(&side))
+        rig_complain(weft_coll_name(call->kind), self->rank, i);
+    cases_end(&side);
+}
+
+/* Calls in an order that is equal on all members; each waits for them, and makes progress, in an order of its own. */
+static void *mixed_main(void *argument)
+{
+    member *self = argument;
+    uint64_t random = rig.seed * 53 + self->rank, common = rig.seed * 17;
+    started some[UNDER_WAY] = {{.is_used = false}};
+
+    self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, rig_flags());
+    for (uint32_t i = 0; i < OPERATIONS && !atomic_load(&rig.failures); i++) {
+        cases_call call = rig_call(i);
+        started *one = &some[rig_draw(&random) % UNDER_WAY];
+        bool is_nonblocking = rig_draw(&common) % 4;
+        delay(&random);
+        if (one->is_used)
+            complete(self, one);
+        if (is_nonblocking) {
+            *one = (started){.call = call, .number = i, .is_used = true};
+            cases_begin(&one->call, self->rank, &one->side);
+            rig_begin(self->area, call.kind, &one->side.args, &one->request);
+        } else {
+            make_blocking(self, &call, i);
+        }
+        for (uint64_t polls = rig_draw(&random) % 4; polls; polls--)
+            weft_shmcoll_progress(&self->worker);
+    }
+    for (uint32_t i = 0; i < UNDER_WAY; i++)
+        if (some[i].is_used)
+            complete(self, &some[i]);
+    if (atomic_load(&rig.failures))
+        _exit(1); /* other members may wait for this one */
+    weft_shmcoll_close(self->area);
+    return NULL;
+}
+
+static void test_mixed(void)
+{
+    uint64_t sleeps = 0, runs = 0;
+
+    for (uint32_t ranks = 2; ranks <= RANKS_MAX; ranks += ranks < 5 ? 1 : 2)
+        for (uint64_t seed = first_seed; seed < first_seed + 4; seed++, runs++) {
+            rig_open(ranks, seed % 2, true, seed / 2 % 2 ? 64 << 10 : 256 << 10);
+            rig.seed = seed * 1000 + ranks;
+            rig.has_csum = rig.seed % 3 == 1;
+            rig_run(mixed_main);
+            for (uint32_t i = 0; i < ranks; i++)
+                sleeps += rig.members[i].sleeps;
+        }
+    CU_ASSERT_EQUAL(rig.failures, 0);
+    CU_ASSERT(sleeps > runs); /* else wake-ups were not tested */
+}
+
 static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
 {
     uint64_t sleeps = 0;
@@ -224,6 +310,20 @@ static cases_call later_number(uint32_t i)
     return call;
 }
 
+/* Some calls are nonblocking ones, on all members. */
+static int call_either(member *self, const cases_call *call, cases_side *side, uint32_t i)
+{
+    uint64_t common = rig.seed * 71 + i;
+    rig_request request;
+
+    if (rig_draw(&common) % 2) {
+        weft_shmcoll_drain(self->area);
+        return weft_shmcoll_run(self->area, call->kind, &side->args);
+    }
+    rig_begin(self->area, call->kind, &side->args, &request);
+    return rig_wait(self->area, &request);
+}
+
 /* One call of this member. Without an error the result is right; after an error every call fails. */
 static void call_once(member *self, const cases_call *call, uint32_t i, bool is_wrong)
 {
@@ -233,9 +333,9 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
 
     cases_begin(call, self->rank, &side);
     if (is_odd && rig.how == ODD_PASSES)
-        rc = weft_shmcoll_publish(self->area, call->kind, &side.args, UINT64_MAX, true);
+        rc = weft_shmcoll_publish(self->area, weft_call_of(call->kind, WEFT_CALL_BLOCKING, &side.args, UINT64_MAX), true);
     else
-        rc = weft_shmcoll_run(self->area, call->kind, &side.args);
+        rc = call_either(self, call, &side, i);
     if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))
         rig_complain("no error after an error", self->rank, i);
     if (!is_wrong && !rc && cases_compare(&side))
@@ -406,6 +506,7 @@ int main(int argc, char **argv)
     suite = CU_add_suite("node", NULL, NULL);
     CU_add_test(suite, "too little memory or too many members: no area", test_limits);
     CU_add_test(suite, "operations in any order, dedicated and oversubscribed, with real sleep", test_members);
+    CU_add_test(suite, "blocking and nonblocking calls, waited for in any order", test_mixed);
     CU_add_test(suite, "a flipped bit in a slot is an error that names rank and byte; without checksums it is not detected", test_flips);
     CU_add_test(suite, "a member that makes another call, or leaves, is an error on all members", test_different_calls);
     CU_add_test(suite, "writers do not overrun a late member", test_laggard);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sched_area: schedules whose only step is a call through the node area (shmcoll_queue.h), in place of messages. Called by coll.c and
+ * sched_progress.c; requires worker->lock.
+ */
+#ifndef WEFT_COLLECTIVES_SCHED_AREA_H
+#define WEFT_COLLECTIVES_SCHED_AREA_H
+
+#include "collectives/sched.h"
+
+/* The same as weft_sched_record for a call through team->area. */
+int weft_sched_record_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, int tag, weft_req **req);
+/* The schedule starts. It may end before the return. */
+void weft_sched_begin_in_area(weft_sched *sched);
+/* A wait for the request of a schedule begins: may end it. */
+void weft_sched_spin(weft_req *req);
+
+#endif
