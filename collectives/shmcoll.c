@@ -21,6 +21,7 @@ enum members { ALL, ROOT, OTHERS };
 
 typedef struct weft_shmcoll_row {
     enum members writers, readers;
+    bool needs_lower; /* a reader needs the data of lower members only: these run ahead */
     uint32_t lag; /* rounds between write and read */
     weft_shmcoll_open_call *open;
     weft_shmcoll_move_call *write, *read; /* NULL: no data */
@@ -64,6 +65,15 @@ static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, 
     return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
 }
 
+static inline int await_lower(weft_shmcoll *area, uint64_t s, bool may_wait)
+{
+    int rc = WEFT_OK;
+
+    for (uint32_t i = 0; i < area->rank && !rc; i++)
+        rc = await_member(area, i, s, may_wait);
+    return rc;
+}
+
 static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
@@ -74,7 +84,7 @@ static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
         return area->rc ? area->rc : WEFT_AGAIN;
     if (row->write && writes)
         row->write(ex, round, s);
-    weft_shmcoll_post(area, s, row->writers == ROOT && writes ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
+    weft_shmcoll_post(area, s, row->needs_lower || (row->writers == ROOT && writes) ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
     ex->written[round % RECENT] = s;
     return WEFT_OK;
 }
@@ -104,7 +114,9 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
 
     if (!is_among(ex, row->readers))
         return WEFT_OK;
-    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait) : await_all(area, s, may_wait);
+    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait)
+         : row->needs_lower ? await_lower(area, s, may_wait)
+                            : await_all(area, s, may_wait);
     if (weft_unlikely(rc))
         return rc;
     if (row->writers == ROOT)
@@ -199,10 +211,10 @@ static const kind_row fold_row = {
     .fold = weft_shmcoll_fold_chunk, .read = weft_shmcoll_read_chunk,
     .close = weft_shmcoll_close_vectors};
 static const kind_row scan_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .writers = ALL, .readers = ALL, .needs_lower = true, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
     .read = weft_shmcoll_read_scan, .close = weft_shmcoll_close_vectors};
 static const kind_row exscan_row = {
-    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .writers = ALL, .readers = ALL, .needs_lower = true, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
     .read = weft_shmcoll_read_exscan, .close = weft_shmcoll_close_vectors};
 static const kind_row gather_row = {
     .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_gather, .write = weft_shmcoll_write_block,
