@@ -110,7 +110,7 @@ bool weft_bye_rest(weft_worker *worker)
 {
     bool is_quiet = true;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_ended(peer) && (peer->bye_received || rests_by_page(peer)))
+        if (!is_ended(peer) && outlives_sender(peer) && (peer->bye_received || rests_by_page(peer)))
             weft_peer_discard(peer);
     if (!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments))
         return false;

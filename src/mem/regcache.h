@@ -37,8 +37,8 @@ typedef struct weft_regcache_config {
      * WEFT_E_UNSUPPORTED for memory that cannot be registered. map and unmap: any thread, without the cache's lock. */
     int (*map)(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record);
     void (*unmap)(void *owner, void *record);
-    /* The helper has completed a registration or failed: wakes the threads that await it. Called by the helper, without locks, after a store
-     * that a thread which is about to sleep must see: it issues a fence (seq_cst). NULL: nobody sleeps. */
+    /* The helper has completed a registration or failed: wakes the threads that await it. Called by the helper, without locks, after a
+     * store that a thread which is about to sleep must see: it issues a fence (seq_cst). NULL: nobody sleeps. */
     void (*ready)(void *owner);
     void *owner;
     const weft_reghelper_model *model; /* in place of the helper thread; NULL elsewhere */
