@@ -108,16 +108,16 @@ static uint32_t coll_ranks = 16, coll_nodes = 1;
 
 static void show_collectives(out *to) { collectives_show(to, coll_ranks, coll_nodes); }
 
-/* Reads a number of 1 to `max` from args[*i + 1], if there is one. False: out of range. */
+/* Reads a number of 1 to `max` from args[*i + 1], unless that is an option or absent. False: no such number. */
 static bool number_take(char **args, int *i, uint32_t max, uint32_t *number)
 {
     char *end;
     unsigned long value;
-    if (!args[*i + 1] || args[*i + 1][0] < '0' || args[*i + 1][0] > '9')
+    if (!args[*i + 1] || args[*i + 1][0] == '-')
         return true;
     value = strtoul(args[++*i], &end, 10);
     *number = (uint32_t)value;
-    return !*end && value >= 1 && value <= max;
+    return args[*i][0] >= '0' && args[*i][0] <= '9' && !*end && value >= 1 && value <= max;
 }
 
 /* Adds the option's section to *sections. False: unknown option. */
