@@ -93,14 +93,12 @@ void weft_f_logicals_out(int *flags, int count)
         flags[i] = weft_f_logical(flags[i]);
 }
 
-void weft_f_register(void)
+void weft_f_truth_read(void)
 {
     weft_f_truth set;
-    int is_set = 0, size = sizeof(int);
-    if (PMPI_Abi_get_fortran_booleans(size, &set.yes, &set.no, &is_set) == MPI_SUCCESS && is_set)
+    int is_set = 0;
+    if (PMPI_Abi_get_fortran_booleans((int)sizeof set.yes, &set.yes, &set.no, &is_set) == MPI_SUCCESS && is_set)
         weft_f_truth_values = set;
-    else if (!is_set)
-        PMPI_Abi_set_fortran_booleans(size, &weft_f_truth_values.yes, &weft_f_truth_values.no);
 }
 
 char *weft_f_text_in(const char *given, size_t length, enum weft_f_trim trim, char few[WEFT_F_TEXT])

@@ -105,8 +105,8 @@ static inline int weft_f_logical(int flag) { return flag ? weft_f_truth_values.y
 /* An array of logicals for C, as weft_f_types_in; and an array that C has set in place. */
 int *weft_f_logicals_in(const int *given, int count, int few[WEFT_F_FEW]);
 void weft_f_logicals_out(int *flags, int count);
-/* MPI_Init of Fortran: takes the truth values that the program registered, or registers gfortran's (MPI 5.0 20.4.1). */
-void weft_f_register(void);
+/* Takes over the truth values that the program has registered (MPI 5.0 20.4.1); without them gfortran's are in force. */
+void weft_f_truth_read(void);
 
 /* A text for C without trailing, or leading and trailing, blanks; as weft_f_types_in. */
 enum weft_f_trim { WEFT_F_TRAILING, WEFT_F_BOTH };
