@@ -282,7 +282,7 @@ def files(fortran):
     made = {}
     for what, chapters in FILES.items():
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
-        out.append('#include "fortran/runtime.h"\n')
+        out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n')
         for row in fortran.built:
             if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):
                 out += entries_of(fortran, row)

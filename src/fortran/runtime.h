@@ -15,8 +15,6 @@
 
 #include "base/language.h"
 #include "base/macros.h"
-#include "fortran/array.h"
-#include "fortran/lengths.h"
 
 #define WEFT_F_ENTRY __attribute__((visibility("default")))
 /* Another name of a translation: the specific names of MPI 5.0 19.1.5 whose calling conventions agree. */
