@@ -232,13 +232,13 @@ def module(tables, fortran, is_f08):
     out.append(block(sentinels(is_f08), 2))
     if is_f08:
         out.append(block(["ABSTRACT INTERFACE"] + abstract_interfaces(tables) + ["END INTERFACE"] + predefined_interfaces(tables), 2))
+        out.append(block(["EXTERNAL :: " + name for name, kind in predefined(tables) if not kind.endswith("_attr_function")], 2))
     else:
         out.append(block(["EXTERNAL :: " + row[0] for row in predefined(tables)], 2))
     for row in fortran.built:
-        if is_f08 and row.deprecated == "2.0":
-            continue
         for prefix in ("", "P"):
-            out.append(block(interface(fortran, row, prefix, is_f08), 2))
+            is_typed = is_f08 and row.deprecated != "2.0"  # older ones have one interface only (MPI 5.0 19.1.2)
+            out.append(block(interface(fortran, row, prefix, is_typed), 2))
     for prefix in ("", "P"):
         out.append(block(own_interfaces(prefix, is_f08), 2))
     return "\n".join(out) + "\nEND MODULE %s\n" % name
