@@ -83,3 +83,62 @@ _Static_assert(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) >= FI_VERSION(1, 1
          have_OFI="no: older than 1.17"])
     CPPFLAGS=$weft_cppflags
 ])
+
+# WEFT_FORTRAN: sets have_fortran, fortran_why (if it is no), fortran_text, FC_NAME, FC_MODOUT and FC_MODINC. Requires AC_PROG_FC.
+AC_DEFUN([WEFT_FORTRAN], [
+    have_fortran=no
+    fortran_why=
+    FC_NAME=none
+    AS_IF([test "$enable_fortran" != yes], [fortran_why="disabled by --disable-fortran"],
+          [test -z "$FC"], [fortran_why="no Fortran compiler found (Debian package: gfortran)"],
+          [WEFT_FORTRAN_ARRAYS])
+    AS_IF([test "$have_fortran" = yes],
+          [FC_NAME=`set dummy $FC; basename "$[2]" | $SED 's/-@<:@0-9.@:>@*$//'`
+           fortran_text=$FC
+           AS_CASE([$FC_NAME], [*gfortran*], [FC_MODOUT=-J], [FC_MODOUT='-module-dir '])],
+          [fortran_text="none: $fortran_why"
+           AC_MSG_NOTICE([Fortran is left out: $fortran_why])])
+    FC_MODINC=-I
+    WEFT_FC=$FC
+    AC_SUBST([FC_NAME])
+    AC_SUBST([FC_MODOUT])
+    AC_SUBST([FC_MODINC])
+    AC_SUBST([WEFT_FC])
+])
+
+# Compiles an interface with TYPE(*), DIMENSION(..) and compares the descriptor and the symbol with src/fortran/array.h. A cross build,
+# which cannot run it, compiles only.
+AC_DEFUN([WEFT_FORTRAN_ARRAYS], [
+    AC_MSG_CHECKING([whether $FC passes TYPE(*), DIMENSION(..) by the descriptors of gfortran 8 and later])
+    mkdir -p conftest.dir
+    cat >conftest.dir/main.f90 <<'_WEFT'
+program main
+  interface
+    subroutine weft_probe(buf, ok)
+      type(*), dimension(..), asynchronous :: buf
+      logical, intent(out) :: ok
+    end subroutine
+  end interface
+  integer, asynchronous :: a(10, 8)
+  logical :: ok
+  call weft_probe(a(2:9:3, 2:7), ok)
+  if (.not. ok) error stop
+end program
+_WEFT
+    cat >conftest.dir/probe.c <<'_WEFT'
+#include <stddef.h>
+#include "fortran/array.h"
+void weft_probe_(const weft_f_array *at, int *ok)
+{
+    *ok = at->bytes == 4 && at->rank == 2 && at->span == 4 && at->dim@<:@0@:>@.stride == 3 && at->dim@<:@1@:>@.stride == 10 &&
+          at->dim@<:@0@:>@.upper - at->dim@<:@0@:>@.lower == 2 && at->dim@<:@1@:>@.upper - at->dim@<:@1@:>@.lower == 5;
+}
+_WEFT
+    AS_IF([$CC -I"$srcdir/src" -I"$srcdir/include" -c conftest.dir/probe.c -o conftest.dir/probe.o 2>&AS_MESSAGE_LOG_FD &&
+           $FC $FCFLAGS conftest.dir/main.f90 conftest.dir/probe.o -o conftest.dir/main 2>&AS_MESSAGE_LOG_FD],
+          [AS_IF([test "$cross_compiling" = yes || ./conftest.dir/main 2>&AS_MESSAGE_LOG_FD], [have_fortran=yes],
+                 [fortran_why="$FC passes arrays by other descriptors than gfortran"])],
+          [fortran_why="$FC cannot compile TYPE(*), DIMENSION(..) (config.log)"])
+    rm -rf conftest.dir
+    AC_MSG_RESULT([$have_fortran])
+])

@@ -14,7 +14,7 @@
 typedef struct attribute {
     struct attribute *next; /* set before this one */
     weft_keyval *key;       /* held */
-    void *value;
+    weft_word value;
 } attribute;
 
 /* Guards all lists: they are short, and calls on them rare. Never held across a callback. */
@@ -71,7 +71,7 @@ static attribute *replace(void **list, attribute *at)
 /* Deletes an attribute that is off its list; puts it back if the program's function fails. */
 static int dispose(weft_attributes of, attribute *at)
 {
-    int rc = weft_keyval_call_delete(at->key, of.handle, at->value);
+    int rc = weft_keyval_call_delete(at->key, of.handle, &at->value);
     if (rc)
         push(of.list, at);
     else
@@ -81,6 +81,7 @@ static int dispose(weft_attributes of, attribute *at)
 
 int weft_attribute_set(weft_attributes of, int number, void *value)
 {
+    const weft_language *language = weft_language_take();
     weft_keyval *key;
     attribute *at, *old;
     int rc = weft_keyval_find(of.kind, number, &key); /* held */
@@ -91,7 +92,7 @@ int weft_attribute_set(weft_attributes of, int number, void *value)
         weft_keyval_drop(key);
         return weft_fail(WEFT_E_NOMEM, "no memory for an attribute");
     }
-    *at = (attribute){.key = key, .value = value};
+    *at = (attribute){.key = key, .value = {value, language}};
     /* The delete function, or another thread meanwhile, may set the attribute again. */
     while (!rc && (old = replace(of.list, at)))
         rc = dispose(of, old);
@@ -102,6 +103,7 @@ int weft_attribute_set(weft_attributes of, int number, void *value)
 
 int weft_attribute_get(weft_attributes of, int number, void **value, int *flag)
 {
+    const weft_language *language = weft_language_take();
     weft_keyval *key;
     int rc = weft_keyval_find(of.kind, number, &key);
     if (rc)
@@ -110,7 +112,7 @@ int weft_attribute_get(weft_attributes of, int number, void **value, int *flag)
     pthread_mutex_lock(&lists_lock);
     for (const attribute *at = *of.list; at && !*flag; at = at->next)
         if (at->key == key) {
-            *value = at->value;
+            *value = language ? at->value.word : weft_word_in_c(&at->value);
             *flag = 1;
         }
     pthread_mutex_unlock(&lists_lock);
@@ -167,11 +169,11 @@ int weft_attributes_copy(weft_attributes from, void **list)
     attribute *all;
     int count = snapshot(from.list, &all), rc = count < 0 ? count : 0;
     for (int i = 0; i < count; i++) {
-        void *value = NULL;
+        weft_word value = {NULL, NULL};
         int flag = 0;
         attribute *made;
         if (!rc)
-            rc = weft_keyval_call_copy(all[i].key, from.handle, all[i].value, &value, &flag);
+            rc = weft_keyval_call_copy(all[i].key, from.handle, &all[i].value, &value, &flag);
         made = !rc && flag ? malloc(sizeof *made) : NULL;
         if (made) {
             *made = (attribute){.key = all[i].key, .value = value};
@@ -199,7 +201,7 @@ void weft_attributes_clear(weft_attributes of)
 {
     attribute *at;
     while ((at = take(of.list, NULL))) {
-        weft_keyval_call_delete(at->key, of.handle, at->value);
+        weft_keyval_call_delete(at->key, of.handle, &at->value);
         attribute_free(at);
     }
 }

@@ -2,7 +2,7 @@
  *
  * attribute: attributes of communicators, datatypes and windows (MPI 5.0 7.7). Each object owns a list, opaque to it. Keys are ints:
  * the numbers of weft_keyval objects. Called by attribute_calls.c, and where objects are duplicated and freed. Any thread; the program's
- * callbacks run with no lock held.
+ * callbacks run with no lock held. Values are given and taken in the language of the call (base/language).
  */
 #ifndef WEFT_MPI_ATTRIBUTE_H
 #define WEFT_MPI_ATTRIBUTE_H

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <mpi.h>
 
+#include "base/language.h"
 #include "base/status.h"
 #include "mpi/attribute.h"
 #include "mpi/attribute_of.h"
@@ -76,8 +77,13 @@ static bool get_predefined(const weft_comm *comm, int key, void *attribute_val, 
 
 int weft_mpi_comm_get_attr(weft_comm *comm, int comm_keyval, void *attribute_val, int *flag)
 {
-    if (get_predefined(comm, comm_keyval, attribute_val, flag))
+    const weft_language *language = weft_language_take();
+    if (get_predefined(comm, comm_keyval, attribute_val, flag)) {
+        if (*flag && language)
+            *(intptr_t *)attribute_val = **(int **)attribute_val;
         return 0;
+    }
+    weft_language_set(language);
     return weft_attribute_get(weft_attributes_of_comm(comm), comm_keyval, attribute_val, flag);
 }
 

@@ -96,6 +96,7 @@ static int create(enum weft_traits_kind kind, weft_errhandler_function *function
         return weft_fail(WEFT_E_NOMEM, "no memory for an error handler (%zu bytes)", sizeof *handler);
     handler->kind = (uint8_t)kind;
     handler->function = function;
+    handler->language = weft_language_take();
     *errhandler = give(handler);
     return 0;
 }

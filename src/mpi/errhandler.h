@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/language.h"
 #include "base/object.h"
 #include "mpi/traits.h"
 
@@ -24,6 +25,7 @@ struct MPI_ABI_Errhandler {
     uint32_t handles;   /* atomic: handles of the user; 0: freed, though objects may have it */
     uint8_t kind;       /* enum weft_traits_kind of the objects on which it may be set */
     weft_errhandler_function *function;
+    const weft_language *language; /* of function; NULL: C */
 };
 
 extern weft_object_pool weft_errhandler_pool;

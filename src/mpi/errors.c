@@ -175,13 +175,21 @@ static void *handle_of(weft_traits *at)
 
 /* Must be called without locks; `at` is not used after the call: the function may call MPI, free the object and its handler, finalize, or
  * not return. */
-static __attribute__((noinline)) void call_user(weft_traits *at, weft_errhandler_function *function, int code)
+static __attribute__((noinline)) void call_user(weft_traits *at, weft_errhandler_function *function, const weft_language *language,
+                                                int code)
 {
+    static const enum weft_language_kind kinds[] = {[WEFT_TRAITS_COMM] = WEFT_LANGUAGE_COMM, [WEFT_TRAITS_WIN] = WEFT_LANGUAGE_WIN,
+                                                    [WEFT_TRAITS_FILE] = WEFT_LANGUAGE_FILE,
+                                                    [WEFT_TRAITS_SESSION] = WEFT_LANGUAGE_SESSION};
     void *handle = handle_of(at);
     const char *frame = __builtin_frame_address(0);
     active_handlers[active_count].at = at;
     active_handlers[active_count++].frame = frame;
-    function(&handle, &code);
+    weft_language_set(NULL); /* the failed call may have set another */
+    if (language)
+        language->fail((void *)function, kinds[at->kind], handle, &code);
+    else
+        function(&handle, &code);
     while (active_count && active_handlers[active_count - 1].frame <= frame)
         active_count--;
 }
@@ -202,6 +210,7 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
 {
     weft_errhandler *handler = weft_errhandler_get(at);
     weft_errhandler_function *user = weft_errhandler_is_user(handler) ? handler->function : NULL;
+    const weft_language *language = user ? handler->language : NULL;
     bool is_again = user && is_active(at, __builtin_frame_address(0));
     bool is_stopped = at->kind == WEFT_TRAITS_COMM && at != &unmade && is_first_stop((weft_comm *)at);
     weft_errhandler_drop(handler);
@@ -210,7 +219,7 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
     else if (is_stopped)
         warn_stopped((weft_comm *)at, function, why);
     if (user && !is_again)
-        call_user(at, user, mpi_code);
+        call_user(at, user, language, mpi_code);
     return !is_again;
 }
 

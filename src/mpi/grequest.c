@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
+#include "base/language.h"
 #include "base/status.h"
 #include "core/callout.h"
 #include "core/world.h"
@@ -22,6 +23,7 @@ typedef struct grequest {
     MPI_Grequest_free_function *free;
     MPI_Grequest_cancel_function *cancel;
     void *extra_state;
+    const weft_language *language; /* of the functions; NULL: C */
     bool is_freed; /* MPI_Request_free was called before the completion */
 } grequest;
 
@@ -47,10 +49,27 @@ int weft_mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_
         *request = MPI_REQUEST_NULL;
         return weft_fail(WEFT_E_NOMEM, "no memory for a generalized request");
     }
-    *self = (grequest){{free_grequest}, query_fn, free_fn, cancel_fn, extra_state, false};
+    *self = (grequest){{free_grequest}, query_fn, free_fn, cancel_fn, extra_state, weft_language_take(), false};
     req->extra = self;
     *request = (MPI_Request)req;
     return 0;
+}
+
+static int call_free(const grequest *self)
+{
+    return self->language ? self->language->release((void *)self->free, self->extra_state) : self->free(self->extra_state);
+}
+
+static int call_query(const grequest *self, MPI_Status *status)
+{
+    return self->language ? self->language->query((void *)self->query, self->extra_state, status)
+                          : self->query(self->extra_state, status);
+}
+
+static int call_cancel(const grequest *self, int is_done)
+{
+    return self->language ? self->language->cancel((void *)self->cancel, self->extra_state, is_done)
+                          : self->cancel(self->extra_state, is_done);
 }
 
 /* Calls free_fn and releases the request. Requires the worker's lock, which it drops meanwhile. */
@@ -59,7 +78,7 @@ static int release(weft_req *req)
     const grequest *self = req->extra;
     int code;
     weft_worker_callout_begin(req->worker);
-    code = self->free(self->extra_state);
+    code = call_free(self);
     weft_worker_callout_end(req->worker);
     weft_request_release(req);
     return failed_in("free_fn", code);
@@ -103,7 +122,7 @@ static int cancel(weft_req *req)
     bool is_done = req->is_done;
     int code;
     weft_worker_callout_begin(req->worker);
-    code = self->cancel(self->extra_state, is_done);
+    code = call_cancel(self, is_done);
     weft_worker_callout_end(req->worker);
     return failed_in("cancel_fn", code);
 }
@@ -118,9 +137,9 @@ static int query(weft_req *req, MPI_Status *status, bool completes)
         status = &own;
     weft_status_fill(status, &(weft_recv_info){.source = WEFT_ANY, .tag = WEFT_ANY_TAG});
     weft_worker_callout_begin(req->worker);
-    queried = self->query(self->extra_state, status);
+    queried = call_query(self, status);
     if (completes)
-        freed = self->free(self->extra_state);
+        freed = call_free(self);
     weft_worker_callout_end(req->worker);
     return freed ? failed_in("free_fn", freed) : failed_in("query_fn", queried);
 }

@@ -29,6 +29,7 @@ int weft_keyval_create(enum weft_keyval_kind kind, uintptr_t copy, uintptr_t del
     key->copy = copy;
     key->del = del;
     key->extra_state = extra_state;
+    key->language = weft_language_take();
     *number = key->object.number;
     return 0;
 }
@@ -85,22 +86,35 @@ int weft_keyval_retire(enum weft_keyval_kind kind, int *number)
     return 0;
 }
 
-int weft_keyval_call_copy(const weft_keyval *key, void *handle, void *value, void **copied, int *flag)
+static enum weft_language_kind kind_of(const weft_keyval *key)
+{
+    return key->kind == WEFT_KEYVAL_COMM ? WEFT_LANGUAGE_COMM : key->kind == WEFT_KEYVAL_TYPE ? WEFT_LANGUAGE_TYPE : WEFT_LANGUAGE_WIN;
+}
+
+int weft_keyval_call_copy(const weft_keyval *key, void *handle, const weft_word *value, weft_word *copied, int *flag)
 {
     int code;
     *flag = key->copy == DUP;
-    *copied = value;
+    *copied = *value;
     if (key->copy == NULL_COPY || key->copy == DUP)
         return 0;
-    code = ((copy_function *)key->copy)(handle, key->object.number, key->extra_state, value, copied, flag);
+    copied->language = key->language;
+    if (key->language)
+        code = key->language->copy((void *)key->copy, kind_of(key), handle, key->object.number, key->extra_state, value->word,
+                                   &copied->word, flag);
+    else
+        code = ((copy_function *)key->copy)(handle, key->object.number, key->extra_state, weft_word_in_c(value), &copied->word, flag);
     return code ? weft_fail(code, "the copy function of attribute key %d returned error code %d", key->object.number, code) : 0;
 }
 
-int weft_keyval_call_delete(const weft_keyval *key, void *handle, void *value)
+int weft_keyval_call_delete(const weft_keyval *key, void *handle, const weft_word *value)
 {
     int code;
     if (key->del == NULL_DELETE)
         return 0;
-    code = ((delete_function *)key->del)(handle, key->object.number, value, key->extra_state);
+    if (key->language)
+        code = key->language->del((void *)key->del, kind_of(key), handle, key->object.number, value->word, key->extra_state);
+    else
+        code = ((delete_function *)key->del)(handle, key->object.number, weft_word_in_c(value), key->extra_state);
     return code ? weft_fail(code, "the delete function of attribute key %d returned error code %d", key->object.number, code) : 0;
 }

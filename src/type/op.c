@@ -89,6 +89,7 @@ int weft_op_make(void *user, bool is_commutative, bool is_large, weft_op **out)
     op->is_commutative = is_commutative;
     op->is_large = is_large;
     op->user = user;
+    op->language = weft_language_take();
     *out = op;
     return 0;
 }
@@ -194,7 +195,10 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
         user_function_large *call;
         int64_t length = (int64_t)count;
         memcpy(&call, &op->user, sizeof(call));
-        call((void *)in, inout, &length, &handle);
+        if (op->language)
+            op->language->reduce(op->user, (void *)in, inout, &length, true, handle);
+        else
+            call((void *)in, inout, &length, &handle);
     } else {
         user_function *call;
         int64_t extent = type->extent; /* the function may free both */
@@ -203,7 +207,11 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
             int length = (int)(count - done < CHUNK ? count - done : CHUNK);
             int64_t away = (int64_t)done * extent;
             weft_type *argument = handle;
-            call((void *)((uintptr_t)in + (uintptr_t)away), (void *)((uintptr_t)inout + (uintptr_t)away), &length, &argument);
+            void *from = (void *)((uintptr_t)in + (uintptr_t)away), *to = (void *)((uintptr_t)inout + (uintptr_t)away);
+            if (op->language)
+                op->language->reduce(op->user, from, to, &length, false, handle);
+            else
+                call(from, to, &length, &argument);
         }
     }
     if (again)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/language.h"
 #include "type/type.h"
 
 #define WEFT_OP_MAGIC WEFT_OBJECT_MAGIC('O', 'P', 'E', 'R')
@@ -21,6 +22,7 @@ struct MPI_ABI_Op {
     bool is_commutative;
     bool is_large;    /* user function takes MPI_Count */
     void *user;       /* MPI_User_function or _c; NULL if predefined */
+    const weft_language *language; /* of user; NULL: C */
 };
 
 extern weft_object_pool weft_op_pool;

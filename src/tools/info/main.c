@@ -44,6 +44,7 @@ static void show_build(out *to)
     out_row(to, "version", PACKAGE_VERSION, NULL);
     out_row(to, "library", "libmpi_abi.so.1", "the MPI standard ABI");
     out_row(to, "built for", WEFT_BUILD_HOST, NULL);
+    out_row(to, "Fortran", WEFT_BUILD_FORTRAN, NULL);
     out_row(to, "compiler", WEFT_BUILD_CC " " __VERSION__, NULL);
     out_row(to, "flags", WEFT_BUILD_CFLAGS, NULL);
     out_row(to, "prefix", WEFT_PREFIX, NULL);

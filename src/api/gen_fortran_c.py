@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# gen_fortran_c: generates the translations from Fortran to C (src/fortran/entries-*.c): one C function per procedure and calling convention
+# (MPI 5.0 19.1.5, table 28), which the three interfaces share. MPI_X of Fortran calls MPI_X of C, PMPI_X calls PMPI_X, so that tools can
+# intercept in either language. Used by gen_api.
+# Invariant: an argument that has the same form in both languages is passed on as it is; all else by src/fortran/runtime.h.
+import re
+
+from gen_entries import CARD, FILES
+from gen_header import wrapped
+from gen_tables import TableError
+
+PLURAL = {"comm": "comms", "type": "types", "info": "infos", "request": "requests"}
+BLOCKING_STATUS = "(MPI_Status *)weft_f_buffer(%s)"
+
+
+class Passed:
+    """How one argument is passed: its declaration, the expression that C gets, statements before and after the call, and the C variable
+    that is NULL if memory is short."""
+
+    def __init__(self, declare, value, before=(), after=(), allocated=None):
+        self.declare, self.value, self.allocated = declare, value, allocated
+        self.before, self.after = list(before), list(after)
+
+
+def length_of(procedure, arg):
+    """C expression for the number of elements of an array."""
+    if "count" in arg.rules:
+        return "weft_f_%s(*%s)" % (arg.rules["count"], procedure.row.comm().name)
+    if arg.length == "*":
+        raise TableError("%s: fortran.tbl needs count= for %s" % (procedure.row.name, arg.c_name))
+    return "*" + arg.length
+
+
+def pass_handle(procedure, arg):
+    name, kind, mark = arg.c_name, arg.param.kind.name, arg.mark
+    handle = "MPI_" + arg.handle()
+    null = "MPI_%s_NULL" % arg.handle().upper()
+    if not arg.is_array():
+        if mark in ("", "="):
+            return Passed("const int *%s" % name, "weft_f_%s(*%s)" % (kind, name))
+        first = null if mark == ">" else "weft_f_%s(*%s)" % (kind, name)
+        after = [] if mark == "*" else ["*%s = weft_f_%s_out(%s_c);" % (name, kind, name)]
+        return Passed("%sint *%s" % ("const " if mark == "*" else "", name), "&%s_c" % name, ["%s %s_c = %s;" % (handle, name, first)], after)
+    length = length_of(procedure, arg)
+    before = ["%s %s_few[WEFT_F_FEW], *%s_c;" % (handle, name, name)]
+    what = "new" if mark == ">" else "in"
+    before.append("%s_c = weft_f_%s_%s(%s, %s, %s_few);" % (name, PLURAL[kind], what, name, length, name))
+    after = ["weft_f_%s_%s(%s, %s, %s_c, %s_few);" % (
+        PLURAL[kind], {"": "free", ">": "out", "<>": "out"}[mark], name, length, name, name)]
+    return Passed("%sint *%s" % ("const " if mark == "" else "", name), name + "_c", before, after, name + "_c")
+
+
+def pass_number(procedure, arg):
+    name, kind = arg.c_name, arg.param.kind
+    if not arg.is_array() and arg.mark == "":
+        return Passed("const %s *%s" % (arg.number(), name), "*" + name)
+    declare = "%s%s *%s" % ("const " if arg.mark == "" else "", arg.number(), name)
+    if kind.name in ("weight", "code") and arg.is_array():
+        return Passed(declare, "weft_f_buffer(%s)" % name)
+    if arg.rules.get("origin") is True:
+        return Passed(declare, "&%s_c" % name, ["int %s_c = MPI_UNDEFINED;" % name],
+                      ["*%s = %s_c == MPI_UNDEFINED ? MPI_UNDEFINED : %s_c + 1;" % (name, name, name)])
+    if "origin" in arg.rules:
+        return Passed(declare, name, (), ["weft_f_indices_out(%s, *%s);" % (name, arg.rules["origin"])])
+    return Passed(declare, name)
+
+
+def pass_logical(procedure, arg):
+    name = arg.c_name
+    declare = "%sint *%s" % ("const " if arg.mark == "" else "", name)
+    if not arg.is_array():
+        if arg.mark == "":
+            return Passed(declare, "weft_f_is_true(*%s)" % name)
+        return Passed(declare, "&%s_c" % name, ["int %s_c = 0;" % name], ["*%s = weft_f_logical(%s_c);" % (name, name)])
+    if arg.mark == ">":
+        return Passed(declare, name, (), ["if (!rc)\n    weft_f_logicals_out(%s, %s);" % (name, length_of(procedure, arg))])
+    length = length_of(procedure, arg)
+    return Passed(declare, name + "_c", ["int %s_few[WEFT_F_FEW], *%s_c;" % (name, name),
+                                         "%s_c = weft_f_logicals_in(%s, %s, %s_few);" % (name, name, length, name)],
+                  ["weft_f_free(%s_c, %s_few);" % (name, name)], name + "_c")
+
+
+def pass_text(procedure, arg):
+    name = arg.c_name
+    if arg.mark == "":
+        trim = "WEFT_F_BOTH" if "strip" in arg.rules else "WEFT_F_TRAILING"
+        return Passed("const char *%s" % name, name + "_c",
+                      ["char %s_few[WEFT_F_TEXT], *%s_c;" % (name, name),
+                       "%s_c = weft_f_text_in(%s, %s_len, %s, %s_few);" % (name, name, name, trim, name)],
+                      ["weft_f_free(%s_c, %s_few);" % (name, name)], name + "_c")
+    limit = arg.rules.get("out", arg.rules.get("len"))
+    if not limit:
+        limit = "MPI_MAX_DATAREP_STRING" if name == "datarep" else None
+    if not limit:
+        raise TableError("%s: fortran.tbl needs len= for %s" % (procedure.row.name, name))
+    return Passed("char *%s" % name, name + "_c", ["char %s_c[%s] = \"\";" % (name, limit)],
+                  ["if (!rc)\n    weft_f_text_out(%s, %s_len, %s_c);" % (name, name, name)])
+
+
+def pass_word(procedure, arg):
+    """An attribute's value or an extra state: an integer that C sees as a pointer."""
+    name = arg.c_name
+    kind = "int" if arg.row.deprecated == "2.0" else "MPI_Aint"
+    if arg.mark == "":
+        return Passed("const %s *%s" % (kind, name), "(void *)(intptr_t)*%s" % name)
+    return Passed("%s *%s" % (kind, name), "&%s_c" % name, ["void *%s_c = (void *)(intptr_t)*%s;" % (name, name)],
+                  ["*%s = (%s)(intptr_t)%s_c;" % (name, kind, name)])
+
+
+def pass_arg(procedure, arg, by_descriptor):
+    name = arg.c_name
+    if arg.what == "choice":
+        if by_descriptor:
+            return Passed("const weft_f_array *%s" % name, "weft_f_buffer(%s->base)" % name)
+        return Passed("%svoid *%s" % ("const " if arg.param.is_in() else "", name), "weft_f_buffer(%s)" % name)
+    if arg.what == "status":
+        if arg.mark == "":
+            return Passed("const int *%s" % name, "(const MPI_Status *)%s" % name)
+        return Passed("int *%s" % name, ("(MPI_Status *)%s" if arg.mark == "<>" else BLOCKING_STATUS) % name)
+    if arg.what == "procedure":
+        function = "MPI_%s%s" % (arg.param.callback, "_c" if procedure.wide and arg.param.is_callback_poly else "")
+        given = "weft_f_attribute_function(%s)" % name if arg.param.callback.endswith(("opy_attr_function", "elete_attr_function",
+                                                                                       "Copy_function", "Delete_function")) else name
+        return Passed("weft_f_function *%s" % name, "(%s *)(void *)%s" % (function, given))
+    if arg.what == "address":
+        return Passed("void **%s" % name, name)
+    if arg.what == "ranges":
+        return Passed("int (*%s)[3]" % name, name)
+    if arg.what == "logical_raw":
+        return Passed("void *%s" % name, name)
+    return {"handle": pass_handle, "number": pass_number, "logical": pass_logical, "text": pass_text, "attr": pass_word,
+            "state": pass_word}[arg.what](procedure, arg)
+
+
+def c_arguments(procedure, passed):
+    """The arguments of the C function in its order: 0 for those that Fortran has not."""
+    by_name = {a.c_name: p.value for a, p in zip(procedure.args, passed)}
+    return [by_name.get(p.name, "0" if p.kind_is("argc") and not p.mark else "NULL") for p in procedure.row.params_of(procedure.wide)]
+
+
+def c_name(procedure):
+    return procedure.name + ("_c" if procedure.wide else "")
+
+
+def symbol(procedure, suffix=""):
+    """The symbol of a specific name: gfortran's, flang's and ifx's mangling on Linux."""
+    return (c_name(procedure) + suffix).lower() + "_"
+
+
+def parameters(procedure, passed):
+    lengths = ["size_t %s_len" % a.c_name for a in procedure.args if a.what == "text"]
+    return ", ".join([p.declare for p in passed] + (["int *ierror"] if procedure.has_ierror else []) + lengths) or "void"
+
+
+def needs_language(procedure):
+    return any(a.what in ("procedure", "attr", "state") for a in procedure.args)
+
+
+def body(procedure, passed, call):
+    before = [text for p in passed for text in p.before]
+    declares = [text for text in before if " " in text.split(" = ")[0]]
+    others = [text for text in before if text not in declares]
+    after = [text for p in passed for text in p.after]
+    short = [p.allocated for p in passed if p.allocated]
+    language = "weft_f_deprecated" if procedure.row.deprecated == "2.0" else "weft_f_language"
+    if not procedure.has_ierror:
+        return ["%s%s;" % ("return " if procedure.result else "", call)]
+    if not before and not after and not needs_language(procedure):
+        return ["weft_f_end(ierror, %s);" % call]
+    out = declares + ["int rc;"] + others
+    if needs_language(procedure):
+        out.append("weft_language_set(&%s);" % language)
+    if short:
+        out.append("rc = weft_likely(%s) ? (%s) : weft_f_no_memory();" % (" && ".join(short), call))
+    else:
+        out.append("rc = %s;" % call)
+    if needs_language(procedure):
+        out.append("weft_language_set(NULL);")
+    return out + after + ["weft_f_end(ierror, rc);"]
+
+
+def indented(texts):
+    return "\n".join(" " * (4 + len(line) - len(line.lstrip())) + wrapped(line.lstrip()).replace("\n", "\n    ")
+                     for line in "\n".join(texts).split("\n"))
+
+
+# Buffers with one item per rank or neighbour: no datatype describes them in a sparse array.
+SCATTERED = re.compile("(?:I?|Neighbor_|Ineighbor_)(?:all)?(gather|toall|scatter)(v|w)?(_init)?$", re.IGNORECASE)
+
+
+def partners(procedure, arg):
+    """(count, type): the arguments that with it describe one block of items; None: there are none, or many blocks."""
+    stem = {"sendbuf": "send", "recvbuf": "recv", "origin_addr": "origin_", "result_addr": "result_"}.get(arg.c_name, "")
+    count = procedure.find(stem + "count") or (procedure.find("incount") if arg.c_name == "inbuf" else None)
+    kind = procedure.find(stem + "type" if stem in ("send", "recv") else stem + "datatype")
+    many = SCATTERED.match(procedure.row.name)
+    if many and arg.c_name != {"gather": "sendbuf", "scatter": "recvbuf"}.get(many.group(1).lower()):
+        return None
+    if procedure.find("partitions") or (procedure.find("op") and procedure.row.chapter != "windows"):
+        return None
+    return (count, kind) if count and kind and not count.is_array() else None
+
+
+def sparse(procedure, prefix, name):
+    """The cold function for buffers of which at least one is a sparse array; its name is the entry's with _sparse."""
+    passed = [pass_arg(procedure, arg, True) for arg in procedure.args]
+    opened, closed, declared = [], [], []
+    for arg, own in zip(procedure.args, passed):
+        if arg.what != "choice" or procedure.row.name == "Get_address":
+            continue
+        pair, given = partners(procedure, arg), arg.c_name
+        if pair:
+            values = [passed[procedure.args.index(a)] for a in pair]
+            opened.append("weft_f_block_open(&%s_block, %s, %s, %s)" % (given, given, values[0].value, values[1].value))
+            declared.append("weft_f_block %s_block = {.is_made = false};" % given)
+            closed.append("weft_f_block_close(&%s_block);" % given)
+            own.value = given + "_block.address"
+            values[0].value = "%s%s_block.count" % ("" if procedure.wide else "(int)", given)
+            values[1].value = given + "_block.type"
+        elif not arg.is_asynchronous:
+            opened.append("weft_f_copy_open(&%s_copy, %s)" % (given, given))
+            declared.append("weft_f_copy %s_copy = {.made = NULL};" % given)
+            closed.append("weft_f_copy_close(&%s_copy, %s);" % (given, "false" if arg.param.is_in() else "!rc"))
+            own.value = given + "_copy.address"
+        else:
+            opened.append("weft_f_is_sparse(%s) ? MPI_ERR_BUFFER : MPI_SUCCESS" % given)
+    comm = procedure.row.comm()
+    place = "weft_f_comm(*%s)" % comm.name if comm else "MPI_COMM_SELF"
+    call = "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed)))
+    tries = ["rc = %s%s;" % ("rc ? rc : " if i else "", text) for i, text in enumerate(opened)]
+    passed[0].before = declared + tries + passed[0].before
+    passed[-1].after += closed
+    call = "rc ? weft_f_array_refuse(%s, rc) : %s" % (place, call)
+    head = wrapped("static WEFT_F_COLD void %s_sparse(%s)" % (name.rstrip("_"), parameters(procedure, passed)))
+    return "%s\n{\n%s\n}\n" % (head, indented(body(procedure, passed, call)))
+
+
+def function(procedure, prefix, by_descriptor, name, aliases):
+    """A translation and its further names."""
+    passed = [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args]
+    call = "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed)))
+    result = procedure.row.returns or "void"
+    statements = body(procedure, passed, call)
+    out = []
+    if by_descriptor and procedure.row.name != "Get_address":
+        out.append(sparse(procedure, prefix, name))
+        tests = ["weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice"]
+        given = [a.c_name for a in procedure.args] + (["ierror"] if procedure.has_ierror else [])
+        given += [a.c_name + "_len" for a in procedure.args if a.what == "text"]
+        statements.insert(0, "if (weft_unlikely(%s)) {\n    %s_sparse(%s);\n    return;\n}" % (
+            " || ".join(tests), name.rstrip("_"), ", ".join(given)))
+    head = wrapped("WEFT_F_ENTRY %s %s(%s)" % (result, name, parameters(procedure, passed)))
+    out.append("%s\n{\n%s\n}" % (head, indented(statements)))
+    out += ["WEFT_F_ALIAS(%s, %s);" % (alias, name) for alias in aliases]
+    return "\n".join(out) + "\n"
+
+
+def names(procedure, by_descriptor, prefix):
+    """The specific names of one calling convention: the first is the function's, the others are aliases."""
+    low = prefix.lower()
+    f08 = low + symbol(procedure, "_f08ts" if by_descriptor else "_f08")
+    if procedure.wide:
+        return [f08]
+    mine = [low + symbol(procedure, "_fts" if by_descriptor else ""), f08]
+    address = any(a.what == "address" for a in procedure.args)
+    return mine + ([low + symbol(procedure, "_cptr")] if address and not by_descriptor else [])
+
+
+def entries_of(fortran, row):
+    out = []
+    forms = [fortran.narrow(row)] + ([fortran.large(row)] if fortran.large(row) else [])
+    for procedure in forms:
+        for by_descriptor in (False, True) if procedure.has_choice else (False,):
+            for prefix in ("", "P"):
+                all_names = names(procedure, by_descriptor, prefix)
+                out.append(function(procedure, prefix, by_descriptor, all_names[0], all_names[1:]))
+    return out
+
+
+def files(fortran):
+    made = {}
+    for what, chapters in FILES.items():
+        out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
+        out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n')
+        for row in fortran.built:
+            if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):
+                out += entries_of(fortran, row)
+        made["src/fortran/entries-%s.c" % what] = "\n".join(out)
+    return made

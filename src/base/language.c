@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * language: see language.h.
+ */
+#include "base/language.h"
+
+#include <stddef.h>
+
+static _Thread_local const weft_language *current;
+
+void weft_language_set(const weft_language *language) { current = language; }
+
+const weft_language *weft_language_take(void)
+{
+    const weft_language *language = current;
+    current = NULL;
+    return language;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * array: descriptors of choice buffers declared TYPE(*), DIMENSION(..) (MPI 5.0 19.1.5, conventions 1B and 2B). The specific procedures
+ * are not BIND(C), so that the compiler passes its own descriptor; this is gfortran's, from version 8 on.
+ * Invariant: a descriptor is read only, and not kept after the call.
+ */
+#ifndef WEFT_FORTRAN_ARRAY_H
+#define WEFT_FORTRAN_ARRAY_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define WEFT_F_RANKS 15
+
+typedef struct weft_f_array {
+    void *base;         /* the first element */
+    size_t offset;      /* unused here */
+    size_t bytes;       /* of an element */
+    int version;
+    signed char rank;   /* 0: a scalar, whose dimensions are not set */
+    signed char type;
+    short attribute;
+    ptrdiff_t span;     /* bytes that a stride of 1 means */
+    struct {
+        ptrdiff_t stride, lower, upper; /* the last upper bound of an assumed-size array is -1 */
+    } dim[WEFT_F_RANKS];
+} weft_f_array;
+
+/* Are the elements adjacent? For two dimensions and more; see weft_f_is_sparse. */
+bool weft_f_is_sparse_deep(const weft_f_array *array);
+
+/* Has the array gaps between its elements? */
+static inline bool weft_f_is_sparse(const weft_f_array *array)
+{
+    if (array->rank == 0)
+        return false;
+    if (array->dim[0].stride != 1 || array->span != (ptrdiff_t)array->bytes)
+        return true;
+    return array->rank > 1 && weft_f_is_sparse_deep(array);
+}
+
+/* A datatype that describes `count` items of `type` stored in the elements of a sparse array, in array element order: from array->base,
+ * one item. 0: the caller frees it; else an error class, raised on no object: MPI_ERR_TYPE (the type has gaps, or is not made of whole
+ * elements), MPI_ERR_COUNT (more than the array holds), MPI_ERR_NO_MEM. */
+int weft_f_array_type(const weft_f_array *array, MPI_Count count, MPI_Datatype type, MPI_Datatype *made);
+/* A choice buffer of `count` items of `type`, in one stretch of an array or in a sparse one: what C gets instead. open: 0, or the error
+ * class of weft_f_array_type, and nothing to close. */
+typedef struct weft_f_block {
+    void *address;
+    MPI_Count count;
+    MPI_Datatype type;
+    bool is_made; /* type is own */
+} weft_f_block;
+int weft_f_block_open(weft_f_block *self, const weft_f_array *array, MPI_Count count, MPI_Datatype type);
+void weft_f_block_close(weft_f_block *self);
+
+/* A choice buffer of a blocking call that no datatype can describe: a sparse array is copied, and copied back. open: 0 or
+ * MPI_ERR_NO_MEM. */
+typedef struct weft_f_copy {
+    const weft_f_array *array;
+    void *address, *made; /* for C; allocated, NULL: not sparse */
+} weft_f_copy;
+int weft_f_copy_open(weft_f_copy *self, const weft_f_array *array);
+void weft_f_copy_close(weft_f_copy *self, bool is_out);
+
+/* Raises an error class on a communicator, after a sparse array could not be passed to this function. Returns it. */
+int weft_f_array_refuse(MPI_Comm comm, int class) __attribute__((cold));
+
+#endif

@@ -1,0 +1,34 @@
+C ranks: 1 3
+C SPDX-License-Identifier: BSD-3-Clause
+C
+C mpif: mpif.h in fixed form: implicit interfaces, sentinels of COMMON.
+      PROGRAM MPIF
+      IMPLICIT NONE
+      INCLUDE 'mpif.h'
+      INTEGER RANK, N, IERR, ST(MPI_STATUS_SIZE), A(3), B(3), RQ(2)
+      DOUBLE PRECISION T
+      LOGICAL FLAG
+      INTEGER (KIND=MPI_ADDRESS_KIND) X
+      CALL MPI_INIT(IERR)
+      CALL MPI_COMM_RANK(MPI_COMM_WORLD, RANK, IERR)
+      CALL MPI_COMM_SIZE(MPI_COMM_WORLD, N, IERR)
+      T = MPI_WTIME()
+      A(1) = RANK
+      CALL MPI_ALLREDUCE(MPI_IN_PLACE, A, 1, MPI_INTEGER, MPI_MAX,
+     &  MPI_COMM_WORLD, IERR)
+      IF (A(1) .NE. N-1) STOP 1
+      A(2) = RANK
+      CALL MPI_IRECV(B, 1, MPI_INTEGER, MOD(RANK+N-1,N), 1,
+     &  MPI_COMM_WORLD, RQ(1), IERR)
+      CALL MPI_ISEND(A(2), 1, MPI_INTEGER, MOD(RANK+1,N), 1,
+     &  MPI_COMM_WORLD, RQ(2), IERR)
+      CALL MPI_WAITALL(2, RQ, MPI_STATUSES_IGNORE, IERR)
+      IF (B(1) .NE. MOD(RANK+N-1,N)) STOP 2
+      CALL MPI_INITIALIZED(FLAG, IERR)
+      IF (.NOT. FLAG) STOP 3
+      X = MPI_AINT_ADD(1_MPI_ADDRESS_KIND, 2_MPI_ADDRESS_KIND)
+      IF (X .NE. 3) STOP 4
+      IF (MPI_WTIME() .LT. T) STOP 5
+      CALL MPI_FINALIZE(IERR)
+      IF (RANK .EQ. 0) PRINT *, 'ok'
+      END
