@@ -6,6 +6,8 @@
 
 packages_build="gcc g++ make autoconf automake libtool m4 pkg-config python3 libhwloc-dev libpmix-dev libibverbs-dev librdmacm-dev"
 packages_build="$packages_build libfabric-dev libc6-dev gzip"
+# Optional: the Fortran interfaces are left out without it.
+packages_fortran="gfortran"
 packages_check="$packages_build liburing-dev libcunit1-dev cmake valgrind binutils procps"
 # Libraries checked by configure, as pkg-config name:header.
 libraries="hwloc:hwloc.h pmix:pmix.h libibverbs:infiniband/verbs.h librdmacm:rdma/rdma_cma.h libfabric:rdma/fabric.h"
@@ -154,7 +156,7 @@ jobs_count() { nproc 2>/dev/null || echo 2; } # CPUs that this process may use
 found_now()
 {
     local name flags
-    for name in "${CC:-cc}" "${CXX:-c++}"; do
+    for name in "${CC:-cc}" "${CXX:-c++}" "${FC:-gfortran}"; do
         # shellcheck disable=SC2086
         printf '%s: %s\n' "$name" "$($name --version 2>/dev/null | head -n 1)"
     done
