@@ -307,6 +307,7 @@ static void begin(void)
     worker.spare_cpus = now->spare_cpus;
     weft_list_init(&worker.backlog);
     weft_list_init(&worker.scheds);
+    weft_list_init(&worker.areas);
     weft_list_init(&worker.fragments);
     weft_list_init(&worker.parked);
     weft_lock_init(&worker.lock, 1);
