@@ -125,6 +125,7 @@ def types_module(tables):
     out = [HEAD % "weft_mpi_types: handle types, MPI_Status and kinds of the modules mpi and mpi_f08 (MPI 5.0 19.1.2, 20.4.3)."]
     out.append("MODULE weft_mpi_types\n  IMPLICIT NONE\n  PUBLIC")
     out += ["  INTEGER, PARAMETER :: %s = SELECTED_INT_KIND(18)" % kind for kind in KINDS]
+    out.append("  INTEGER, PARAMETER :: MPI_INTEGER_KIND = KIND(0) ! before MPI 5.0; FindMPI of CMake needs it")
     out.append("  INTEGER, PARAMETER :: MPI_STATUS_SIZE = 8")
     for handle in sorted(HANDLES.values()):
         out.append("  TYPE, BIND(C) :: MPI_%s\n    INTEGER :: MPI_VAL\n  END TYPE" % handle)
@@ -248,6 +249,7 @@ def mpif(tables, fortran):
     """mpif.h: valid in fixed and in free form, so lines end before column 73 and none is continued."""
     out = [HEAD % "mpif.h: the interface of MPI in Fortran 77 (MPI 5.0 19.1.4)."]
     lines = ["INTEGER %s" % kind for kind in KINDS] + ["PARAMETER (%s=SELECTED_INT_KIND(18))" % kind for kind in KINDS]
+    lines += ["INTEGER MPI_INTEGER_KIND", "PARAMETER (MPI_INTEGER_KIND=KIND(0))"]
     for kind, name, value in constants(tables, False):
         lines += ["%s %s" % (kind, name), "PARAMETER (%s=%s)" % (name, value)]
     for name, plain, _, shape in SENTINELS:
