@@ -125,7 +125,7 @@ def types_module(tables):
     out = [HEAD % "weft_mpi_types: handle types, MPI_Status and kinds of the modules mpi and mpi_f08 (MPI 5.0 19.1.2, 20.4.3)."]
     out.append("MODULE weft_mpi_types\n  IMPLICIT NONE\n  PUBLIC")
     out += ["  INTEGER, PARAMETER :: %s = SELECTED_INT_KIND(18)" % kind for kind in KINDS]
-    out.append("  INTEGER, PARAMETER :: MPI_INTEGER_KIND = KIND(0)")  # not in MPI 5.0; MPICH, Open MPI and CMake's FindMPI have it
+    out.append("  INTEGER, PARAMETER :: MPI_INTEGER_KIND = KIND(0) ! before MPI 5.0; FindMPI of CMake needs it")
     out.append("  INTEGER, PARAMETER :: MPI_STATUS_SIZE = 8")
     for handle in sorted(HANDLES.values()):
         out.append("  TYPE, BIND(C) :: MPI_%s\n    INTEGER :: MPI_VAL\n  END TYPE" % handle)

@@ -72,6 +72,7 @@ program mpi_module
   call infos
   call memory
   call types
+  call neighbours
   call MPI_FINALIZE(ierror)
   if (rank == 0) print *, 'ok'
 contains
@@ -213,6 +214,44 @@ contains
     call MPI_FREE_MEM(a, ierror)
     call MPI_ALLOC_MEM(80_MPI_ADDRESS_KIND, MPI_INFO_NULL, address, ierror)
     call must(address /= 0, 'MPI_ALLOC_MEM')
+    place = transfer(address, place)
+    call c_f_pointer(place, a, [10])
+    call MPI_FREE_MEM(a, ierror)
+  end subroutine
+
+  ! MPI_UNWEIGHTED and MPI_WEIGHTS_EMPTY, datatypes per rank and per neighbour.
+  subroutine neighbours
+    integer :: graph, left(1), right(1), weights(1), in, out, i
+    logical :: weighted
+    integer :: given(ranks), got(ranks), ones(ranks), kinds(ranks), places(ranks)
+    integer(kind=MPI_ADDRESS_KIND) :: offset(1)
+    left = mod(rank + ranks - 1, ranks)
+    right = mod(rank + 1, ranks)
+    call MPI_DIST_GRAPH_CREATE_ADJACENT(MPI_COMM_WORLD, 1, left, MPI_UNWEIGHTED, 1, right, MPI_UNWEIGHTED, MPI_INFO_NULL, .false., &
+        graph, ierror)
+    call MPI_DIST_GRAPH_NEIGHBORS_COUNT(graph, in, out, weighted, ierror)
+    call must(in == 1 .and. out == 1 .and. .not. weighted, 'MPI_UNWEIGHTED')
+    offset = 0
+    kinds = MPI_INTEGER
+    given(1) = rank
+    call MPI_NEIGHBOR_ALLTOALLW(given, [1], offset, kinds, got, [1], offset, kinds, graph, ierror)
+    call must(got(1) == left(1), 'MPI_NEIGHBOR_ALLTOALLW')
+    call MPI_COMM_FREE(graph, ierror)
+    weights = 5
+    call MPI_DIST_GRAPH_CREATE_ADJACENT(MPI_COMM_WORLD, 1, left, weights, 1, right, weights, MPI_INFO_NULL, .false., graph, ierror)
+    call MPI_DIST_GRAPH_NEIGHBORS(graph, 1, left, weights, 1, right, MPI_UNWEIGHTED, ierror)
+    call must(weights(1) == 5, 'weights')
+    call MPI_COMM_FREE(graph, ierror)
+    call MPI_DIST_GRAPH_CREATE_ADJACENT(MPI_COMM_WORLD, 0, left, MPI_WEIGHTS_EMPTY, 0, right, MPI_WEIGHTS_EMPTY, MPI_INFO_NULL, &
+        .false., graph, ierror)
+    call MPI_DIST_GRAPH_NEIGHBORS_COUNT(graph, in, out, weighted, ierror)
+    call must(in == 0 .and. out == 0 .and. weighted, 'MPI_WEIGHTS_EMPTY')
+    call MPI_COMM_FREE(graph, ierror)
+    given = [(10*rank + i, i = 1, ranks)]
+    ones = 1
+    places = [(4*(i - 1), i = 1, ranks)]
+    call MPI_ALLTOALLW(given, ones, places, kinds, got, ones, places, kinds, MPI_COMM_WORLD, ierror)
+    call must(all(got == [(10*(i - 1) + rank + 1, i = 1, ranks)]), 'MPI_ALLTOALLW')
   end subroutine
 
   ! MPI_BOTTOM, arrays of handles, constructor arguments.

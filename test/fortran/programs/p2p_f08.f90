@@ -138,7 +138,16 @@ contains
     call MPI_Error_string(code, text, length)
     call must(class == MPI_ERR_COUNT .and. text(1:13) == 'MPI_ERR_COUNT' .and. text(length + 1:) == ' ', 'error code and text')
     call MPI_Send(a(1:4:2), 3, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD, code)
-    call must(code == MPI_ERR_COUNT, 'more items than the section has')
+    call MPI_Error_class(code, class)
+    call MPI_Error_string(code, text, length)
+    call must(class == MPI_ERR_COUNT .and. index(text, 'section') > 0, 'more items than the section has')
+    block
+      integer, asynchronous :: sums(8)
+      type(MPI_Request) :: request
+      call MPI_Iallreduce(MPI_IN_PLACE, sums(1:8:2), 4, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, request, code)
+      call MPI_Error_class(code, class)
+      call must(class == MPI_ERR_BUFFER, 'a section in a nonblocking reduction is refused')
+    end block
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, old)
   end subroutine
 
