@@ -9,6 +9,7 @@
 
 #include "base/event.h"
 #include "base/status.h"
+#include "collectives/sched_area.h"
 #include "mpi/calls.h"
 #include "mpi/errors.h"
 #include "mpi/request_ops.h"
@@ -84,8 +85,8 @@ static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *r
     }
     worker = req->worker;
     weft_worker_lock(worker);
-    if (!req->is_done && weft_request_ops_of(req)->spin)
-        weft_request_ops_of(req)->spin(req);
+    if (weft_unlikely(req->kind == WEFT_REQ_SCHED) && !req->is_done)
+        weft_sched_spin(req);
     if (!req->is_done)
         weft_worker_poll(worker);
     if (!req->is_done)

@@ -17,7 +17,6 @@ typedef struct weft_request_ops {
     bool holds_type;             /* a request that is not persistent holds req->type */
     bool is_shared;              /* req->handles handles refer to one request, which the last one releases */
     int (*start)(weft_req *req); /* starts an inactive persistent request; NULL: no persistent ones */
-    void (*spin)(weft_req *req); /* a wait for the active request begins: may end it; NULL: nothing to do */
     int (*cancel)(weft_req *req);   /* MPI_Cancel of an active request, also of one that is done; NULL: it is an error */
     int (*free)(weft_req *req);  /* MPI_Request_free of an active request: takes it over; NULL: it is released once it is done */
     int (*abandon)(weft_req *req); /* finalize: ends a detached request that may need another process's call; NULL: it ends by itself */

@@ -3,12 +3,11 @@
  * request_table: the table of the kinds of requests. See request_ops.h.
  */
 #include "collectives/sched.h"
-#include "collectives/sched_area.h"
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
 #include "p2p/p2p.h"
 
-static const weft_request_ops sched = {.name = "collective operation", .start = weft_sched_restart, .spin = weft_sched_spin};
+static const weft_request_ops sched = {.name = "collective operation", .start = weft_sched_restart};
 static const weft_request_ops other = {.name = "operation", .holds_type = true};
 
 /* The messages were copied: the request ends at once. */

@@ -317,6 +317,7 @@ static void rank_close(rank_state *self)
         if (self->in_flight[i])
             model_complain("messages are left over");
     weft_team_close(&self->team);
+    weft_sched_free_spares(&self->worker);
     weft_fibre_free(self->fibre);
 }
 
