@@ -92,6 +92,7 @@ void weft_peer_free_all(weft_worker *worker)
     weft_peer *next;
     for (weft_peer *peer = worker->peers; peer; peer = next) {
         next = peer->next;
+        weft_peer_discard(peer); /* has left, or stays at rest */
         free(peer);
     }
     free(worker->peer_slots);

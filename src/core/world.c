@@ -195,10 +195,12 @@ void weft_world_return(weft_world *world)
     }
 }
 
+static uint64_t now_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
+
 /* The end of a process that rests. Waits at most LEAVE_NS for peers in MPI, which learn of it from the connection if not from the BYE. */
 static void leave(weft_world *world)
 {
-    uint64_t end = weft_clock_ns() + LEAVE_NS;
+    uint64_t end = now_ns(world) + LEAVE_NS;
     for (bool is_over = false; !is_over;) {
         is_over = true;
         for (uint32_t i = 0; i < world->worker_count; i++) {
@@ -207,7 +209,7 @@ static void leave(weft_world *world)
             is_over &= weft_bye_leave(world->workers[i]);
             weft_worker_unlock(world->workers[i]);
         }
-        is_over |= weft_clock_ns() > end;
+        is_over |= now_ns(world) > end;
         if (!is_over)
             sched_yield();
     }

@@ -17,8 +17,8 @@
 #include "launch/pmi.h"
 
 weft_boot *(*weft_boot_hook)(void);
-static _Atomic int own_stage;
-_Atomic int *weft_boot_stage = &own_stage;
+static weft_boot_state own_state = {.at_exit = atexit};
+weft_boot_state *weft_boot_now = &own_state;
 
 void weft_boot_host(char *host, size_t capacity)
 {

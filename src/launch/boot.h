@@ -13,6 +13,7 @@
 
 #include "mem/segment.h"
 
+struct weft_world;
 typedef struct weft_boot weft_boot;
 
 typedef struct weft_boot_ops {
@@ -60,9 +61,16 @@ struct weft_boot {
 /* If not NULL, weft_boot_start() calls it first: it returns the boot of the calling rank, or NULL for none. For many worlds in one
  * process (test/transports/sim), which sets it before the first rank and clears it after the last. */
 extern weft_boot *(*weft_boot_hook)(void);
-/* Stage of this process between MPI_Init and MPI_Finalize; values of src/mpi/init, 0 at the start. Points to the process's own, or to the
- * running simulated rank's: the simulator switches it together with weft_world_now. Never NULL. */
-extern _Atomic int *weft_boot_stage;
+/* What src/mpi/init keeps for a process, or simulated rank, whether it has a world or not. */
+typedef struct weft_boot_state {
+    _Atomic int stage;             /* between MPI_Init and MPI_Finalize: enum weft_stage of src/mpi/stage.h */
+    struct weft_world *resting;    /* left open for later sessions; NULL: none */
+    bool was_closed;               /* its world was closed: it cannot join the job again */
+    int exit_owner;                /* process id that has called at_exit; 0: none */
+    int (*at_exit)(void (*call)(void)); /* `call` is called when the process, or the simulated rank's program, ends; as atexit() */
+} weft_boot_state;
+/* The process's own, or that of the running simulated rank: the simulator switches it together with weft_world_now. Never NULL. */
+extern weft_boot_state *weft_boot_now;
 
 /* Creates the boot; may block up to WEFT_START_TIMEOUT_S. On failure weft_fail_text() has the text for the user: one task of several
  * without a server is an error, never a silent singleton. Free with (*boot)->ops->finalize. */

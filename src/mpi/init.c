@@ -31,7 +31,7 @@
 #include "p2p/dispatch.h"
 
 /* The stage belongs to the process or simulated rank, like weft_world_now: MPI can be initialized once. */
-static void set_stage(enum weft_stage next) { atomic_store_explicit(weft_boot_stage, (int)next, memory_order_release); }
+static void set_stage(enum weft_stage next) { atomic_store_explicit(&weft_boot_now->stage, (int)next, memory_order_release); }
 
 int weft_mpi_world_open(weft_world *world)
 {
@@ -93,6 +93,12 @@ void weft_mpi_world_close(weft_world *world)
     free(mpi);
 }
 
+static void open_thread(weft_world *world)
+{
+    if (!world->boot->fabric_ops) /* worlds of the simulator are not processes */
+        weft_progress_thread_open(world);
+}
+
 static int open_world(int level)
 {
     weft_boot *boot = NULL;
@@ -110,10 +116,9 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->worker_count; i++)
         world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
-    if (!boot->fabric_ops)
-        weft_progress_thread_open(world);
+    open_thread(world);
     weft_tool_on_open(world);
-    if (!boot->fabric_ops) /* worlds of the simulator are not processes */
+    if (!boot->fabric_ops)
         weft_call_open(world->page == world->own_page ? NULL : &boot->segment, boot->local_rank, level == MPI_THREAD_MULTIPLE);
     rc = weft_mpi_world_open(world);
     if (rc)
@@ -121,10 +126,8 @@ static int open_world(int level)
     return rc;
 }
 
-/* Serializes openings and closings by threads. The simulator's ranks are fibres of one thread and have no sessions. */
+/* Serializes openings and closings by threads; guards weft_boot_now but its stage. The simulator's ranks are fibres of one thread. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool was_closed; /* guarded by instance_lock */
-static weft_world *resting; /* by its last user after MPI_Finalize, until a session opens it again; NULL: none. Guarded by instance_lock */
 
 static void lock_instance(void)
 {
@@ -144,52 +147,50 @@ static int close_instance(void)
     weft_progress_thread_close(world->workers[0]);
     weft_mpi_world_close(world);
     weft_tool_add_closed(world);
-    was_closed = !weft_boot_hook;
+    weft_boot_now->was_closed = true;
     return weft_world_close(world);
 }
-
-static pid_t exit_owner; /* the process that registered close_at_exit */
 
 /* The instance was kept for later sessions. A forked child does not close its parent's. */
 static void close_at_exit(void)
 {
-    if (getpid() != exit_owner)
+    if (getpid() != weft_boot_now->exit_owner)
         return;
-    if (resting)
-        weft_world_now = resting;
-    resting = NULL;
+    if (weft_boot_now->resting)
+        weft_world_now = weft_boot_now->resting;
+    weft_boot_now->resting = NULL;
     if (weft_world_now && weft_mpi_now()->users == 0)
         close_instance();
 }
 
 static void register_exit(void)
 {
-    if (exit_owner == getpid())
+    if (weft_boot_now->exit_owner == getpid())
         return;
-    exit_owner = getpid();
-    atexit(close_at_exit);
+    weft_boot_now->exit_owner = getpid();
+    weft_boot_now->at_exit(close_at_exit);
 }
 
 /* The last user has left after MPI_Finalize. */
 static int leave_instance(void)
 {
     weft_world *world = weft_world_now;
-    if (weft_boot_hook || !weft_world_may_rest(world))
+    if (!weft_world_may_rest(world))
         return close_instance();
     weft_progress_thread_close(world->workers[0]);
     weft_mpi_world_rest(world);
     weft_tool_add_closed(world);
     weft_world_rest(world);
-    resting = world;
+    weft_boot_now->resting = world;
     register_exit();
     return 0;
 }
 
 static int return_to_instance(void)
 {
-    weft_world *world = resting;
+    weft_world *world = weft_boot_now->resting;
     int rc;
-    if (getpid() != exit_owner)
+    if (getpid() != weft_boot_now->exit_owner)
         return weft_fail(WEFT_E_OTHER, "this process was forked by a rank that has called MPI_Finalize: it is no rank of the job");
     weft_world_return(world);
     weft_tool_on_open(world);
@@ -198,8 +199,8 @@ static int return_to_instance(void)
         weft_mpi_world_rest(world);
         weft_world_rest(world);
     } else {
-        weft_progress_thread_open(world);
-        resting = NULL;
+        open_thread(world);
+        weft_boot_now->resting = NULL;
     }
     return rc;
 }
@@ -209,8 +210,8 @@ int weft_instance_open(int level, int *provided)
     int rc = 0;
     lock_instance();
     if (!weft_world_now)
-        rc = resting      ? return_to_instance()
-             : was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return where the transport "
+        rc = weft_boot_now->resting      ? return_to_instance()
+             : weft_boot_now->was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return where the transport "
                                       "verbs is used (InfiniBand, RoCE, iWARP): open a session before MPI_Finalize, and keep it")
                           : open_world(level);
     if (!rc) {
@@ -226,11 +227,10 @@ int weft_instance_close(bool is_world)
     int rc = 0;
     lock_instance();
     if (--weft_mpi_now()->users == 0) {
-        if (is_world || weft_init_stage() == WEFT_STAGE_AFTER) {
+        if (is_world || weft_init_stage() == WEFT_STAGE_AFTER)
             rc = leave_instance();
-        } else if (!weft_boot_hook) {
+        else
             register_exit();
-        }
     }
     unlock_instance();
     return rc;
@@ -244,7 +244,7 @@ int weft_mpi_init_thread(int *argc, char ***argv, int required, int *provided)
         required != MPI_THREAD_MULTIPLE)
         return weft_fail(WEFT_E_ARG, "required is %d, which is none of MPI_THREAD_SINGLE, _FUNNELED, _SERIALIZED, _MULTIPLE",
                          required);
-    if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_OPENING))
+    if (!atomic_compare_exchange_strong(&weft_boot_now->stage, &expected, WEFT_STAGE_OPENING))
         return weft_fail(WEFT_E_OTHER, expected == WEFT_STAGE_AFTER ? "MPI was finalized: it cannot be initialized again"
                                                                     : "MPI is initialized already");
     rc = weft_instance_open(required, provided);
@@ -291,7 +291,7 @@ int weft_mpi_finalize(void)
     int expected = WEFT_STAGE_OPEN, rc;
     weft_world *world = weft_world_now;
     weft_event_point(0);
-    if (!atomic_compare_exchange_strong(weft_boot_stage, &expected, WEFT_STAGE_CLOSING))
+    if (!atomic_compare_exchange_strong(&weft_boot_now->stage, &expected, WEFT_STAGE_CLOSING))
         return weft_fail(WEFT_E_OTHER, expected >= WEFT_STAGE_CLOSING ? "MPI is finalized already" : "MPI is not initialized");
     delete_attributes(world);
     weft_world_model = NULL;

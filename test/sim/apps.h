@@ -3,7 +3,8 @@
  * apps: MPI programs from MPI_Init to MPI_Finalize for weft_sim_run. Each verifies every byte received. apps.c: messages; apps_comms.c:
  * communicators and collectives; apps_forget.c: a program that frees nothing;
  * apps_modes.c: buffered, matched, combined and partitioned messages; apps_inter.c: intercommunicators;
- * apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with arguments that differ.
+ * apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with arguments that differ;
+ * apps_rest.c: sessions after MPI_Finalize.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -20,7 +21,7 @@ typedef struct app {
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders;
+    app_leaders, app_rest;
 
 typedef struct app_self {
     int rank, size;

@@ -22,7 +22,7 @@ static const struct {
     app_program *what;
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
-            {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}};
+            {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}, {"rest", app_rest}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)
@@ -95,7 +95,7 @@ static void faults_are_noticed(void)
                                            {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"},
                                            {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},
-                                           {"wild", "deaf"}, {"colls", "deaf"}, {"comms", "deaf"}};
+                                           {"wild", "deaf"}, {"colls", "deaf"}, {"comms", "deaf"}, {"rest", "deaf"}};
     for (uint32_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++) {
         uint32_t noticed = 0;
         for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -130,6 +130,20 @@ static void death_ends_the_job(void)
     }
     printf("\n    %u deaths, %u reported by an abort", count, aborted);
     CU_ASSERT(aborted > 0);
+}
+
+/* Connections with ranks at rest do break in the runs above, also while the other side is in MPI. */
+static void connections_at_rest_break(void)
+{
+    uint64_t cuts = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        weft_sim_report report;
+        weft_sim_config config = {.ranks = 4, .seed = seed, .report = &report};
+        CU_ASSERT(run(app_rest, &config, "slow", 4) == 0);
+        cuts += report.counts[WEFT_SIM_CUT];
+    }
+    printf("\n    %" PRIu64 " connections broke in 40 runs", cuts);
+    CU_ASSERT(cuts > 40);
 }
 
 static int wrong_call(int rank, void *arg)
@@ -197,6 +211,7 @@ int main(int argc, char **argv)
     add(ends, only, "errors are fatal", errors_are_fatal);
     add(ends, only, "faults are noticed", faults_are_noticed);
     add(ends, only, "death ends the job", death_ends_the_job);
+    add(ends, only, "connections at rest break", connections_at_rest_break);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

@@ -48,7 +48,8 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
-                 .revokes = !profile->keyless, .ordered = !profile->unordered, .mr_local = profile->mr_local, .share = !profile->no_share,
+                 .revokes = !profile->keyless, .ordered = !profile->unordered, .may_rest = true, .mr_local = profile->mr_local,
+                 .share = !profile->no_share,
                  .amo = profile->amo, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
                  .mr_bytes_max = profile->limits_in_caps ? profile->mr_bytes_max : 0,
                  .mr_count_max = profile->limits_in_caps ? profile->mr_count_max : 0},
@@ -57,6 +58,15 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
     nic->iface = &made->iface;
     *iface = &made->iface;
     return 0;
+}
+
+/* The owner rested, or the job aborts. Some networks tell the peer so, behind all frames. */
+static void close_open_flow(sim_nic *nic, sim_flow *flow)
+{
+    sim_flow *back = sim_flow_of(flow->to, nic);
+    flow->is_open = false;
+    if (back && back->is_open && !flow->to->is_dead && flow->to->iface && sim_chance(nic->sim, 500))
+        sim_failed_post(nic->sim, back);
 }
 
 /* Events of this iface in flight are dropped; those of others wait for an iface with the same proc id. */
@@ -71,8 +81,8 @@ static void sim_close(weft_iface *iface)
         sim_event_free(event);
     }
     for (uint32_t i = 0; i < nic->flow_capacity; i++)
-        if (nic->flows[i])
-            nic->flows[i]->is_open = false;
+        if (nic->flows[i] && nic->flows[i]->is_open)
+            close_open_flow(nic, nic->flows[i]);
     weft_rkey_table_close(&nic->keys);
     nic->iface = NULL;
     free(iface);

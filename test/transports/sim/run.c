@@ -58,6 +58,23 @@ void weft_sim_yield(void)
         sim_run_yield(running, "the program itself");
 }
 
+static sim_nic *nic_of(weft_sim *sim, uint32_t rank)
+{
+    for (uint32_t i = 0; i < sim->nic_count; i++)
+        if (sim->nics[i]->proc_id.rank == rank)
+            return sim->nics[i];
+    return NULL;
+}
+
+void weft_sim_cut(uint32_t rank)
+{
+    weft_sim *sim = running->sim;
+    sim_nic *from = nic_of(sim, running->now->rank), *to = nic_of(sim, rank);
+    sim_flow *flow = from && to ? sim_flow_of(from, to) : NULL;
+    if (flow && from != to && flow->is_open && !flow->is_cut)
+        sim_cut(sim, flow);
+}
+
 void weft_sim_sound(bool is_sound)
 {
     if (running)
@@ -237,10 +254,18 @@ static uint64_t helper_due(const sim_rank *rank)
 
 /* -- the scheduler -- */
 
+static int at_exit(void (*call)(void))
+{
+    running->now->exit_call = call;
+    return 0;
+}
+
 static void run_rank(void *arg)
 {
     sim_rank *me = arg;
     me->code = me->run->program((int)me->rank, me->run->arg);
+    if (me->exit_call)
+        me->exit_call();
     me->state = SIM_OVER;
 }
 
@@ -401,10 +426,10 @@ static void resume(sim_run *run, sim_rank *rank)
     run->now = rank;
     weft_world_now = rank->world;
     weft_world_model = rank->model;
-    _Atomic int *stage_before = weft_boot_stage;
-    weft_boot_stage = &rank->stage;
+    weft_boot_state *state_before = weft_boot_now;
+    weft_boot_now = &rank->boot_state;
     bool goes_on = weft_fibre_resume(rank->fibre);
-    weft_boot_stage = stage_before;
+    weft_boot_now = state_before;
     weft_world_now = weft_world_model = NULL;
     run->now = NULL;
     /* a rank that ended without closing its iface is as dead as one that was killed */
@@ -480,7 +505,8 @@ static int begin(sim_run *run)
         sim_rank *rank = &run->ranks[i];
         run->node_of[i] = i / per_node;
         run->local_of[i] = i % per_node;
-        *rank = (sim_rank){.run = run, .rank = i, .code = INT32_MIN, .is_slow = sim_random(run->sim) % 8 == 0};
+        *rank = (sim_rank){.run = run, .rank = i, .code = INT32_MIN, .is_slow = sim_random(run->sim) % 8 == 0,
+                           .boot_state = {.at_exit = at_exit}};
         rank->fibre = weft_fibre_new(run_rank, rank, config->stack_bytes ? config->stack_bytes : STACK_BYTES);
         if (!rank->fibre)
             return weft_fail(WEFT_E_NOMEM, "no memory for the stack of simulated rank %u", i);

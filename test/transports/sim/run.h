@@ -38,7 +38,8 @@ typedef struct sim_rank {
     uint64_t *helper_done;  /* [helper_count], in order: when it has done each piece of work; the end of a sleep removes those past */
     uint32_t helper_count, helper_room;
     weft_world *world, *model; /* its weft_world_now and weft_world_model while other ranks run */
-    _Atomic int stage;      /* its *weft_boot_stage */
+    weft_boot_state boot_state; /* its *weft_boot_now */
+    void (*exit_call)(void); /* called when its program has returned; NULL: none */
     const char *waits_for;  /* set inside a boot's call; else NULL */
     int code;
 } sim_rank;

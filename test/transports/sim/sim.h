@@ -147,6 +147,9 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
 uint64_t weft_sim_run_ns(void);
 /* Runs other ranks: for loops in a program that wait for something outside the library. */
 void weft_sim_yield(void);
+/* The connection of the running rank with `rank`, if there is one, breaks for good: both sides get peer_failed, frames in flight may be
+ * lost. On another network nothing happens. */
+void weft_sim_cut(uint32_t rank);
 /* is_sound: suspends all bit flips, so that a program can show the effect of earlier damage. */
 void weft_sim_sound(bool is_sound);
 

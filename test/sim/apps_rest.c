@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * apps_rest: ranks that finalize the World Model at different times, rest, open sessions again with some of the others, rest again, and end
+ * one after the other. Connections with a rank that has met the others for the last time, and rests, may break. See apps.h.
+ */
+#include "test/sim/apps.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "test/sim/rig.h"
+#include "test/transports/sim/sim.h"
+
+#define BYTES 70000 /* the longest message: by rendezvous */
+#define RANKS_MAX 64
+
+/* Computes outside MPI: at times longer than all that the others do meanwhile. */
+static void compute(app_self *self)
+{
+    static const uint64_t below[] = {1, 1, 30, 300, 4000};
+    for (uint64_t turns = app_draw(&self->own, below[app_draw(&self->own, 5)]); turns; turns--)
+        weft_sim_yield();
+}
+
+static int speak(const app_self *self, MPI_Comm comm, uint64_t *draws, uint8_t *out, uint8_t *in)
+{
+    uint64_t bytes = app_draw(draws, 4) ? app_draw_bytes(draws) : BYTES, name = app_draw(draws, 1u << 30);
+    int me, size, left, one = 1, sum = 0;
+    APP_TRY(MPI_Comm_rank(comm, &me));
+    APP_TRY(MPI_Comm_size(comm, &size));
+    left = (me + size - 1) % size;
+    rig_fill(out, name + (uint64_t)me, bytes);
+    APP_TRY(MPI_Sendrecv(out, (int)bytes, MPI_BYTE, (me + 1) % size, 3, in, BYTES, MPI_BYTE, left, 3, comm, MPI_STATUS_IGNORE));
+    if (rig_wrong(in, name + (uint64_t)left, bytes) < bytes)
+        return app_fail(self, "rest: wrong bytes of %d", left);
+    if (app_draw(draws, 2))
+        APP_TRY(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm));
+    else
+        sum = size;
+    return sum == size ? 0 : app_fail(self, "rest: %d of %d ranks were added", sum, size);
+}
+
+/* Opens a session with the other ranks of `members`, a bit mask, and speaks to them. */
+static int join(app_self *self, uint64_t members, uint32_t round, uint64_t *draws, uint8_t *out, uint8_t *in)
+{
+    int ranks[RANKS_MAX], count = 0;
+    MPI_Session session;
+    MPI_Group world, group;
+    MPI_Comm comm;
+    char tag[20];
+    for (int i = 0; i < self->size; i++)
+        if (members >> i & 1)
+            ranks[count++] = i;
+    snprintf(tag, sizeof tag, "round %u", round);
+    APP_TRY(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    APP_TRY(MPI_Group_from_session_pset(session, "mpi://WORLD", &world));
+    APP_TRY(MPI_Group_incl(world, count, ranks, &group));
+    APP_TRY(MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+    APP_TRY(MPI_Group_free(&world));
+    APP_TRY(MPI_Group_free(&group));
+    for (uint64_t turns = 1 + app_draw(draws, 3); turns; turns--)
+        if (speak(self, comm, draws, out, in))
+            return 1;
+    APP_TRY(MPI_Comm_free(&comm));
+    return MPI_Session_finalize(&session);
+}
+
+static int open_alone(const app_self *self)
+{
+    MPI_Session session;
+    APP_TRY(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+    return MPI_Session_finalize(&session);
+}
+
+/* Every rank draws the same members and the same leavers, who take no part any more. */
+static int meet(app_self *self, uint8_t *out, uint8_t *in)
+{
+    uint64_t left = 0;
+    for (uint32_t round = 0; round < self->what->rounds && !(left >> self->rank & 1); round++) {
+        uint64_t members = 0, draws = self->what->seed * 1000 + round;
+        for (int i = 0; i < self->size; i++)
+            members |= (uint64_t)(app_draw(&self->shared, 3) > 0 && !(left >> i & 1)) << i;
+        for (int i = 0; i < self->size; i++)
+            left |= (uint64_t)(app_draw(&self->shared, 8) == 0) << i;
+        compute(self);
+        if (members >> self->rank & 1) {
+            if (join(self, members, round, &draws, out, in))
+                return 1;
+        } else if (app_draw(&self->own, 3) == 0 && open_alone(self)) {
+            return 1;
+        }
+    }
+    compute(self);
+    return 0;
+}
+
+/* This rank rests until it ends: nobody minds a loss of its connections. */
+static void be_cut(app_self *self)
+{
+    for (uint64_t cuts = app_draw(&self->own, 4); cuts; cuts--) {
+        weft_sim_cut((uint32_t)app_draw(&self->own, (uint64_t)self->size));
+        compute(self);
+    }
+}
+
+static int run(app_self *self, uint8_t *out, uint8_t *in)
+{
+    MPI_Session kept = MPI_SESSION_NULL;
+    uint64_t draws = self->what->seed;
+    if (app_draw(&self->shared, 4) && speak(self, MPI_COMM_WORLD, &draws, out, in))
+        return 1;
+    compute(self);
+    if (app_draw(&self->own, 4) == 0) /* this rank does not rest */
+        APP_TRY(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &kept));
+    APP_TRY(MPI_Finalize());
+    if (meet(self, out, in))
+        return 1;
+    if (kept != MPI_SESSION_NULL)
+        return MPI_Session_finalize(&kept);
+    be_cut(self);
+    return 0;
+}
+
+int app_rest(int rank, void *arg)
+{
+    app_self about, *self = &about;
+    uint8_t *out = malloc(BYTES), *in = malloc(BYTES);
+    int rc = 1;
+    (void)rank;
+    if (app_begin(self, arg) && out && in)
+        rc = run(self, out, in);
+    free(out);
+    free(in);
+    return rc;
+}
