@@ -32,7 +32,8 @@ static int begin(weft_shmcoll *area, weft_shmcoll_pending *pending)
     return rc ? weft_shmcoll_stop(area, rc) : WEFT_OK;
 }
 
-/* Nothing has moved. The last look before a sleep comes after the ifaces are armed: whoever leaves the area later wakes this member. */
+/* After a poll without effect: looks for members that will never post. Before a sleep it looks after the ifaces are armed, because a member
+ * that leaves the area later wakes this one. */
 static int check_idle(weft_shmcoll *area)
 {
     int rc = WEFT_OK;

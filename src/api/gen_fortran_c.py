@@ -231,7 +231,7 @@ def sparse(procedure, prefix, name):
     tries = ["rc = %s%s;" % ("rc ? rc : " if i else "", text) for i, text in enumerate(opened)]
     passed[0].before = declared + tries + passed[0].before
     passed[-1].after += closed
-    call = "rc ? weft_f_array_refuse(%s, rc) : %s" % (place, call)
+    call = 'rc ? weft_f_array_refuse(%s, "MPI_%s", rc) : %s' % (place, procedure.row.name, call)
     head = wrapped("static WEFT_F_COLD void %s_sparse(%s)" % (name.rstrip("_"), parameters(procedure, passed)))
     return "%s\n{\n%s\n}\n" % (head, indented(body(procedure, passed, call)))
 

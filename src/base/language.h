@@ -28,6 +28,10 @@ typedef struct weft_language {
 
 /* Sets this thread's language; NULL: C. Exported by libmpi_abi.so for the library of another language. */
 __attribute__((visibility("default"))) void weft_language_set(const weft_language *language);
+/* Raises an error that a binding has found before the call of `function` (its name in C): code is of enum weft_status, text the cause. Runs
+ * the error handler of comm (MPI_Comm), of MPI_COMM_SELF if that is no communicator. Returns the MPI error class if the handler returns.
+ * Exported like weft_language_set; in src/mpi/language.c. */
+__attribute__((visibility("default"), cold)) int weft_language_refuse(void *comm, const char *function, int code, const char *text);
 /* This thread's language; from then on it is C, so that functions called meanwhile are not taken for the other language. */
 const weft_language *weft_language_take(void);
 

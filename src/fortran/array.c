@@ -4,11 +4,11 @@
  */
 #include "fortran/array.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "fortran/runtime.h"
 
 bool weft_f_is_sparse_deep(const weft_f_array *array)
@@ -181,38 +181,19 @@ void weft_f_copy_close(weft_f_copy *self, bool is_out)
     free(self->made);
 }
 
-/* Why an array with gaps cannot be passed; an error code of MPI for each, made when it is first needed. */
-static struct {
-    int class, code;
-    const char *text;
-} refusals[] = {
-    {MPI_ERR_BUFFER, 0, "a section with gaps cannot be the buffer of this nonblocking or persistent call: pass a contiguous array"},
-    {MPI_ERR_COUNT, 0, "the count is larger than the number of items in the section of the array"},
-    {MPI_ERR_TYPE, 0, "a section with gaps needs a datatype without gaps that divides its elements: pass a contiguous array"},
-};
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-
-/* The error code of this class; the class itself if no code could be made. */
-static int code_of(int class)
+int weft_f_array_refuse(MPI_Comm comm, const char *function, int class)
 {
-    int code = class;
-    pthread_mutex_lock(&guard);
-    for (size_t i = 0; i < weft_count(refusals); i++) {
-        if (refusals[i].class != class)
-            continue;
-        if (!refusals[i].code && !PMPI_Add_error_code(class, &code)) {
-            PMPI_Add_error_string(code, refusals[i].text);
-            refusals[i].code = code;
-        }
-        code = refusals[i].code ? refusals[i].code : class;
-    }
-    pthread_mutex_unlock(&guard);
-    return code;
-}
-
-int weft_f_array_refuse(MPI_Comm comm, int class)
-{
-    int code = code_of(class);
-    PMPI_Comm_call_errhandler(comm, code);
-    return code;
+    static const struct {
+        int class, code;
+        const char *text;
+    } causes[] = {
+        {MPI_ERR_BUFFER, WEFT_E_BUFFER, "a section with gaps cannot be a buffer of this call: pass a contiguous array"},
+        {MPI_ERR_COUNT, WEFT_E_COUNT, "the count is larger than the number of items in the section of the array"},
+        {MPI_ERR_TYPE, WEFT_E_TYPE, "a section with gaps needs a datatype without gaps that divides its elements: pass a contiguous array"},
+        {MPI_ERR_NO_MEM, WEFT_E_NOMEM, "no memory to copy a section with gaps"},
+    };
+    for (size_t i = 0; i < weft_count(causes); i++)
+        if (causes[i].class == class)
+            return weft_language_refuse(comm, function, causes[i].code, causes[i].text);
+    return class; /* raised by the call that made a datatype */
 }

@@ -64,7 +64,7 @@ typedef struct weft_f_copy {
 int weft_f_copy_open(weft_f_copy *self, const weft_f_array *array);
 void weft_f_copy_close(weft_f_copy *self, bool is_out);
 
-/* Raises an error of this class on a communicator, after a sparse array could not be passed. Returns its code, whose text tells why. */
-int weft_f_array_refuse(MPI_Comm comm, int class) __attribute__((cold));
+/* Raises an error of this class on a communicator, after a sparse array could not be passed to a function. Returns the class. */
+int weft_f_array_refuse(MPI_Comm comm, const char *function, int class) __attribute__((cold));
 
 #endif

@@ -3,7 +3,7 @@
  * runtime: what the translations from Fortran to C need (MPI 5.0 chapter 19): sentinels, handles, logicals, texts, arrays of them.
  * Included by the generated src/fortran/entries-*.c. Default INTEGER and LOGICAL have 4 bytes. Any thread; no state but the truth values,
  * which are set before the first use and never changed.
- * Invariant: only functions of the standard ABI, and weft_language_set, are called.
+ * Invariant: only functions of the standard ABI and of base/language.h are called.
  */
 #ifndef WEFT_FORTRAN_RUNTIME_H
 #define WEFT_FORTRAN_RUNTIME_H

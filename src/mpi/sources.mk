@@ -21,6 +21,7 @@ libweft_la_SOURCES += \
 	src/mpi/info.c src/mpi/info.h src/mpi/info_env.c \
 	src/mpi/init.c src/mpi/init.h src/mpi/stage.h src/mpi/traits.h \
 	src/mpi/keyval.c src/mpi/keyval.h \
+	src/mpi/language.c \
 	src/mpi/mem.c src/mpi/memory_kinds.c src/mpi/memory_kinds.h \
 	src/mpi/message.c src/mpi/message.h \
 	src/mpi/partitioned.c src/mpi/partitioned.h src/mpi/precv.c src/mpi/psend.c \

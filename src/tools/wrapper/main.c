@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * main: mpicc, mpicxx and mpifort. Runs the compiler with the include path of mpi.h, mpif.h or the modules, the library and its RUNPATH.
- * The name in argv[0] selects the language. Accepts the query options of MPICH's and Open MPI's wrappers (-show, -showme:...), which build systems use.
+ * The name in argv[0] selects the language. Accepts the query options of MPICH's and Open MPI's wrappers (-show, -showme:...), which build
+ * systems use.
  * Invariant: all other arguments reach the compiler unchanged and in order.
  */
 #include <errno.h>

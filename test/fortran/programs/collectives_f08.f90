@@ -35,11 +35,5 @@ program collectives_f08
   call MPI_Finalize()
   if (rank == 0) print *, 'ok'
 contains
-  subroutine must(is, what)
-    logical, intent(in) :: is
-    character(len=*), intent(in) :: what
-    if (is) return
-    print *, 'not so: ', what
-    error stop 1
-  end subroutine
+  include 'must.inc'
 end program

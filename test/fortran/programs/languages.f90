@@ -117,11 +117,5 @@ program languages
   call MPI_Finalize()
   if (rank == 0) print *, 'ok'
 contains
-  subroutine must(is, what)
-    logical, intent(in) :: is
-    character(len=*), intent(in) :: what
-    if (is) return
-    print *, 'not so: ', what
-    error stop 1
-  end subroutine
+  include 'must.inc'
 end program

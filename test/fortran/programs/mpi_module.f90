@@ -76,13 +76,7 @@ program mpi_module
   call MPI_FINALIZE(ierror)
   if (rank == 0) print *, 'ok'
 contains
-  subroutine must(is, what)
-    logical, intent(in) :: is
-    character(len=*), intent(in) :: what
-    if (is) return
-    print *, 'not so: ', what
-    error stop 1
-  end subroutine
+  include 'must.inc'
 
   subroutine attributes
     integer :: key, comm
