@@ -41,7 +41,8 @@ def pass_handle(procedure, arg):
             return Passed("const int *%s" % name, "weft_f_%s(*%s)" % (kind, name))
         first = null if mark == ">" else "weft_f_%s(*%s)" % (kind, name)
         after = [] if mark == "*" else ["*%s = weft_f_%s_out(%s_c);" % (name, kind, name)]
-        return Passed("%sint *%s" % ("const " if mark == "*" else "", name), "&%s_c" % name, ["%s %s_c = %s;" % (handle, name, first)], after)
+        declare = "%sint *%s" % ("const " if mark == "*" else "", name)
+        return Passed(declare, "&%s_c" % name, ["%s %s_c = %s;" % (handle, name, first)], after)
     length = length_of(procedure, arg)
     before = ["%s %s_few[WEFT_F_FEW], *%s_c;" % (handle, name, name)]
     what = "new" if mark == ">" else "in"

@@ -29,11 +29,13 @@ OWN = (("MPI_F_sync_reg", "buf", "f08ts", ["TYPE(*), DIMENSION(..), ASYNCHRONOUS
        ("MPI_Status_f2f08", "f_status, f08_status, ierror", "f08",
         ["INTEGER, INTENT(IN) :: f_status(MPI_STATUS_SIZE)", "TYPE(MPI_Status), INTENT(OUT) :: f08_status",
          "INTEGER, OPTIONAL, INTENT(OUT) :: ierror"], "",
-        ["INTEGER, INTENT(IN) :: f_status(MPI_STATUS_SIZE)", "TYPE(MPI_Status), INTENT(OUT) :: f08_status", "INTEGER, INTENT(INOUT) :: ierror"]),
+        ["INTEGER, INTENT(IN) :: f_status(MPI_STATUS_SIZE)", "TYPE(MPI_Status), INTENT(OUT) :: f08_status",
+         "INTEGER, INTENT(INOUT) :: ierror"]),
        ("MPI_Status_f082f", "f08_status, f_status, ierror", "f08",
         ["TYPE(MPI_Status), INTENT(IN) :: f08_status", "INTEGER, INTENT(OUT) :: f_status(MPI_STATUS_SIZE)",
          "INTEGER, OPTIONAL, INTENT(OUT) :: ierror"], "",
-        ["TYPE(MPI_Status), INTENT(IN) :: f08_status", "INTEGER, INTENT(OUT) :: f_status(MPI_STATUS_SIZE)", "INTEGER, INTENT(INOUT) :: ierror"]))
+        ["TYPE(MPI_Status), INTENT(IN) :: f08_status", "INTEGER, INTENT(OUT) :: f_status(MPI_STATUS_SIZE)",
+         "INTEGER, INTENT(INOUT) :: ierror"]))
 CHOICE = ["!GCC$ ATTRIBUTES NO_ARG_CHECK :: %s", "!DEC$ ATTRIBUTES NO_ARG_CHECK :: %s", "!DIR$ IGNORE_TKR %s", "TYPE(*), DIMENSION(*) :: %s"]
 
 
@@ -228,7 +230,8 @@ def module(tables, fortran, is_f08):
     name = "mpi_f08" if is_f08 else "mpi"
     what = "types for handles, arrays of any kind as buffers" if is_f08 else "INTEGER handles; buffers are passed by address"
     out = [HEAD % ("%s: the interface of MPI in Fortran with %s (MPI 5.0 %s)." % (name, what, "19.1.2" if is_f08 else "19.1.3"))]
-    out.append("MODULE %s\n  USE, INTRINSIC :: ISO_C_BINDING, ONLY : C_PTR\n  USE weft_mpi_types\n  IMPLICIT NONE\n  PUBLIC\n  PRIVATE :: C_PTR" % name)
+    out.append("MODULE %s\n  USE, INTRINSIC :: ISO_C_BINDING, ONLY : C_PTR\n  USE weft_mpi_types\n  IMPLICIT NONE\n  PUBLIC\n"
+               "  PRIVATE :: C_PTR" % name)
     out.append(block(["%s, PARAMETER :: %s = %s" % row for row in constants(tables, is_f08) if row[1] != "MPI_STATUS_SIZE"], 2))
     out.append(block(sentinels(is_f08), 2))
     if is_f08:

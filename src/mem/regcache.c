@@ -8,159 +8,19 @@
 #include "mem/regcache.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/event.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "mem/regcache_internal.h"
 
-/* seq_cst: a thread about to sleep reads the state after it has marked the rank as asleep; config.ready pairs with it. */
-static uint32_t state_of(const weft_regentry *entry)
-{
-    uint32_t state = atomic_load_explicit(&entry->state, memory_order_seq_cst);
-    return weft_unlikely(state == WEFT_REG_MODELLED) ? weft_reghelper_model_state(entry) : state;
-}
 static bool is_at_limit(int rc) { return rc == WEFT_E_NOMEM || rc == WEFT_E_NOSPACE; }
 static bool is_shared(const weft_regnode *node) { return !((const weft_regentry *)(const void *)node)->is_own; }
 static bool is_ready(const weft_regnode *node)
 {
-    return is_shared(node) && state_of((const weft_regentry *)(const void *)node) == WEFT_REG_READY;
-}
-
-/* Too long to be mapped or unmapped by the caller. */
-static bool is_long(const weft_regcache *cache, uint64_t bytes) { return cache->config.inline_max && bytes > cache->config.inline_max; }
-
-/* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
-static weft_regentry **slot_of(weft_regcache *cache, uint64_t addr)
-{
-    return &cache->lately[(addr / 4096 * 0x9e3779b97f4a7c15u) >> (64 - WEFT_REG_SLOT_BITS)];
-}
-
-/* -- entries -- */
-
-static weft_regentry *make_entry(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
-{
-    weft_regentry *entry = NULL;
-
-    if (posix_memalign((void **)&entry, 64, sizeof(*entry) + cache->config.record_bytes))
-        return NULL;
-    memset(entry, 0, sizeof(*entry) + cache->config.record_bytes);
-    entry->node.start = entry->pin.start = start;
-    entry->node.end = entry->pin.end = end;
-    entry->node.rights = entry->pin.rights = rights;
-    entry->cache = cache;
-    entry->goal = end - start;
-    atomic_init(&entry->state, WEFT_REG_MAPPING);
-    weft_list_init(&entry->idle);
-    weft_list_init(&entry->job);
-    return entry;
-}
-
-int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns)
-{
-    uint64_t before = weft_clock_ns();
-    int rc = cache->config.map(cache->config.owner, (void *)(uintptr_t)entry->node.start, entry->node.end - entry->node.start,
-                               entry->node.rights, entry->pin.record);
-    *ns = weft_clock_ns() - before;
-    return rc;
-}
-
-static void count_in(weft_regcache *cache, const weft_regentry *entry)
-{
-    cache->counts.pinned_regions++;
-    cache->counts.pinned_bytes += entry->node.end - entry->node.start;
-    if (cache->counts.pinned_bytes > cache->counts.max_pinned_bytes)
-        cache->counts.max_pinned_bytes = cache->counts.pinned_bytes;
-}
-
-static void count_out(weft_regcache *cache, const weft_regentry *entry)
-{
-    cache->counts.pinned_regions--;
-    cache->counts.pinned_bytes -= entry->node.end - entry->node.start;
-    cache->own_bytes -= entry->is_own ? entry->node.end - entry->node.start : 0;
-    cache->own_regions -= entry->is_own;
-}
-
-static void keep(weft_regcache *cache, weft_regentry *entry)
-{
-    weft_regtree_add(&cache->root, &entry->node);
-    entry->is_kept = true;
-}
-
-/* Removes the entry from the tree and from the hash table. */
-static void let_go(weft_regcache *cache, weft_regentry *entry)
-{
-    if (!entry->is_kept)
-        return;
-    weft_regtree_remove(&cache->root, &entry->node);
-    entry->is_kept = false;
-    if ((entry->node.end - entry->node.start) / 4096 < WEFT_REG_SLOTS) {
-        for (uint64_t at = entry->node.start; at < entry->node.end; at += 4096)
-            if (*slot_of(cache, at) == entry)
-                *slot_of(cache, at) = NULL;
-        return;
-    }
-    for (int i = 0; i < WEFT_REG_SLOTS; i++)
-        if (cache->lately[i] == entry)
-            cache->lately[i] = NULL;
-}
-
-/* True if the helper is to unmap the entry: it is long, or many go at once. Not an owner's, whose release ends peers' access. */
-static bool is_for_helper(weft_regcache *cache, const weft_regentry *entry)
-{
-    cache->batch_bytes += entry->node.end - entry->node.start;
-    return !entry->is_own && is_long(cache, cache->batch_bytes);
-}
-
-/* Unmaps and frees an entry without references. */
-static void end_entry(weft_regcache *cache, weft_regentry *entry)
-{
-    count_out(cache, entry);
-    if (!weft_regcache_is_own(cache))
-        return;
-    if (state_of(entry) == WEFT_REG_READY) {
-        entry->is_uncounted = true;
-        if (is_for_helper(cache, entry) && weft_reghelper_unmap(cache, entry))
-            return;
-        cache->config.unmap(cache->config.owner, entry->pin.record);
-    }
-    free(entry);
-}
-
-/* Drops an entry without references that is not in the tree: unmapped now, or by the helper if that is registering it. */
-static void drop(weft_regcache *cache, weft_regentry *entry)
-{
-    uint32_t state = state_of(entry);
-    if (state == WEFT_REG_READY || state == WEFT_REG_FAILED || !weft_regcache_is_own(cache) || weft_reghelper_leave(cache, entry))
-        end_entry(cache, entry);
-}
-
-void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry)
-{
-    let_go(cache, entry);
-    if (entry->refs)
-        return;
-    weft_list_remove(&entry->idle);
-    drop(cache, entry);
-}
-
-static void reap_detached(weft_regcache *cache)
-{
-    weft_list_link detached = {&detached, &detached}, *job;
-
-    if (weft_likely(!atomic_load_explicit(&cache->has_detached, memory_order_relaxed)) || !weft_regcache_is_own(cache))
-        return;
-    weft_reghelper_detach(cache, &detached);
-    while ((job = weft_list_take(&detached))) {
-        weft_regentry *entry = weft_container(job, weft_regentry, job);
-        if (!entry->is_uncounted)
-            count_out(cache, entry);
-        free(entry);
-    }
+    return is_shared(node) && weft_regentry_state((const weft_regentry *)(const void *)node) == WEFT_REG_READY;
 }
 
 /* -- bounds -- */
@@ -170,9 +30,9 @@ static bool evict_one(weft_regcache *cache)
 {
     for (weft_list_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
         weft_regentry *entry = weft_container(link, weft_regentry, idle);
-        if (state_of(entry) == WEFT_REG_MAPPING)
+        if (weft_regentry_state(entry) == WEFT_REG_MAPPING)
             continue;
-        cache->counts.evictions += state_of(entry) == WEFT_REG_READY;
+        cache->counts.evictions += weft_regentry_state(entry) == WEFT_REG_READY;
         WEFT_EVENT_RAISE(WEFT_EVENT_REG_EVICTED, NULL, (int64_t)(entry->node.end - entry->node.start));
         weft_regentry_throw_out(cache, entry);
         return true;
@@ -191,7 +51,7 @@ static bool make_room(weft_regcache *cache, uint64_t bytes)
     if (bytes > cache->max_bytes)
         return false;
     cache->batch_bytes = 0;
-    reap_detached(cache);
+    weft_regcache_reap_detached(cache);
     while (is_over(cache, bytes, 1) && evict_one(cache)) {
     }
     weft_reghelper_pass_dropped(cache);
@@ -263,7 +123,7 @@ static inline weft_reg *hold_entry(weft_regcache *cache, weft_regentry *entry)
 
 static weft_regentry *find(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
-    weft_regentry **slot = slot_of(cache, start), *entry = *slot;
+    weft_regentry **slot = weft_regcache_slot(cache, start), *entry = *slot;
 
     if (weft_likely(entry && entry->node.start <= start && entry->node.end >= end && (entry->node.rights & rights) == rights))
         return entry; /* READY: no other entry enters the table */
@@ -323,12 +183,12 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
                          (unsigned long long)(end - start), (unsigned long long)cache->counts.pinned_bytes,
                          (unsigned long long)cache->max_bytes, (unsigned long long)cache->counts.pinned_regions,
                          cache->max_regions);
-    weft_regentry *entry = make_entry(cache, start, end, rights);
+    weft_regentry *entry = weft_regentry_new(cache, start, end, rights);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory for the record of a registration");
     entry->refs = 1;
     *made = entry;
-    entry->is_awaited = is_long(cache, end - start) && map_by_helper(cache, entry, true);
+    entry->is_awaited = weft_regcache_is_long(cache, end - start) && map_by_helper(cache, entry, true);
     if (!entry->is_awaited) {
         int rc = map_now(cache, entry);
         if (rc) {
@@ -336,14 +196,14 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
             return rc;
         }
     }
-    count_in(cache, entry);
+    weft_regentry_count_in(cache, entry);
     return entry->is_awaited ? WEFT_INPROGRESS : WEFT_OK;
 }
 
 /* Registers a short range here, although it was given to the helper, which has not begun. */
 static void take_back(weft_regcache *cache, weft_regentry *entry)
 {
-    if (is_long(cache, entry->node.end - entry->node.start) || !weft_reghelper_take(cache, entry))
+    if (weft_regcache_is_long(cache, entry->node.end - entry->node.start) || !weft_reghelper_take(cache, entry))
         weft_reghelper_hurry(cache, entry);
     else
         map_now(cache, entry);
@@ -355,7 +215,7 @@ static int join(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rig
     weft_regnode *node = cache->has_helper || cache->config.model ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
     bool is_synced = false;
 
-    if (node && state_of(entry_of(node)) != WEFT_REG_READY && weft_regcache_needs_sync(cache))
+    if (node && weft_regentry_state(entry_of(node)) != WEFT_REG_READY && weft_regcache_needs_sync(cache))
         node = weft_regcache_sync(cache, &is_synced) ? weft_regtree_find(cache->root, start, end, rights, is_shared) : NULL;
     if (!node)
         return WEFT_OK;
@@ -363,14 +223,14 @@ static int join(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rig
     if (!entry->refs++) /* map_now() must not evict it */
         weft_list_remove(&entry->idle);
     take_back(cache, entry);
-    uint32_t state = state_of(entry);
+    uint32_t state = weft_regentry_state(entry);
     if (state == WEFT_REG_WAITING || state == WEFT_REG_MAPPING) {
         cache->counts.hits++;
         *pin = &entry->pin;
         return WEFT_INPROGRESS;
     }
     if (state == WEFT_REG_FAILED)
-        let_go(cache, entry);
+        weft_regentry_let_go(cache, entry);
     weft_regcache_release(cache, &entry->pin);
     return WEFT_OK;
 }
@@ -388,7 +248,7 @@ static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t
     if (is_covered) {
         if (!rc)
             absorb(cache, entry);
-        keep(cache, entry);
+        weft_regentry_keep(cache, entry);
     } else {
         cache->counts.uncached++;
     }
@@ -403,7 +263,7 @@ static int settle_failed(weft_regcache *cache, weft_regentry *entry)
 
     if (is_at_limit(rc) && evict_for(cache, entry) && weft_reghelper_submit(cache, entry, true))
         return WEFT_INPROGRESS;
-    let_go(cache, entry);
+    weft_regentry_let_go(cache, entry);
     cache->counts.refused++;
     return is_at_limit(rc) ? nothing_left(cache, entry->node.end - entry->node.start, entry)
                            : weft_fail(rc, "%llu bytes at %p cannot be registered for the network: %s",
@@ -413,7 +273,7 @@ static int settle_failed(weft_regcache *cache, weft_regentry *entry)
 
 bool weft_regcache_is_settled(const weft_reg *pin)
 {
-    uint32_t state = state_of(weft_container(pin, const weft_regentry, pin));
+    uint32_t state = weft_regentry_state(weft_container(pin, const weft_regentry, pin));
     return state == WEFT_REG_READY || state == WEFT_REG_FAILED;
 }
 
@@ -423,7 +283,7 @@ int weft_regcache_settle(weft_regcache *cache, weft_reg *pin)
 
     if (!weft_regcache_is_settled(pin))
         return WEFT_INPROGRESS;
-    if (state_of(entry) == WEFT_REG_FAILED)
+    if (weft_regentry_state(entry) == WEFT_REG_FAILED)
         return settle_failed(cache, entry);
     if (entry->is_awaited && entry->is_kept && !entry->is_own)
         absorb(cache, entry);
@@ -463,7 +323,7 @@ int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t b
         return weft_fail(WEFT_E_NOSPACE, "%llu bytes do not fit into the half of the registrations that persistent requests may hold",
                          (unsigned long long)bytes);
     is_covered = weft_regcache_track(cache, start, end);
-    if (!is_covered && is_long(cache, end - start))
+    if (!is_covered && weft_regcache_is_long(cache, end - start))
         return weft_fail(WEFT_E_UNSUPPORTED, "%llu bytes at %p may change without notice: to register them at each start takes too long",
                          (unsigned long long)bytes, addr);
     rc = map_range(cache, start, end, rights, &entry);
@@ -475,7 +335,7 @@ int weft_regcache_acquire_own(weft_regcache *cache, const void *addr, uint64_t b
     cache->own_bytes += end - start;
     cache->own_regions++;
     if (is_covered)
-        keep(cache, entry);
+        weft_regentry_keep(cache, entry);
     else
         cache->counts.uncached++;
     *pin = &entry->pin;
@@ -489,7 +349,7 @@ static bool is_tried(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     weft_regnode *node = weft_regtree_find(cache->root, start, end, rights, is_shared);
     uint64_t freed = 0;
 
-    if (!node || state_of(entry_of(node)) != WEFT_REG_FAILED)
+    if (!node || weft_regentry_state(entry_of(node)) != WEFT_REG_FAILED)
         return node != NULL;
     if (!is_at_limit(entry_of(node)->rc))
         return true;
@@ -508,11 +368,11 @@ void weft_regcache_acquire_async(weft_regcache *cache, const void *addr, uint64_
     /* The log must be read first: entries dropped by that must not count in is_tried(). */
     if (end < start || !weft_regcache_track(cache, start, end) || is_tried(cache, start, end, rights) || !make_room(cache, end - start))
         return;
-    weft_regentry *entry = make_entry(cache, start, end, rights);
+    weft_regentry *entry = weft_regentry_new(cache, start, end, rights);
     if (!entry)
         return;
-    count_in(cache, entry);
-    keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
+    weft_regentry_count_in(cache, entry);
+    weft_regentry_keep(cache, entry); /* before it is mapped: a change meanwhile drops it */
     weft_list_append(&cache->idle, &entry->idle);
     if (map_by_helper(cache, entry, false))
         return;
@@ -527,10 +387,10 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
     if (--entry->refs)
         return;
     if (entry->is_own)
-        let_go(cache, entry);
+        weft_regentry_let_go(cache, entry);
     if (!entry->is_kept) {
         cache->batch_bytes = 0;
-        drop(cache, entry);
+        weft_regentry_drop(cache, entry);
         weft_reghelper_pass_dropped(cache);
         return;
     }
@@ -546,7 +406,7 @@ void weft_regcache_reclaim(weft_regcache *cache)
     if (weft_unlikely(weft_inval_log_is_new(cache->log, cache->cursor)))
         weft_regcache_read_log(cache);
     cache->batch_bytes = 0;
-    reap_detached(cache);
+    weft_regcache_reap_detached(cache);
     while (weft_unlikely(is_over(cache, 0, 0)) && evict_one(cache)) {
     }
     weft_reghelper_pass_dropped(cache);
@@ -556,7 +416,7 @@ void weft_regcache_flush(weft_regcache *cache)
 {
     weft_regcache_invalidate_all(cache);
     weft_reghelper_pass_dropped(cache);
-    reap_detached(cache);
+    weft_regcache_reap_detached(cache);
 }
 
 int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
@@ -592,7 +452,7 @@ void weft_regcache_close(weft_regcache *cache)
         return;
     weft_regcache_flush(cache); /* an entry being mapped becomes DETACHED; the helper unmaps it before it ends */
     weft_reghelper_end(cache);
-    reap_detached(cache);
+    weft_regcache_reap_detached(cache);
     pthread_mutex_destroy(&cache->lock);
     pthread_cond_destroy(&cache->work);
     pthread_cond_destroy(&cache->unmapped);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "base/macros.h"
 #include "mem/regcache.h"
 #include "mem/regcache_tree.h"
 
@@ -76,10 +77,44 @@ struct weft_regcache {
 /* False in a forked child: the entries are the parent's and must not be unmapped or freed. */
 static inline bool weft_regcache_is_own(const weft_regcache *cache) { return getpid() == cache->process; }
 
-/* regcache.c: calls map and sets *ns to its time. Any thread; the caller stores the state. */
+/* State of a MODELLED entry at this time: MAPPING, READY or FAILED (regcache_async.c). */
+uint32_t weft_reghelper_model_state(const weft_regentry *entry);
+
+/* seq_cst: a thread about to sleep reads the state after it has marked the rank as asleep; config.ready pairs with it. */
+static inline uint32_t weft_regentry_state(const weft_regentry *entry)
+{
+    uint32_t state = atomic_load_explicit(&entry->state, memory_order_seq_cst);
+    return weft_unlikely(state == WEFT_REG_MODELLED) ? weft_reghelper_model_state(entry) : state;
+}
+
+/* Too long to be mapped or unmapped by the caller. */
+static inline bool weft_regcache_is_long(const weft_regcache *cache, uint64_t bytes)
+{
+    return cache->config.inline_max && bytes > cache->config.inline_max;
+}
+
+/* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
+static inline weft_regentry **weft_regcache_slot(weft_regcache *cache, uint64_t addr)
+{
+    return &cache->lately[(addr / 4096 * 0x9e3779b97f4a7c15u) >> (64 - WEFT_REG_SLOT_BITS)];
+}
+
+/* regcache_entry.c. A new entry, MAPPING, in no tree and not counted. NULL: no memory. */
+weft_regentry *weft_regentry_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights);
+/* Calls map and sets *ns to its time. Any thread; the caller stores the state. */
 int weft_regentry_map(weft_regcache *cache, weft_regentry *entry, uint64_t *ns);
+/* Counts an entry that is mapped, or about to be. */
+void weft_regentry_count_in(weft_regcache *cache, const weft_regentry *entry);
+/* Adds the entry to the tree. */
+void weft_regentry_keep(weft_regcache *cache, weft_regentry *entry);
+/* Removes it from the tree, if it is there, and from the hash table. */
+void weft_regentry_let_go(weft_regcache *cache, weft_regentry *entry);
+/* Drops an entry without references that is not in the tree: unmapped now, or by the helper if that is registering it. */
+void weft_regentry_drop(weft_regcache *cache, weft_regentry *entry);
 /* Drops an entry: unmapped now, at its last release, or by the helper if that is registering it. */
 void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry);
+/* Frees the entries that the helper has unmapped. */
+void weft_regcache_reap_detached(weft_regcache *cache);
 
 /* regcache_watch.c. Drops the entries that have changed, or all. */
 void weft_regcache_read_log(weft_regcache *cache);
@@ -98,8 +133,6 @@ bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_a
 void weft_reghelper_hurry(weft_regcache *cache, weft_regentry *entry);
 /* Takes a WAITING entry back. True: dequeued, now MAPPING, and the worker must map it. False: the helper has begun. */
 bool weft_reghelper_take(weft_regcache *cache, weft_regentry *entry);
-/* State of a MODELLED entry at this time: MAPPING, READY or FAILED. */
-uint32_t weft_reghelper_model_state(const weft_regentry *entry);
 /* Drops an entry. True: the worker must end it now. False: the helper is registering it; now DETACHED, the helper will unmap it. */
 bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry);
 /* Drops a READY entry without references, which the helper is to unmap: after weft_reghelper_pass_dropped or _submit, before it maps

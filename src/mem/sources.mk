@@ -7,7 +7,8 @@ libweft_la_SOURCES += src/mem/pool.h src/mem/pool.c
 libweft_la_SOURCES += src/mem/inval_log.c src/mem/inval_log.h src/mem/ranges.c src/mem/ranges.h \
 	src/mem/memmon.c src/mem/memmon.h src/mem/memmon_uffd.c src/mem/memmon_uffd.h \
 	src/mem/proc_maps.c src/mem/proc_maps.h src/mem/memmon_internal.h src/mem/memhooks.h src/mem/memmon_selftest.c \
-	src/mem/regcache.c src/mem/regcache.h src/mem/regcache_async.c src/mem/regcache_limits.c src/mem/regcache_watch.c \
+	src/mem/regcache.c src/mem/regcache.h src/mem/regcache_async.c src/mem/regcache_entry.c src/mem/regcache_limits.c \
+	src/mem/regcache_watch.c \
 	src/mem/regcache_internal.h \
 	src/mem/regcache_tree.c src/mem/regcache_tree.h
 # preloaded by mpirun; independent of the library
