@@ -310,7 +310,7 @@ static void failure_report(const job *self, const rank_end *end, int code, bool 
         snprintf(how, sizeof(how), "ended the job with exit code %d (MPI_Abort, or an MPI error that is fatal)", code);
     } else if (end->state == WEFT_RANK_INIT) {
         snprintf(how, sizeof(how), "ended with exit code %d without MPI_Finalize%s", WEXITSTATUS(end->raw_status),
-                 end->was_in_pmix ? " (or PMIx_Finalize)" : "");
+                 end->was_in_pmix ? " (or PMIx_Finalize)" : ", or with a session still open");
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
