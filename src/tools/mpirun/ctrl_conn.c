@@ -38,23 +38,38 @@ static void release_write(char *release)
     snprintf(release, 32, "%s", PACKAGE_VERSION);
 }
 
-void ctrl_hello_make(uint32_t node, ctrl_hello *hello)
+static void hello_sign(const unsigned char *secret, const ctrl_hello *hello, unsigned char *mac)
+{
+    weft_hmac hmac;
+
+    weft_hmac_begin(&hmac, secret);
+    weft_hmac_add(&hmac, "hello", sizeof("hello"));
+    weft_hmac_add(&hmac, hello, offsetof(ctrl_hello, mac));
+    weft_hmac_end(&hmac, mac);
+}
+
+void ctrl_hello_make(const unsigned char *secret, uint32_t node, ctrl_hello *hello)
 {
     memcpy(hello->magic, MAGIC, sizeof(hello->magic));
     hello->version = htole32(CTRL_VERSION);
     hello->node = htole32(node);
     release_write(hello->release);
     ctrl_secret_make(hello->nonce);
+    hello_sign(secret, hello, hello->mac);
 }
 
-bool ctrl_hello_is_valid(const ctrl_hello *hello)
+bool ctrl_hello_is_valid(const unsigned char *secret, const ctrl_hello *hello)
 {
     size_t length = strnlen(hello->release, sizeof(hello->release));
+    unsigned char mac[32];
 
-    for (size_t i = 0; i < length; i++) /* unauthenticated text, which may be printed on a terminal */
+    hello_sign(secret, hello, mac);
+    if (memcmp(hello->magic, MAGIC, sizeof(hello->magic)) || !weft_bytes_equal(mac, hello->mac, sizeof(mac)))
+        return false;
+    for (size_t i = 0; i < length; i++) /* it may be printed on a terminal */
         if (hello->release[i] < ' ' || hello->release[i] > '~')
             return false;
-    return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
+    return length < sizeof(hello->release);
 }
 
 bool ctrl_hello_is_same_release(const ctrl_hello *hello)
