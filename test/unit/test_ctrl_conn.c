@@ -62,6 +62,29 @@ static void proofs(void)
     CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
 }
 
+/* What goes over the wire: bodies cannot be read, nor can equal ones be told, but those of output. */
+static void encrypted(void)
+{
+    static const char body[] = "HOME=/home/user PASSWORD=that nobody on the way should read, longer than a block of the cipher";
+    char first[256], second[256];
+    ctrl_frame frame;
+    ctrl_conn head, daemon;
+
+    conn_pair_open(&head, &daemon, 7, secret, secret);
+    size_t count = frame_catch(&head, &daemon, CTRL_START, body, sizeof body, first, sizeof first);
+    CU_ASSERT_EQUAL(frame_catch(&head, &daemon, CTRL_START, body, sizeof body, second, sizeof second), count);
+    CU_ASSERT_PTR_NULL(memmem(first, count, "PASSWORD", 8));
+    CU_ASSERT_PTR_NULL(memmem(first, count, "cipher", 6));
+    for (size_t at = 12; at + 16 <= count - 16; at += 16)
+        CU_ASSERT_NOT_EQUAL(memcmp(first + at, second + at, 16), 0);
+    CU_ASSERT_TRUE(feed(&daemon, first, count, &frame) && frame.bytes == sizeof body && !memcmp(frame.body, body, sizeof body));
+    CU_ASSERT_TRUE(feed(&daemon, second, count, &frame) && frame.bytes == sizeof body && !memcmp(frame.body, body, sizeof body));
+    count = frame_catch(&head, &daemon, CTRL_IN, body, sizeof body, first, sizeof first);
+    CU_ASSERT_PTR_NOT_NULL(memmem(first, count, "PASSWORD", 8));
+    CU_ASSERT_TRUE(feed(&daemon, first, count, &frame) && !memcmp(frame.body, body, sizeof body));
+    pair_close(&head, &daemon);
+}
+
 static void any_split(void)
 {
     char caught[4096], body[300];
@@ -197,6 +220,7 @@ int main(void)
     ctrl_secret_make(other_secret);
     CU_pSuite suite = CU_add_suite("ctrl_conn", NULL, NULL);
     CU_add_test(suite, "proofs", proofs);
+    CU_add_test(suite, "encrypted", encrypted);
     CU_add_test(suite, "cut anyhow", any_split);
     CU_add_test(suite, "changed", changed);
     CU_add_test(suite, "out of order", out_of_order);

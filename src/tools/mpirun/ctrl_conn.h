@@ -3,7 +3,7 @@
  * ctrl_conn: authenticated connection between head and daemon, or daemon and daemon. Frame: u32 body bytes, u32 kind, u32 node (receiver or
  * sender), body, 16 bytes of HMAC-SHA256 over direction, frame number and all of these. Numbers are little-endian. The key is per
  * connection: a process that forwards a frame signs it anew. Without the secret frames cannot be forged, changed, replayed or dropped
- * unnoticed; they are not encrypted (docs/launch.md). One thread; nothing blocks.
+ * unnoticed. Bodies are encrypted, by a key of the connection too, but those of IN and OUT (docs/launch.md). One thread; nothing blocks.
  */
 #ifndef WEFT_MPIRUN_CTRL_CONN_H
 #define WEFT_MPIRUN_CTRL_CONN_H
@@ -62,6 +62,7 @@ typedef struct ctrl_conn {
     bool is_head;
     bool has_send_failed;        /* sending has failed; received frames are still read */
     unsigned char key[WEFT_SHA256_BYTES];
+    weft_hmac cipher; /* begun with the key of encryption */
     uint64_t sent, received;
     buffer out, in;
     const char *error; /* reason of the failure, for texts; NULL: none */
