@@ -8,6 +8,7 @@
 #include "mem/regcache.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/event.h"
