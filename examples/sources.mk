@@ -1,6 +1,6 @@
-# examples: compiled with the installed mpicc by examples/Makefile, and run by test/examples/try; not built by this Makefile.
+# examples: compiled with the installed wrappers by examples/Makefile, and run by test/examples; not built by this Makefile.
 examplesdir = $(docdir)/examples
 dist_examples_DATA = examples/Makefile examples/hello.c examples/ring.c examples/cg.c examples/cg_matrix.c examples/cg_matrix.h \
-	examples/heat.c examples/observer.c examples/parts.c
+	examples/heat.c examples/observer.c examples/parts.c examples/hello.f90 examples/lu.F90
 examplesdatadir = $(examplesdir)/data
 dist_examplesdata_DATA = examples/data/bcsstk16.mtx.gz

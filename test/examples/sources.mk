@@ -1,2 +1,2 @@
-# test/examples: builds and runs the examples with the installed mpicc and mpirun
-EXTRA_DIST += test/examples/try
+# test/examples: builds and runs the examples with the installed wrappers and mpirun
+EXTRA_DIST += test/examples/fortran test/examples/try
