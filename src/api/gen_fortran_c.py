@@ -11,7 +11,6 @@ from gen_header import wrapped
 from gen_tables import TableError
 
 PLURAL = {"comm": "comms", "type": "types", "info": "infos", "request": "requests"}
-BLOCKING_STATUS = "(MPI_Status *)weft_f_buffer(%s)"
 
 
 class Passed:
@@ -118,7 +117,8 @@ def pass_arg(procedure, arg, by_descriptor):
     if arg.what == "status":
         if arg.mark == "":
             return Passed("const int *%s" % name, "(const MPI_Status *)%s" % name)
-        return Passed("int *%s" % name, ("(MPI_Status *)%s" if arg.mark == "<>" else BLOCKING_STATUS) % name)
+        sentinel = "(MPI_Status *)weft_f_buffer(%s)" if arg.is_array() else "weft_f_status(%s)"
+        return Passed("int *%s" % name, ("(MPI_Status *)%s" if arg.mark == "<>" else sentinel) % name)
     if arg.what == "procedure":
         function = "MPI_%s%s" % (arg.param.callback, "_c" if procedure.wide and arg.param.is_callback_poly else "")
         given = "weft_f_attribute_function(%s)" % name if arg.param.callback.endswith(("opy_attr_function", "elete_attr_function",
@@ -237,22 +237,49 @@ def sparse(procedure, prefix, name):
     return "%s\n{\n%s\n}\n" % (head, indented(body(procedure, passed, call)))
 
 
+def given(procedure):
+    """The entry's own arguments, to be passed on as they are."""
+    out = [a.c_name for a in procedure.args] + (["ierror"] if procedure.has_ierror else [])
+    return ", ".join(out + [a.c_name + "_len" for a in procedure.args if a.what == "text"])
+
+
+def passed_on(test, to, procedure):
+    return "if (weft_unlikely(%s)) {\n    %s(%s);\n    return;\n}" % (test, to, given(procedure))
+
+
+def quick(procedure, passed, by_descriptor):
+    """Of a procedure marked quick: makes the arguments be passed without the cases that are rare. Returns the test for these: a handle that
+    is no constant of the ABI, a buffer that is a sentinel."""
+    tests, handles = [], []
+    for arg, own in zip(procedure.args, passed):
+        if arg.what == "choice":
+            own.value = arg.c_name + ("->base" if by_descriptor else "")
+            tests.append("weft_f_is_sentinel(%s)" % own.value)
+        elif arg.what == "handle" and arg.mark == "":
+            handles.append("*" + arg.c_name)
+            own.value = "(MPI_%s)(uintptr_t)(unsigned)*%s" % (arg.handle(), arg.c_name)
+    return " || ".join(["(unsigned)(%s) >= WEFT_F_CONSTANTS" % " | ".join(handles)] + tests)
+
+
 def function(procedure, prefix, by_descriptor, name, aliases):
     """A translation and its further names."""
     passed = [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args]
-    call = "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed)))
-    result = procedure.row.returns or "void"
-    statements = body(procedure, passed, call)
-    out = []
+    result, stem = procedure.row.returns or "void", name.rstrip("_")
+
+    def statements():
+        return body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))))
+
+    out, tests = [], []
     if by_descriptor and procedure.row.name != "Get_address":
         out.append(sparse(procedure, prefix, name))
-        tests = ["weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice"]
-        given = [a.c_name for a in procedure.args] + (["ierror"] if procedure.has_ierror else [])
-        given += [a.c_name + "_len" for a in procedure.args if a.what == "text"]
-        statements.insert(0, "if (weft_unlikely(%s)) {\n    %s_sparse(%s);\n    return;\n}" % (
-            " || ".join(tests), name.rstrip("_"), ", ".join(given)))
+        is_sparse = " || ".join("weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice")
+        tests.append(passed_on(is_sparse, stem + "_sparse", procedure))
+    if "quick" in procedure.rules:
+        out.append("%s\n{\n%s\n}\n" % (wrapped("static WEFT_F_APART void %s_rare(%s)" % (stem, parameters(procedure, passed))),
+                                       indented(statements())))
+        tests.append(passed_on(quick(procedure, passed, by_descriptor), stem + "_rare", procedure))
     head = wrapped("WEFT_F_ENTRY %s %s(%s)" % (result, name, parameters(procedure, passed)))
-    out.append("%s\n{\n%s\n}" % (head, indented(statements)))
+    out.append("%s\n{\n%s\n}" % (head, indented(tests + statements())))
     out += ["WEFT_F_ALIAS(%s, %s);" % (alias, name) for alias in aliases]
     return "\n".join(out) + "\n"
 

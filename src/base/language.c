@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+void *weft_language_done;
+
 static _Thread_local const weft_language *current;
 
 void weft_language_set(const weft_language *language) { current = language; }

@@ -9,6 +9,7 @@
 #define WEFT_BASE_LANGUAGE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Kinds of objects whose handles are passed to functions. */
 enum weft_language_kind { WEFT_LANGUAGE_COMM, WEFT_LANGUAGE_TYPE, WEFT_LANGUAGE_WIN, WEFT_LANGUAGE_FILE, WEFT_LANGUAGE_SESSION };
@@ -32,6 +33,14 @@ __attribute__((visibility("default"))) void weft_language_set(const weft_languag
  * the error handler of comm (MPI_Comm), of MPI_COMM_SELF if that is no communicator. Returns the MPI error class if the handler returns.
  * Exported like weft_language_set; in src/mpi/language.c. */
 __attribute__((visibility("default"), cold)) int weft_language_refuse(void *comm, const char *function, int code, const char *text);
+/* For bindings whose handles are ints. What a request that is no constant begins with; the request of a send that was done at once, and its
+ * number. NULL: no world is open. */
+typedef struct weft_language_request {
+    uint32_t magic;
+    int32_t number; /* MPI_Request_toint */
+} weft_language_request;
+#define WEFT_LANGUAGE_DONE 4096
+extern __attribute__((visibility("default"))) void *weft_language_done;
 /* This thread's language; from then on it is C, so that functions called meanwhile are not taken for the other language. */
 const weft_language *weft_language_take(void);
 

@@ -15,7 +15,7 @@
 
 /* Numbers of requests of pools; the WEFT_REQ_STATICS before them are of the workers' done_req, by worker. */
 #define WEFT_REQ_STATICS 64
-#define WEFT_REQ_NUMBER_MIN (WEFT_OBJECT_CONSTANTS + WEFT_REQ_STATICS)
+#define WEFT_REQ_NUMBER_MIN (WEFT_LANGUAGE_DONE + WEFT_REQ_STATICS)
 
 /* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, has_rndv, rc, completion, chan, type,
  * recv_info, extra. Fields of the message are not set. NULL: out of memory. */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/fifomap.h"
+#include "base/language.h"
 #include "base/list.h"
 
 typedef struct weft_req weft_req;
@@ -125,6 +126,7 @@ struct weft_req {
 
 #define WEFT_REQ_BYTES 128
 _Static_assert(sizeof(weft_req) == WEFT_REQ_BYTES && offsetof(weft_req, bytes) == WEFT_REQ_BYTES / 2, "a request is two lines");
+_Static_assert(offsetof(weft_req, number) == offsetof(weft_language_request, number), "bindings read the number");
 _Static_assert(offsetof(weft_req, is_posted) == 15 && offsetof(weft_req, rc) == 20 && offsetof(weft_req, buf) == 56,
                "what matching reads is in the first line");
 /* Little-endian (configure refuses others): the key of a posted receive is (rank << 32 | tag), which stay readable beside it. */

@@ -115,6 +115,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
         return rc;
     }
     world->worker_count = 1;
+    weft_language_done = &world->workers[0]->done_req;
     *out = world;
     return 0;
 }
@@ -225,6 +226,7 @@ int weft_world_close(weft_world *world)
     if (weft_knob.counters && !was_resting)
         weft_counters_print(world);
     weft_log_repeats();
+    weft_language_done = NULL;
     while (world->worker_count)
         weft_worker_close(world->workers[--world->worker_count]);
     if (world->wakeup_fd >= 0)

@@ -21,6 +21,7 @@
 #define WEFT_F_ALIAS_OF(name, of) WEFT_F_ALIAS(name, of) /* of names that are macros */
 #define WEFT_F_ALIAS(name, of) extern __typeof__(of) name __attribute__((alias(#of), visibility("default")))
 
+#define WEFT_F_APART __attribute__((noinline)) /* not rare enough to be cold */
 #define WEFT_F_COLD __attribute__((cold, noinline))
 
 #define WEFT_F_FEW 16    /* arrays up to this length are translated on the stack */
@@ -39,11 +40,21 @@ extern WEFT_F_ENTRY weft_f_sentinels weft_sentinels_;
 /* The value of the sentinel at this offset in C. */
 void *weft_f_sentinel(size_t offset) __attribute__((cold));
 
+static inline bool weft_f_is_sentinel(const void *given)
+{
+    return (uintptr_t)given - (uintptr_t)&weft_sentinels_ < sizeof weft_sentinels_;
+}
+
 /* A buffer, status or array: its address, or the value of the sentinel that it is. */
 static inline void *weft_f_buffer(const void *given)
 {
-    size_t offset = (size_t)((uintptr_t)given - (uintptr_t)&weft_sentinels_);
-    return weft_unlikely(offset < sizeof weft_sentinels_) ? weft_f_sentinel(offset) : (void *)given;
+    return weft_unlikely(weft_f_is_sentinel(given)) ? weft_f_sentinel((uintptr_t)given - (uintptr_t)&weft_sentinels_) : (void *)given;
+}
+
+/* As weft_f_buffer, of one status: MPI_STATUS_IGNORE is common. */
+static inline MPI_Status *weft_f_status(void *given)
+{
+    return given == weft_sentinels_.status_ignore ? MPI_STATUS_IGNORE : given;
 }
 
 static inline void weft_f_end(int *ierror, int rc)
@@ -70,11 +81,22 @@ WEFT_F_HANDLE(errhandler, MPI_Errhandler, Errhandler)
 WEFT_F_HANDLE(group, MPI_Group, Group)
 WEFT_F_HANDLE(info, MPI_Info, Info)
 WEFT_F_HANDLE(message, MPI_Message, Message)
-WEFT_F_HANDLE(request, MPI_Request, Request)
 WEFT_F_HANDLE(session, MPI_Session, Session)
 WEFT_F_HANDLE(win, MPI_Win, Win)
 WEFT_F_HANDLE(file, MPI_File, File)
 #undef WEFT_F_HANDLE
+
+/* Requests: the number of a send that was done at once is known, others are looked up; a valid handle's number is read. */
+static inline MPI_Request weft_f_request(int number)
+{
+    if (weft_likely(number == WEFT_LANGUAGE_DONE))
+        return weft_language_done;
+    return (unsigned)number < WEFT_F_CONSTANTS ? (MPI_Request)(uintptr_t)(unsigned)number : PMPI_Request_fromint(number);
+}
+static inline int weft_f_request_out(MPI_Request handle)
+{
+    return (uintptr_t)handle < WEFT_F_CONSTANTS ? (int)(uintptr_t)handle : ((const weft_language_request *)(const void *)handle)->number;
+}
 
 /* Arrays of handles for C: in `few` if they fit, else allocated; NULL: no memory (also recorded for weft_f_no_memory). new: filled with
  * 0, which is no handle. out: writes those that C has set back and frees; free only frees. */

@@ -5,6 +5,8 @@ lib_LTLIBRARIES += libmpifort_abi.la
 libmpifort_abi_la_SOURCES = src/fortran/array.c src/fortran/array.h src/fortran/callbacks.c src/fortran/lengths.c src/fortran/lengths.h \
 	src/fortran/runtime.c src/fortran/runtime.h src/fortran/special.c src/fortran/special.inc
 nodist_libmpifort_abi_la_SOURCES = $(gen_fortran_entries)
+# A call of C that needs no lazy binding jumps once less.
+libmpifort_abi_la_CFLAGS = $(AM_CFLAGS) -fno-plt
 libmpifort_abi_la_LIBADD = $(fortran_objects) libmpi_abi.la
 libmpifort_abi_la_DEPENDENCIES = $(fortran_objects) libmpi_abi.la
 libmpifort_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,now

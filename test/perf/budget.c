@@ -2,6 +2,7 @@
  *
  * budget: the calls whose instructions test/perf/budget counts. Two ranks; rank 0 runs under callgrind, which client requests switch on
  * around each counted call and dump after it, so that each call has its own count. Rank 1 runs without callgrind.
+ * With FORTRAN, the calls are those of budget_fortran.F90, and few.
  * Invariant: no counted call waits. While rank 0 sends, rank 1 sleeps outside of MPI (so no wakeup is raised); before rank 0 receives, it
  * sleeps outside of MPI until the message is in the ring.
  */
@@ -27,6 +28,34 @@ enum
         CALLGRIND_DUMP_STATS_AT(what);    \
     } while (0)
 
+#ifdef FORTRAN
+/* What budget_fortran.F90 calls, and its procedures. */
+void toggle_(void) { CALLGRIND_TOGGLE_COLLECT; }
+
+void nothing_(const void *buffer, const int *count, const int *type, const int *to, const int *tag, const int *comm, int *ierror)
+{
+    __asm__ volatile("" : : "r"(buffer), "r"(count), "r"(type), "r"(to), "r"(tag), "r"(comm), "r"(ierror) : "memory");
+}
+
+void nothing_short_(int *request, int *status, int *ierror)
+{
+    __asm__ volatile("" : : "r"(request), "r"(status), "r"(ierror) : "memory");
+}
+
+#define COUNT_FORTRAN(name)                \
+    void f_##name##_(char *buffer);        \
+    static void count_##name(char *buffer) \
+    {                                      \
+        f_##name##_(buffer);               \
+        CALLGRIND_DUMP_STATS_AT(#name);    \
+    }
+COUNT_FORTRAN(nothing)
+COUNT_FORTRAN(nothing_short)
+COUNT_FORTRAN(send)
+COUNT_FORTRAN(recv)
+COUNT_FORTRAN(isend)
+COUNT_FORTRAN(wait)
+#else
 __attribute__((noinline, noclone)) static int nothing(const void *buffer, int count, MPI_Datatype type, int to,
                                                              int tag, MPI_Comm comm)
 {
@@ -34,8 +63,14 @@ __attribute__((noinline, noclone)) static int nothing(const void *buffer, int co
     return 0;
 }
 
+__attribute__((noinline, noclone)) static int nothing_short(MPI_Request *request, MPI_Status *status)
+{
+    __asm__ volatile("" : : "r"(request), "r"(status) : "memory");
+    return 0;
+}
+
 /* Cost of counting itself: arguments, call, return. */
-static void count_nothing(char *buffer)
+__attribute__((noinline)) static void count_nothing(char *buffer)
 {
     COUNT("nothing", nothing(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD));
 }
@@ -56,6 +91,31 @@ static void count_isend_wait(char *buffer)
 
     COUNT("isend_wait", MPI_Isend(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
           MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_isend(char *buffer)
+{
+    MPI_Request request;
+
+    COUNT("isend", MPI_Isend(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void count_wait(char *buffer)
+{
+    MPI_Request request;
+
+    MPI_Isend(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+    COUNT("wait", MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/* As count_nothing, of two arguments. */
+__attribute__((noinline)) static void count_nothing_short(char *buffer)
+{
+    MPI_Request request;
+
+    (void)buffer;
+    COUNT("nothing_short", nothing_short(&request, MPI_STATUS_IGNORE));
 }
 
 /* Irecv posts, Wait polls: the message has arrived. */
@@ -91,6 +151,7 @@ static void count_start_recv(char *buffer)
     COUNT("start_recv", MPI_Start(&started); MPI_Wait(&started, MPI_STATUS_IGNORE));
     MPI_Request_free(&started);
 }
+#endif
 
 static void nap(long ms)
 {
@@ -163,13 +224,18 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < CALLS && !rank; i++) {
         count_nothing(buffer);
+        count_nothing_short(buffer);
     }
     wrong = sends(rank, count_send);
+    wrong |= sends(rank, count_isend);
+    wrong |= sends(rank, count_wait);
+    wrong |= receives(rank, count_recv);
+#ifndef FORTRAN
     wrong |= sends(rank, count_isend_wait);
     wrong |= sends(rank, count_start_send);
-    wrong |= receives(rank, count_recv);
     wrong |= receives(rank, count_irecv_wait);
     wrong |= receives(rank, count_start_recv);
+#endif
     MPI_Finalize();
     if (wrong) {
         fprintf(stderr, "budget: rank %d received wrong bytes\n", rank);
