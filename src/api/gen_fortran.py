@@ -82,6 +82,8 @@ class Arg:
     def dimension(self, is_f08):
         if self.what == "ranges":
             return "(3,*)"
+        if "shape" in self.rules:
+            return self.rules["shape"]
         if self.what == "status" and not is_f08:
             return "(MPI_STATUS_SIZE,*)" if self.length else "(MPI_STATUS_SIZE)"
         if not self.length:
@@ -166,8 +168,6 @@ class Fortran:
         for name, _ in self.rules.of:
             if name not in names:
                 raise TableError("fortran.tbl: no function MPI_%s has a Fortran binding" % name)
-        self.missing = [row for row in self.rows if "missing" in self.rules.get(row.name, "-")]
-        self.built = [row for row in self.rows if row not in self.missing]
 
     def narrow(self, row):
         return Procedure(row, False, self.rules)

@@ -121,8 +121,8 @@ def pass_arg(procedure, arg, by_descriptor):
         return Passed("int *%s" % name, ("(MPI_Status *)%s" if arg.mark == "<>" else sentinel) % name)
     if arg.what == "procedure":
         function = "MPI_%s%s" % (arg.param.callback, "_c" if procedure.wide and arg.param.is_callback_poly else "")
-        given = "weft_f_attribute_function(%s)" % name if arg.param.callback.endswith(("opy_attr_function", "elete_attr_function",
-                                                                                       "Copy_function", "Delete_function")) else name
+        may_be_predefined = ("opy_attr_function", "elete_attr_function", "Copy_function", "Delete_function", "conversion_function")
+        given = "weft_f_predefined(%s)" % name if arg.param.callback.endswith(may_be_predefined) else name
         return Passed("weft_f_function *%s" % name, "(%s *)(void *)%s" % (function, given))
     if arg.what == "address":
         return Passed("void **%s" % name, name)
@@ -311,7 +311,7 @@ def files(fortran):
     for what, chapters in FILES.items():
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
         out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n')
-        for row in fortran.built:
+        for row in fortran.rows:
             if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):
                 out += entries_of(fortran, row)
         made["src/fortran/entries-%s.c" % what] = "\n".join(out)

@@ -2,7 +2,7 @@
 #
 # gen_fortran_mod: generates the sources of the modules (weft_mpi_types, mpi_f08, mpi) and mpif.h. They hold declarations only: the
 # procedures are C (gen_fortran_c). Used by gen_api.
-# Invariant: mpi_f08 uses the conventions 1A and 1B of MPI 5.0 19.1.5, mpi and mpif.h 2A; a procedure that is not built is not declared.
+# Invariant: mpi_f08 uses the conventions 1A and 1B of MPI 5.0 19.1.5, mpi and mpif.h 2A.
 import re
 
 from gen_fortran import HANDLES, NUMBERS
@@ -63,7 +63,7 @@ def constants(tables, is_f08):
             continue
         for row in rows:
             name, value = row[0], row[1]
-            if name in KINDS or name.startswith("MPIX_") or re.match("MPI_T_(?!VERBOSITY)", name) or "implementation" in value:
+            if name in KINDS or name.startswith("MPIX_") or re.match("MPI_T_(?!VERBOSITY|ERR_)", name) or "implementation" in value:
                 continue
             handle = re.match(r"MPI_(\w+)$", what)
             if what == "MPI_Offset":
@@ -80,14 +80,19 @@ def constants(tables, is_f08):
     return sorted(out, key=lambda row: row[2].startswith("MPI_") and "(" not in row[2])  # other names of a constant after it
 
 
-def predefined(tables):
+def predefined(tables, is_f08):
     """Names of the predefined procedures, with the callback type of each."""
     out = []
     for _, what, rows in tables.constants:
-        kind = re.match(r"MPI_(\w+(?:copy|delete)_attr_function|Copy_function|Delete_function) \*$", what)
-        if kind:
+        kind = re.match(r"MPI_(\w+(?:copy|delete)_attr_function|Datarep_conversion_function(?:_c)?|Copy_function|Delete_function) \*$", what)
+        if kind and (is_f08 or not what.endswith("_c *")):
             out += [(row[0], kind.group(1)) for row in rows]
     return out
+
+
+def is_old(kind):
+    """Is it a callback that MPI-2.0 deprecated? mpi_f08 has no type for it."""
+    return kind in ("Copy_function", "Delete_function")
 
 
 def callback_arguments(params, is_f08):
@@ -217,8 +222,8 @@ def predefined_interfaces(tables):
     """Of mpi_f08: explicit, so that they fit the abstract interfaces of the callbacks."""
     params = {text.split(None, 2)[0]: text.split(None, 2)[2] for text in tables.types["callbacks"]}
     out = ["INTERFACE"]
-    for name, kind in predefined(tables):
-        if not kind.endswith("_attr_function"):
+    for name, kind in predefined(tables, True):
+        if is_old(kind):
             continue
         given = callback_arguments(params[kind], True) + [("INTEGER", "ierror")]
         out += ["SUBROUTINE %s(%s)" % (name, ", ".join(n for _, n in given)), "  IMPORT"]
@@ -236,10 +241,10 @@ def module(tables, fortran, is_f08):
     out.append(block(sentinels(is_f08), 2))
     if is_f08:
         out.append(block(["ABSTRACT INTERFACE"] + abstract_interfaces(tables) + ["END INTERFACE"] + predefined_interfaces(tables), 2))
-        out.append(block(["EXTERNAL :: " + name for name, kind in predefined(tables) if not kind.endswith("_attr_function")], 2))
+        out.append(block(["EXTERNAL :: " + name for name, kind in predefined(tables, True) if is_old(kind)], 2))
     else:
-        out.append(block(["EXTERNAL :: " + row[0] for row in predefined(tables)], 2))
-    for row in fortran.built:
+        out.append(block(["EXTERNAL :: " + row[0] for row in predefined(tables, False)], 2))
+    for row in fortran.rows:
         for prefix in ("", "P"):
             is_typed = is_f08 and row.deprecated != "2.0"  # older ones have one interface only (MPI 5.0 19.1.2)
             out.append(block(interface(fortran, row, prefix, is_typed), 2))
@@ -257,8 +262,8 @@ def mpif(tables, fortran):
         lines += ["%s %s" % (kind, name), "PARAMETER (%s=%s)" % (name, value)]
     for name, plain, _, shape in SENTINELS:
         lines += ["%s %s%s" % (plain, name, shape), "COMMON /WEFT_SENTINELS/ %s" % name]
-    lines += ["EXTERNAL %s" % row[0] for row in predefined(tables)]
-    for row in fortran.built:
+    lines += ["EXTERNAL %s" % row[0] for row in predefined(tables, False)]
+    for row in fortran.rows:
         result = fortran.narrow(row).result
         for prefix in ("", "P"):
             if result:

@@ -136,13 +136,22 @@ PREDEFINED_DUP(type_, MPI_Aint)
 PREDEFINED_DUP(win_, MPI_Aint)
 PREDEFINED_DUP(, int)
 
+/* They stand for no conversion (MPI 5.0 14.5.3) and are not called. */
+WEFT_F_ENTRY void mpi_conversion_fn_null_(void *userbuf, int *type, const void *count, void *filebuf, MPI_Offset *position,
+                                          MPI_Aint *state, int *ierror)
+{
+    (void)userbuf, (void)type, (void)count, (void)filebuf, (void)position, (void)state;
+    *ierror = MPI_ERR_CONVERSION;
+}
+WEFT_F_ALIAS(mpi_conversion_fn_null_c_, mpi_conversion_fn_null_);
+
 #define IS(name) ((void *)function == (void *)(name))
-weft_f_function *weft_f_attribute_function(weft_f_function *function)
+weft_f_function *weft_f_predefined(weft_f_function *function)
 {
     if (IS(mpi_comm_dup_fn_) || IS(mpi_type_dup_fn_) || IS(mpi_win_dup_fn_) || IS(mpi_dup_fn_))
         return (weft_f_function *)(void *)MPI_COMM_DUP_FN;
     if (IS(mpi_comm_null_copy_fn_) || IS(mpi_type_null_copy_fn_) || IS(mpi_win_null_copy_fn_) || IS(mpi_null_copy_fn_) ||
-        IS(mpi_comm_null_delete_fn_) || IS(mpi_type_null_delete_fn_) || IS(mpi_win_null_delete_fn_) || IS(mpi_null_delete_fn_))
+        IS(mpi_conversion_fn_null_) || IS(mpi_conversion_fn_null_c_) || IS(mpi_comm_null_delete_fn_) || IS(mpi_type_null_delete_fn_) || IS(mpi_win_null_delete_fn_) || IS(mpi_null_delete_fn_))
         return NULL; /* MPI_COMM_NULL_COPY_FN and the others */
     return function;
 }

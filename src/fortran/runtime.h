@@ -136,7 +136,7 @@ void weft_f_text_out(char *given, size_t length, const char *text);
 
 /* The languages of src/base/language.h: Fortran, and its calls that MPI-2.0 deprecated, whose attributes are INTEGERs. */
 extern const weft_language weft_f_language, weft_f_deprecated;
-/* A copy or delete function: C's constant for a predefined one (MPI_COMM_NULL_COPY_FN), else itself. */
-weft_f_function *weft_f_attribute_function(weft_f_function *function);
+/* A copy, delete or conversion function: C's constant for a predefined one (MPI_COMM_NULL_COPY_FN), else itself. */
+weft_f_function *weft_f_predefined(weft_f_function *function);
 
 #endif

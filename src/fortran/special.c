@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fortran/argv.h"
 #include "fortran/array.h"
 #include "fortran/runtime.h"
 
