@@ -38,7 +38,8 @@ check-abi: all
 
 # Manual pages, below man/ of the build directory. Section 1 is what the tools print; a cross build, which cannot run them, has section 3 only.
 all-local: gen_manual.stamp
-gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/manual.tbl src/api/functions.tbl src/api/kinds.tbl \
+gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/gen_fortran.py src/api/gen_fortran_mod.py src/api/fortran.tbl \
+		src/api/manual.tbl src/api/functions.tbl src/api/kinds.tbl \
 		mpirun$(EXEEXT) weft-info$(EXEEXT) weft-bench$(EXEEXT) mpicc$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) man/man1 man/man3 && \
 	$(PYTHON3) $(srcdir)/src/api/gen_manual --functions man/man3 $(PACKAGE_VERSION) && \
@@ -46,7 +47,10 @@ gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/manual.tbl sr
 		case $$tool in mpicc) option=-showme:help;; *) option=--help;; esac; \
 		if ./$$tool $$option >man/$$tool.help 2>/dev/null; then \
 			$(PYTHON3) $(srcdir)/src/api/gen_manual --tool $$tool $(PACKAGE_VERSION) man/$$tool.help man/man1/$$tool.1 || exit 1; fi; \
-	done && touch $@
+	done && \
+	if test -n "$(fortranmoddir)" && test -s man/mpicc.help; then \
+		sed 's/^mpicc:/mpifort:/' man/mpicc.help >man/mpifort.help && \
+		$(PYTHON3) $(srcdir)/src/api/gen_manual --tool mpifort $(PACKAGE_VERSION) man/mpifort.help man/man1/mpifort.1; fi && touch $@
 CLEANFILES += gen_manual.stamp
 clean-local: clean-manual
 install-data-local: gen_manual.stamp
@@ -55,10 +59,11 @@ install-data-local: gen_manual.stamp
 	for page in man/man1/*.1; do test ! -f $$page || $(INSTALL_DATA) $$page "$(DESTDIR)$(mandir)/man1" || exit 1; done
 	cd "$(DESTDIR)$(mandir)/man1" && for name in mpiexec; do echo ".so man1/mpirun.1" >$$name.1; done
 	cd "$(DESTDIR)$(mandir)/man1" && for name in mpicc_abi mpicxx mpic++ mpiCC mpicxx_abi; do echo ".so man1/mpicc.1" >$$name.1; done
+	cd "$(DESTDIR)$(mandir)/man1" && test ! -f mpifort.1 || for name in mpif77 mpif90 mpifort_abi; do echo ".so man1/mpifort.1" >$$name.1; done
 uninstall-local:
 	cd man/man3 && for page in *.3; do rm -f "$(DESTDIR)$(mandir)/man3/$$page"; done
-	cd "$(DESTDIR)$(mandir)/man1" && for name in mpirun mpiexec weft-info weft-bench mpicc mpicc_abi mpicxx mpic++ mpiCC mpicxx_abi; do \
-		rm -f $$name.1; done
+	cd "$(DESTDIR)$(mandir)/man1" && for name in mpirun mpiexec weft-info weft-bench mpicc mpicc_abi mpicxx mpic++ mpiCC mpicxx_abi \
+		mpifort mpif77 mpif90 mpifort_abi; do rm -f $$name.1; done
 .PHONY: clean-manual
 clean-manual:
 	rm -rf man
