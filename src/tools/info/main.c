@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "tools/info/collectives.h"
 #include "tools/info/devices.h"
+#include "tools/info/modules.h"
 #include "tools/info/out.h"
 #include "tools/info/protocols.h"
 
@@ -45,6 +46,7 @@ static void show_build(out *to)
     out_row(to, "library", "libmpi_abi.so.1", "the MPI standard ABI");
     out_row(to, "built for", WEFT_BUILD_HOST, NULL);
     out_row(to, "Fortran", WEFT_BUILD_FORTRAN, NULL);
+    modules_show(to);
     out_row(to, "compiler", WEFT_BUILD_CC " " __VERSION__, NULL);
     out_row(to, "flags", WEFT_BUILD_CFLAGS, NULL);
     out_row(to, "prefix", WEFT_PREFIX, NULL);
