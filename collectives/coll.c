@@ -14,6 +14,7 @@
 #include "collectives/inquiry.h"
 #include "collectives/sched_area.h"
 #include "collectives/shmcoll.h"
+#include "collectives/shmcoll_lane.h"
 #include "collectives/shmcoll_queue.h"
 #include "collectives/stop.h"
 #include "collectives/topology.h"
@@ -126,11 +127,13 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
 /* Of an area on each node, as far as all members know. */
 static uint32_t slot_bytes_on_nodes(const weft_team *team)
 {
-    return (uint32_t)(WEFT_SEGMENT_AREA_BYTES / WEFT_SHMCOLL_DEPTH) / (team->size / team->nodes + 1);
+    return (uint32_t)(WEFT_SHMCOLL_BYTES / WEFT_SHMCOLL_DEPTH) / (team->size / team->nodes + 1);
 }
 
-/* Through slots go blocking calls, and nonblocking ones of members that are all on one node. */
-static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum weft_call_form form)
+/* Which calls may go through slots. */
+enum slots { NO_SLOTS, NODE_SLOTS /* the stages within nodes too */, TEAM_SLOTS /* if all members are on one node */ };
+
+static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum slots slots)
 {
     weft_coll_query query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
 
@@ -138,11 +141,11 @@ static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind ki
         return weft_coll_choose(team, &query);
     if (team->topology) {
         query.has |= WEFT_NEED_NODES;
-        if (form == WEFT_CALL_BLOCKING && team->has_areas) {
+        if (slots == NODE_SLOTS && team->has_areas) {
             query.has |= WEFT_NEED_AREA;
             query.slot_bytes = slot_bytes_on_nodes(team);
         }
-    } else if (team->area && form != WEFT_CALL_PERSISTENT) {
+    } else if (team->area && slots != NO_SLOTS) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
         if (weft_shmcoll_can_hold(team->area, kind, args))
             query.has |= WEFT_NEED_AREA;
@@ -158,14 +161,14 @@ static inline void raise_selected(const weft_team *team, const weft_coll_rule *r
 }
 
 /* NULL: through the node area. */
-static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum weft_call_form form)
+static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum slots slots)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
     const weft_coll_rule *rule;
 
     if (algorithm)
         return algorithm;
-    rule = select_rule(team, kind, args, form);
+    rule = select_rule(team, kind, args, slots);
     raise_selected(team, rule, args);
     return rule->algorithm;
 }
@@ -192,35 +195,41 @@ static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, c
     return perform(team, algorithm, args, team->agreement_call, true);
 }
 
-/* What a blocking call must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. A call on an
- * intercommunicator is made here, so that other calls need no test. */
-static __attribute__((noinline)) int setup(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+/* What a call that may block must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. */
+static __attribute__((noinline)) int setup(weft_team *team, weft_call call)
 {
     int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
 
     if (weft_team_next_call_is_over(team)) {
         weft_team_leave_area(team);
-        return weft_team_stop_error_of_call(team, call_of(team, kind, WEFT_CALL_BLOCKING, args));
+        return weft_team_stop_error_of_call(team, call);
     }
-    if (team->is_inter)
-        return perform(team, select_algorithm(team, kind, args, WEFT_CALL_BLOCKING), args,
-                       call_of(team, kind, WEFT_CALL_BLOCKING, args), false);
     if (!team->may_share)
         return WEFT_OK;
     team->may_share = false;
     team->needs_setup = team->stopped;
-    team->agreement_call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
+    team->agreement_call = call;
     rc = weft_team_trust(team, weft_shmcoll_agree(team, perform_agreement));
     if (rc)
         weft_team_stop(team, rc, tag);
     return rc;
 }
 
+/* A blocking call that needs setup. *is_done: it has been performed, on an intercommunicator, so that other calls need no test. */
+static __attribute__((noinline)) int setup_blocking(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, bool *is_done)
+{
+    weft_call call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
+    int rc = setup(team, call);
+
+    *is_done = rc || team->is_inter;
+    return *is_done && !rc ? perform(team, select_algorithm(team, kind, args, NODE_SLOTS), args, call, false) : rc;
+}
+
 /* Nonblocking calls precede the blocking one in the area. */
 static __attribute__((noinline)) int drain(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     weft_shmcoll_drain(team->area);
-    return team->needs_setup ? setup(team, kind, args) : WEFT_OK;
+    return team->needs_setup ? setup(team, call_of(team, kind, WEFT_CALL_BLOCKING, args)) : WEFT_OK;
 }
 
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
@@ -229,11 +238,12 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     weft_call call;
 
     if (weft_unlikely(team->needs_setup)) {
-        int rc = setup(team, kind, args);
-        if (rc || team->is_inter)
+        bool is_done;
+        int rc = setup_blocking(team, kind, args, &is_done);
+        if (is_done)
             return rc;
     }
-    rule = select_rule(team, kind, args, WEFT_CALL_BLOCKING);
+    rule = select_rule(team, kind, args, NODE_SLOTS);
     raise_selected(team, rule, args);
     if (weft_likely(!rule->algorithm)) {
         if (weft_unlikely(weft_shmcoll_has_pending(team->area))) {
@@ -263,13 +273,14 @@ static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm
     if (algorithm && team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, true)))
         return rc;
     tag = next_tag(team, call, false);
-    rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req) : weft_sched_record_in_area(team, kind, args, call, tag, req);
+    rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req)
+                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    return start(team, kind, select_algorithm(team, kind, args, WEFT_CALL_NONBLOCKING), args,
+    return start(team, kind, select_algorithm(team, kind, args, TEAM_SLOTS), args,
                  call_of(team, kind, WEFT_CALL_NONBLOCKING, args), req);
 }
 
@@ -277,20 +288,47 @@ int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_co
 {
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
 
-    return start(team, kind, select_rule(team, kind, args, WEFT_CALL_NONBLOCKING)->algorithm, args,
+    return start(team, kind, select_rule(team, kind, args, TEAM_SLOTS)->algorithm, args,
                  weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
+}
+
+/* A persistent call that goes through slots gets a lane, on which the members agree; NULL: it goes by messages. */
+static int open_lane(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_shmcoll **lane)
+{
+    int rc = WEFT_OK;
+
+    *lane = NULL;
+    if (team->is_inter || team->topology)
+        return WEFT_OK;
+    if (team->area && weft_shmcoll_has_pending(team->area))
+        weft_shmcoll_drain(team->area);
+    if (team->needs_setup)
+        rc = setup(team, call);
+    if (rc || !team->area)
+        return rc;
+    if (select_rule(team, kind, args, TEAM_SLOTS)->algorithm)
+        return weft_shmcoll_publish(team->area, call, true);
+    rc = weft_shmcoll_open_lane(team->area, kind, args, call, lane);
+    return team->area->rc ? rc : weft_team_trust(team, rc); /* calls that differ stop the team, also by truncation */
 }
 
 int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     weft_call call = call_of(team, kind, WEFT_CALL_PERSISTENT, args);
     int tag = (int)(weft_call_tag(call, team->prepared++, false) | WEFT_TAG_PREPARED);
-    int rc = weft_sched_record(team, select_algorithm(team, kind, args, WEFT_CALL_PERSISTENT), args, tag, req);
+    weft_shmcoll *lane;
+    int rc = open_lane(team, kind, args, call, &lane);
 
-    if (rc == WEFT_OK) {
-        ((weft_sched *)(*req)->extra)->call = call;
-        (*req)->is_persistent = true;
-        (*req)->is_done = true; /* inactive until started */
+    if (rc)
+        return rc;
+    rc = lane ? weft_sched_record_in_area(team, lane, kind, args, call, tag, req)
+              : weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req);
+    if (rc) {
+        weft_shmcoll_close(lane);
+        return rc;
     }
-    return rc;
+    ((weft_sched *)(*req)->extra)->call = call;
+    (*req)->is_persistent = true;
+    (*req)->is_done = true; /* inactive until started */
+    return WEFT_OK;
 }

@@ -36,7 +36,7 @@ static bool send_for_sched(weft_team *team, const weft_sched *sched)
     if (sched->receiving && sched->receiving->is_posted)
         return send_to(team, (uint32_t)sched->receiving->rank, &msg);
     for (uint32_t i = 0; sched->pending && i < team->size && count < MEMBERS_MAX; i++) {
-        if (!weft_shmcoll_awaits(team->area, sched->pending, i))
+        if (!weft_shmcoll_awaits(sched->pending, i))
             continue;
         if (!send_to(team, i, &msg))
             return false;

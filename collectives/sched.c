@@ -208,8 +208,11 @@ static void free_sched(weft_req *req)
     weft_list_remove(&sched->active);
     if (sched->regs)
         sched->free_regs(sched->regs);
-    if (sched->pending)
+    if (sched->pending) {
         drop_types(&sched->pending->args);
+        if (sched->pending->area->is_lane)
+            weft_shmcoll_close(sched->pending->area);
+    }
     for (uint32_t i = 0; i < sched->step_count; i++) {
         weft_type_drop(sched->steps[i].to_type);
         if (sched->steps[i].from_type)

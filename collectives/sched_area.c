@@ -41,7 +41,18 @@ static const weft_layout *copy_layout(weft_sched *sched, const weft_layout *layo
     return own;
 }
 
-int weft_sched_record_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, int tag, weft_req **req)
+/* The schedule drops the types and closes a lane when it is freed. */
+static void own(weft_sched *sched, weft_shmcoll_pending *pending)
+{
+    if (pending->args.sendtype)
+        weft_type_hold(pending->args.sendtype);
+    if (pending->args.recvtype)
+        weft_type_hold(pending->args.recvtype);
+    sched->pending = pending;
+}
+
+int weft_sched_record_in_area(weft_team *team, weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, int tag,
+                              weft_req **req)
 {
     int rc = weft_sched_make(team, args->op, tag, req);
     weft_shmcoll_pending *pending;
@@ -52,16 +63,14 @@ int weft_sched_record_in_area(weft_team *team, enum weft_coll_kind kind, const w
     sched = (*req)->extra;
     pending = weft_sched_temp(sched, sizeof *pending, weft_sched_bytes());
     if (pending) {
-        *pending = (weft_shmcoll_pending){.kind = kind, .args = *args, .call = call, .tag = (uint32_t)tag, .end = on_end, .owner = sched};
+        *pending = (weft_shmcoll_pending){.area = area, .kind = kind, .args = *args, .call = call, .tag = (uint32_t)tag, .end = on_end,
+                                          .owner = sched};
         pending->args.op = sched->op;
         if (args->recv_layout)
             pending->args.recv_layout = copy_layout(sched, args->recv_layout);
-        if (args->sendtype)
-            weft_type_hold(args->sendtype);
-        if (args->recvtype)
-            weft_type_hold(args->recvtype);
-        sched->pending = pending;
     }
+    if (!sched->rc)
+        own(sched, pending);
     rc = sched->rc;
     if (rc) {
         weft_req_free(*req);
@@ -72,7 +81,7 @@ int weft_sched_record_in_area(weft_team *team, enum weft_coll_kind kind, const w
 
 void weft_sched_begin_in_area(weft_sched *sched)
 {
-    int rc = sched->rc ? sched->rc : weft_shmcoll_enqueue(sched->team->area, sched->pending);
+    int rc = sched->rc ? sched->rc : weft_shmcoll_enqueue(sched->pending);
 
     if (weft_likely(!rc))
         return;
@@ -86,5 +95,5 @@ void weft_sched_spin(weft_req *req)
     const weft_sched *sched = req->extra;
 
     if (sched->pending)
-        weft_shmcoll_spin(sched->team->area, sched->pending);
+        weft_shmcoll_spin(sched->pending);
 }

@@ -8,8 +8,10 @@
 
 #include "collectives/sched.h"
 
-/* The same as weft_sched_record for a call through team->area. */
-int weft_sched_record_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, int tag, weft_req **req);
+/* The same as weft_sched_record for a call through `area`: team->area, or a lane, which the schedule owns then. On an error the caller owns
+ * it. */
+int weft_sched_record_in_area(weft_team *team, struct weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call,
+                              int tag, weft_req **req);
 /* The schedule starts. It may end before the return. */
 void weft_sched_begin_in_area(weft_sched *sched);
 /* A wait for the request of a schedule begins: may end it. */

@@ -107,36 +107,68 @@ uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags)
     return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
 }
 
-weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
-                            weft_rank_page *const *pages, unsigned flags)
+/* Sets what depends on the memory and the flags. area->ranks is set. */
+static void lay_out(weft_shmcoll *area, void *base, uint64_t bytes, unsigned flags)
 {
-    weft_shmcoll *area;
-    uint32_t slot;
+    uint32_t ranks = area->ranks;
 
-    if (ranks < 2 || ranks > WEFT_SHMCOLL_RANKS || bytes < slots_offset(ranks, flags))
-        return NULL;
-    slot = slot_bytes(bytes, ranks, flags);
-    if (slot < SLOT_BYTES_MIN)
-        return NULL;
-    area = calloc(1, sizeof *area);
-    if (!area)
-        return NULL;
-    area->worker = worker;
     area->hdr = base;
     area->lines = (weft_shmcoll_line *)((char *)base + lines_offset());
     area->call_logs = (weft_shmcoll_call_log *)((char *)base + call_logs_offset(ranks));
     if (flags & WEFT_SHMCOLL_CSUM)
         area->csums = (struct weft_shmcoll_csum *)((char *)base + csums_offset(ranks));
     area->slots = (char *)base + slots_offset(ranks, flags);
-    area->slot_bytes = slot;
-    area->rank = rank;
-    area->ranks = ranks;
+    area->slot_bytes = slot_bytes(bytes, ranks, flags);
     area->is_oversubscribed = flags & WEFT_SHMCOLL_OVERSUBSCRIBED;
     area->needs_fence = flags & WEFT_SHMCOLL_FENCE;
     weft_list_init(&area->pending);
     weft_list_init(&area->link);
+    weft_list_init(&area->lanes_taken);
+}
+
+weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
+                            weft_rank_page *const *pages, unsigned flags)
+{
+    weft_shmcoll *area;
+
+    if (ranks < 2 || ranks > WEFT_SHMCOLL_RANKS || bytes < slots_offset(ranks, flags) ||
+        slot_bytes(bytes, ranks, flags) < SLOT_BYTES_MIN)
+        return NULL;
+    area = calloc(1, sizeof *area);
+    if (!area)
+        return NULL;
+    area->worker = worker;
+    area->rank = rank;
+    area->ranks = ranks;
+    lay_out(area, base, bytes, flags);
     memcpy(area->pages, pages, ranks * sizeof *pages);
     return area;
+}
+
+static unsigned flags_of(const weft_shmcoll *area)
+{
+    return (area->is_oversubscribed ? WEFT_SHMCOLL_OVERSUBSCRIBED : 0) | (area->needs_fence ? WEFT_SHMCOLL_FENCE : 0) |
+           (area->csums ? WEFT_SHMCOLL_CSUM : 0);
+}
+
+uint64_t weft_shmcoll_bytes_of(const weft_shmcoll *area, uint32_t slot_bytes, uint64_t *head)
+{
+    uint64_t slot = weft_round_up(slot_bytes ? slot_bytes : 1, WEFT_LINE);
+
+    *head = slots_offset(area->ranks, flags_of(area));
+    return weft_round_up(*head + area->ranks * WEFT_SHMCOLL_DEPTH * slot, WEFT_PAGE);
+}
+
+void weft_shmcoll_attach_lane(weft_shmcoll *area, void *base, uint64_t bytes, weft_shmcoll *lane)
+{
+    lane->worker = area->worker;
+    lane->rank = area->rank;
+    lane->ranks = area->ranks;
+    lane->team = area->team;
+    lane->node_ranks = area->node_ranks;
+    lane->is_lane = true;
+    lay_out(lane, base, bytes, flags_of(area));
+    memcpy(lane->pages, area->pages, area->ranks * sizeof *area->pages);
 }
 
 void weft_shmcoll_set_gone(weft_shmcoll *area, enum weft_shmcoll_gone how)
@@ -176,17 +208,22 @@ bool weft_shmcoll_is_waiting(const weft_shmcoll *area) { return area->is_waiting
 
 void weft_shmcoll_close(weft_shmcoll *area)
 {
+    weft_list_link *link;
+    uint32_t closed;
+
     if (!area)
         return;
     weft_shmcoll_set_gone(area, WEFT_SHMCOLL_LEFT);
+    closed = atomic_fetch_add_explicit(&area->hdr->closed, 1, memory_order_acq_rel) + 1; /* a lane may be taken again from here on */
     if (area->bytes) {
         const weft_segment *segment = &area->worker->world->boot->segment;
-        uint32_t closed = atomic_fetch_add_explicit(&area->hdr->closed, 1, memory_order_acq_rel) + 1;
 
         weft_segment_drop(area->hdr, area->bytes);
         if (closed == area->ranks)
             weft_segment_free_area(segment, area->area_index);
     }
+    while ((link = weft_list_take(&area->lanes_taken)))
+        free(weft_container(link, weft_shmcoll_taken, link));
     free(area->exchange);
     free(area);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_area: flags and slots of a node area. Implemented by shmcoll_area.c; used by shmcoll.c, shmcoll_reduction.c and shmcoll_check.c.
+ * shmcoll_area: flags and slots of a node area. Implemented by shmcoll_area.c; used by the other files shmcoll*.
  * All functions require worker->lock.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_AREA_H
@@ -28,6 +28,7 @@ typedef struct weft_shmcoll weft_shmcoll;
 #define WEFT_SHMCOLL_DEPTH 8   /* lines and slots of a member */
 #define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
 #define WEFT_SHMCOLL_RANKS 256 /* most members of an area */
+#define WEFT_SHMCOLL_BYTES (WEFT_SEGMENT_AREA_BYTES / 2) /* most bytes of lines and slots; lanes (shmcoll_lane.h) take the rest */
 #define WEFT_SHMCOLL_INLINE 48 /* bytes; data up to this length is in the line, not in the slot */
 
 typedef struct weft_shmcoll_line {
@@ -71,9 +72,10 @@ struct weft_shmcoll_csum {
     uint32_t is_tainted; /* the writer derived the data from damaged data */
 };
 
-/* A nonblocking call through the area (shmcoll_queue.h). Owned by its schedule. */
+/* A nonblocking call through an area (shmcoll_queue.h), or each start of a persistent one through its lane. Owned by its schedule. */
 typedef struct weft_shmcoll_pending {
     weft_list_link link;      /* in area->pending while the call is under way */
+    weft_shmcoll *area;
     enum weft_coll_kind kind;
     weft_coll args;           /* what they point to is valid while the call is under way */
     weft_call call;
@@ -85,6 +87,12 @@ typedef struct weft_shmcoll_pending {
     void (*end)(struct weft_shmcoll_pending *pending); /* the call has ended, by rc or damage */
     void *owner;
 } weft_shmcoll_pending;
+
+/* A lane in use: only member 0 keeps them. */
+typedef struct weft_shmcoll_taken {
+    weft_list_link link; /* in area->lanes_taken */
+    uint64_t from, end;  /* in area->lanes */
+} weft_shmcoll_taken;
 
 struct weft_shmcoll {
     uint64_t op;    /* current operation of this member */
@@ -120,6 +128,10 @@ struct weft_shmcoll {
     uint32_t damages;           /* fragments found damaged since attach */
     weft_shmcoll_hdr *hdr;
     weft_worker *worker;
+    bool is_lane;   /* of one persistent call (shmcoll_lane.h) */
+    char *lanes;    /* memory for lanes, in the area */
+    uint64_t lanes_bytes; /* 0: none */
+    weft_list_link lanes_taken; /* member 0: lanes in use, by place */
     weft_nt_copy store; /* chooses between cached and non-temporal stores into slots */
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
     uint64_t bytes; /* mapped length, unmapped by weft_shmcoll_close(); 0: the caller owns the mapping */
@@ -143,6 +155,10 @@ enum weft_shmcoll_flags {
  * i's rank page. NULL: out of memory, or `bytes` is too small. */
 weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t bytes, uint32_t rank, uint32_t ranks,
                             weft_rank_page *const *pages, unsigned flags);
+/* Attaches a lane of `area` in zeroed memory. lane: zeroed; its exchange may be set. */
+void weft_shmcoll_attach_lane(weft_shmcoll *area, void *base, uint64_t bytes, weft_shmcoll *lane);
+/* Bytes of an area with slots of slot_bytes at least, as this one has; *head: of these the first that must be zero. */
+uint64_t weft_shmcoll_bytes_of(const weft_shmcoll *area, uint32_t slot_bytes, uint64_t *head);
 /* area may be NULL. The last member to close frees the area. */
 void weft_shmcoll_close(weft_shmcoll *area);
 /* Bytes that one member can write in one operation. */
@@ -192,8 +208,10 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 }
 
 /* Whether a nonblocking call waits for a post of `member` (all members are on this node). */
-static inline bool weft_shmcoll_awaits(const weft_shmcoll *area, const weft_shmcoll_pending *pending, uint32_t member)
+static inline bool weft_shmcoll_awaits(const weft_shmcoll_pending *pending, uint32_t member)
 {
+    const weft_shmcoll *area = pending->area;
+
     return area->current == pending && area->awaited && member != area->rank &&
            (area->awaited_member < 0 || (uint32_t)area->awaited_member == member) &&
            !weft_shmcoll_has_posted(area, member, area->awaited);

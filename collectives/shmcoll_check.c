@@ -147,8 +147,9 @@ static int describe_gone(const weft_shmcoll *area, uint32_t member)
         return describe_cause(area, member, here);
     switch (atomic_load_explicit(&area->call_logs[member].gone, memory_order_acquire)) {
     case WEFT_SHMCOLL_LEFT:
-        return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u has freed the communicator, or finalized MPI.",
-                         weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member));
+        return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u has freed the %s, or finalized MPI.",
+                         weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member),
+                         area->is_lane ? "persistent request" : "communicator");
     case WEFT_SHMCOLL_STOPPED:
         return weft_fail(WEFT_E_NOT_SAME, "rank %u called %s; rank %u makes no more collective calls here, after an error.",
                          weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member));
@@ -161,7 +162,9 @@ static int describe_gone(const weft_shmcoll *area, uint32_t member)
 static int stop_at(weft_shmcoll *area, int rc, uint64_t call)
 {
     weft_shmcoll_leave(area, rc);
-    if (area->team)
+    if (area->is_lane && area->team)
+        weft_team_stop(area->team, rc, (int)area->current->tag);
+    else if (area->team)
         weft_team_stop_in_area(area->team, rc, call);
     return rc;
 }

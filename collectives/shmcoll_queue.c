@@ -86,7 +86,7 @@ static void end(weft_shmcoll *area, weft_shmcoll_pending *pending, int rc)
     area->awaited = 0;
     area->idle_polls = 0;
     weft_list_remove(&pending->link);
-    if (weft_unlikely(area->team && area->team->stopped && !weft_shmcoll_has_pending(area)))
+    if (weft_unlikely(area->team && area->team->stopped && !area->is_lane && !weft_shmcoll_has_pending(area)))
         weft_team_leave_area(area->team);
     if (weft_unlikely(pending->damage))
         weft_fail(pending->damage, "%s", area->damage_text);
@@ -149,8 +149,9 @@ int weft_shmcoll_progress(weft_worker *worker)
     return n;
 }
 
-void weft_shmcoll_spin(weft_shmcoll *area, const weft_shmcoll_pending *pending)
+void weft_shmcoll_spin(const weft_shmcoll_pending *pending)
 {
+    weft_shmcoll *area = pending->area;
     weft_worker *worker = area->worker;
 
     for (uint32_t left = area->is_oversubscribed ? 1 : SPINS; left; left--) {
@@ -164,8 +165,9 @@ void weft_shmcoll_spin(weft_shmcoll *area, const weft_shmcoll_pending *pending)
     }
 }
 
-int weft_shmcoll_enqueue(weft_shmcoll *area, weft_shmcoll_pending *pending)
+int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
 {
+    weft_shmcoll *area = pending->area;
     bool is_first = !weft_shmcoll_has_pending(area);
 
     if (weft_unlikely(area->rc))

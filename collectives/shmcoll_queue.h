@@ -11,13 +11,13 @@
 
 #include "collectives/shmcoll_area.h"
 
-/* Makes the call: publishes it for the check, and begins it if it is the oldest. The caller sets kind, args, call, tag, end and owner;
- * `end` may be called before the return. An error: the area is not used any more, or WEFT_E_NOMEM, and `end` is not called. */
-int weft_shmcoll_enqueue(weft_shmcoll *area, weft_shmcoll_pending *pending);
+/* Makes the call: publishes it for the check, and begins it if it is the oldest. The caller sets area, kind, args, call, tag, end and
+ * owner; `end` may be called before the return. An error: the area is not used any more, or WEFT_E_NOMEM, and `end` is not called. */
+int weft_shmcoll_enqueue(weft_shmcoll_pending *pending);
 /* worker->progress_areas: advances all areas in worker->areas by a round. Returns how many have advanced. */
 int weft_shmcoll_progress(weft_worker *worker);
 /* Before a wait for the call: polls the flags for a short time, which costs less than to poll the ifaces. */
-void weft_shmcoll_spin(weft_shmcoll *area, const weft_shmcoll_pending *pending);
+void weft_shmcoll_spin(const weft_shmcoll_pending *pending);
 /* Waits until the nonblocking calls made so far have ended. */
 void weft_shmcoll_drain(weft_shmcoll *area);
 static inline bool weft_shmcoll_has_pending(const weft_shmcoll *area) { return !weft_list_is_empty(&area->pending); }

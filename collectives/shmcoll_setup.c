@@ -17,6 +17,7 @@
 
 enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM = 8 };
 #define NO_AREA UINT32_MAX
+#define LARGE_AREAS 64u /* of a node: later ones have shorter slots */
 #define SCHEDS_MAX 5u /* schedules of one agreement, at most */
 
 typedef struct wire { /* see weft_team */
@@ -29,6 +30,16 @@ typedef struct agreement {
     uint32_t area_index; /* index in the segment; NO_AREA: none */
     uint8_t flags;  /* SAYS_ flags; in map_area: 1 if all members have mapped the area */
 } agreement;
+
+/* Bytes of the lines and slots of area `index`, at most: so that many communicators do not reserve as much memory as a few. */
+static uint64_t area_limit(uint32_t index, uint32_t ranks)
+{
+    uint64_t few = (uint64_t)ranks * 4096;
+
+    if (index < LARGE_AREAS)
+        return WEFT_SHMCOLL_BYTES;
+    return few > WEFT_SHMCOLL_BYTES / 8 ? few : WEFT_SHMCOLL_BYTES / 8;
+}
 
 static unsigned flags_of(uint8_t flags)
 {
@@ -133,7 +144,7 @@ static void root_decides(weft_team *team, uint32_t node_ranks, const uint8_t *al
     if (!can || weft_segment_alloc_area(segment, &agreement->area_index))
         return;
     if (weft_segment_claim(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes,
-                           weft_shmcoll_used_bytes(segment->hdr->area_bytes, node_ranks, flags_of(also)))) {
+                           weft_shmcoll_used_bytes(area_limit(agreement->area_index, node_ranks), node_ranks, flags_of(also)))) {
         weft_segment_free_area(segment, agreement->area_index);
         agreement->area_index = NO_AREA;
         return;
@@ -147,12 +158,13 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *group, const a
     const weft_boot *boot = worker->world->boot;
     const weft_segment *segment = &boot->segment;
     unsigned flags = flags_of(agreement->flags);
-    uint64_t bytes = weft_shmcoll_used_bytes(segment->hdr->area_bytes, group->count, flags);
+    uint64_t bytes = weft_shmcoll_used_bytes(area_limit(agreement->area_index, group->count), group->count, flags);
+    uint64_t all = segment->hdr->area_bytes;
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
     weft_shmcoll *area;
     void *base;
 
-    if (weft_segment_view(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes, bytes, &base))
+    if (weft_segment_view(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes, all, &base))
         return NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         uint32_t rank = job_rank(team, group, i);
@@ -160,10 +172,12 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *group, const a
     }
     area = weft_shmcoll_attach(worker, base, bytes, group->rank, group->count, pages, flags);
     if (!area) {
-        weft_segment_drop(base, bytes);
+        weft_segment_drop(base, all);
         return NULL;
     }
-    area->bytes = bytes;
+    area->bytes = all;
+    area->lanes = (char *)base + bytes;
+    area->lanes_bytes = all - bytes;
     area->node_ranks = group->members;
     area->area_index = agreement->area_index;
     area->team = team;

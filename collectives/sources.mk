@@ -18,5 +18,5 @@ libweft_la_SOURCES += \
 	collectives/shmcoll.c collectives/shmcoll.h collectives/shmcoll_reduction.c collectives/shmcoll_reduction.h collectives/shmcoll_slot.h \
 	collectives/shmcoll_exchange.h collectives/shmcoll_vector.c collectives/shmcoll_block.c collectives/shmcoll_setup.c \
 	collectives/shmcoll_area.c collectives/shmcoll_area.h collectives/shmcoll_wait.c collectives/shmcoll_wait.h \
-	collectives/shmcoll_queue.c collectives/shmcoll_queue.h \
+	collectives/shmcoll_queue.c collectives/shmcoll_queue.h collectives/shmcoll_lane.c collectives/shmcoll_lane.h \
 	collectives/shmcoll_check.c collectives/shmcoll_check.h collectives/shmcoll_csum.c collectives/shmcoll_csum.h

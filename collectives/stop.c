@@ -357,7 +357,7 @@ void weft_calls_on_differ(weft_team *team, uint32_t from, uint32_t tag, weft_cal
 static bool awaits(const weft_sched *sched, uint32_t member)
 {
     if (sched->pending)
-        return weft_shmcoll_awaits(sched->team->area, sched->pending, member);
+        return weft_shmcoll_awaits(sched->pending, member);
     if (sched->receiving && sched->receiving->is_posted && sched->receiving->rank == (int)member)
         return true;
     for (uint32_t i = 0; i < sched->req_count; i++)

@@ -15,13 +15,13 @@
 #include "mem/rank_page.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 5
+#define WEFT_SEGMENT_VERSION 6
 
 /* Sizes that the creator writes to the hdr; readers must use those in the hdr. All parts are sparse. */
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are used first */
 #define WEFT_SEGMENT_POOL_BYTES ((uint64_t)4 << 20)   /* bulk chunks of one rank */
-#define WEFT_SEGMENT_AREA_BYTES ((uint64_t)2 << 20)   /* one node area */
-#define WEFT_SEGMENT_AREA_COUNT 64
+#define WEFT_SEGMENT_AREA_BYTES ((uint64_t)4 << 20)   /* one node area */
+#define WEFT_SEGMENT_AREA_COUNT 1024
 #define WEFT_SEGMENT_RANKS_MAX 4096
 
 /* Whether a thread holds its worker's lock. */

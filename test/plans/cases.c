@@ -524,6 +524,14 @@ void cases_begin(const cases_call *call, uint32_t rank, cases_side *side)
 
 void cases_refill(cases_side *side, const cases_side *from) { memcpy(side->recv, from->recv, from->recv_bytes + 2 * PAD); }
 
+void cases_renew(cases_side *side, const cases_side *from)
+{
+    cases_refill(side, from);
+    memcpy(side->expect_recv, from->expect_recv, from->recv_bytes + 2 * PAD);
+    memcpy(side->send, from->send, from->send_bytes + 2 * PAD);
+    memcpy(side->expect_send, from->expect_send, from->send_bytes + 2 * PAD);
+}
+
 const char *cases_compare(const cases_side *side)
 {
     if (memcmp(side->send, side->expect_send, side->send_bytes + 2 * PAD))

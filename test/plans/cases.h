@@ -44,6 +44,8 @@ void cases_close(void);
 void cases_begin(const cases_call *call, uint32_t rank, cases_side *side);
 /* Copies the receive buffer of `from`, which the same call began. */
 void cases_refill(cases_side *side, const cases_side *from);
+/* Copies all data and the expected results of `from`, the same call with another round. Counts depend on the round modulo 8. */
+void cases_renew(cases_side *side, const cases_side *from);
 /* NULL: equal; else what differs (static text). */
 const char *cases_compare(const cases_side *side);
 void cases_end(cases_side *side);

@@ -158,9 +158,9 @@ void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *ar
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)area->rank);
     int rc;
 
-    *request = (rig_request){.pending = {.kind = kind, .args = *args, .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes),
+    *request = (rig_request){.pending = {.area = area, .kind = kind, .args = *args, .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes),
                                          .end = on_end, .owner = request}};
-    rc = weft_shmcoll_enqueue(area, &request->pending); /* may call on_end */
+    rc = weft_shmcoll_enqueue(&request->pending); /* may call on_end */
     if (rc) {
         request->rc = rc;
         request->is_done = true;
@@ -172,7 +172,7 @@ int rig_wait(weft_shmcoll *area, rig_request *request)
     weft_wait wait;
 
     if (!request->is_done)
-        weft_shmcoll_spin(area, &request->pending);
+        weft_shmcoll_spin(&request->pending);
     weft_wait_begin(&wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
     while (!request->is_done)
         weft_wait_progress(&wait);
