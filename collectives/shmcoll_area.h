@@ -128,14 +128,14 @@ struct weft_shmcoll {
     uint32_t damages;           /* fragments found damaged since attach */
     weft_shmcoll_hdr *hdr;
     weft_worker *worker;
-    bool is_lane;   /* of one persistent call (shmcoll_lane.h) */
-    char *lanes;    /* memory for lanes, in the area */
-    uint64_t lanes_bytes; /* 0: none */
-    weft_list_link lanes_taken; /* member 0: lanes in use, by place */
     weft_nt_copy store; /* chooses between cached and non-temporal stores into slots */
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
     uint64_t bytes; /* mapped length, unmapped by weft_shmcoll_close(); 0: the caller owns the mapping */
     uint32_t area_index;  /* index in the segment; valid if bytes */
+    bool is_lane;   /* of one persistent call (shmcoll_lane.h) */
+    char *lanes;    /* memory for lanes, in the area */
+    uint64_t lanes_bytes; /* 0: none */
+    weft_list_link lanes_taken; /* member 0: lanes in use, by place */
 };
 
 /* Recipients of a post: all members, none in particular. */
