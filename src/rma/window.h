@@ -26,8 +26,9 @@ enum weft_window_flavor { WEFT_WINDOW_CREATE, WEFT_WINDOW_ALLOCATE, WEFT_WINDOW_
 /* State of one member that others of its node map: zero when the window opens. A member that none of them maps has one in own memory.
  * Every field has a line of its own. */
 typedef struct weft_window_control {
-    _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock.c) */
-    _Atomic uint32_t waiting;                         /* members that wait for it (lock.c) */
+    _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
+    _Atomic uint32_t waiting;                         /* members of the node that wait for it (lock.c) */
+    _Atomic uint32_t queued;                          /* members that wait for it by messages (lock.c) */
     _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c); held by a
                                                        * thread that neither waits nor calls the program meanwhile */
 } weft_window_control;
@@ -35,7 +36,8 @@ typedef struct weft_window_control {
 /* What a member knows of a target. */
 typedef struct weft_window_target {
     char *mapped;                 /* the target's memory in this process; NULL: by messages, or the target has none */
-    weft_window_control *control; /* the target's, in this process; NULL: by messages */
+    weft_window_control *control; /* the target's, in this process; NULL: it is on another node, or the node has no memory for it */
+    bool is_mapped;               /* its memory is mapped here, and its control */
     uint64_t base;                /* address in the target (DYNAMIC: 0, displacements are addresses) */
     uint64_t bytes;               /* of its memory (DYNAMIC: not known here, UINT64_MAX) */
     uint32_t unit;                /* displacement unit, bytes */
@@ -54,6 +56,7 @@ struct weft_window {
     weft_window_target *targets;  /* [size], owned */
     uint64_t messaged;            /* sum over targets of sent - performed */
     struct weft_window_memory *memory; /* memory that the window allocated, and controls (memory.c), owned */
+    struct weft_window_sync *sync;     /* state of locks and of post, start, complete, wait (sync_state.h), owned */
     struct weft_window_inbox *inbox;   /* operations that arrive (inbox.c), owned */
     struct weft_window_regions *regions; /* DYNAMIC: attached memory (regions.c), owned; else NULL */
 };
