@@ -11,7 +11,8 @@ from gen_header import wrapped
 # Kinds of handles that entries turn into objects, with the objects' C types. For each: weft_checks_KIND_at (inline: the object, or NULL),
 # weft_checks_KIND (cold: describes an invalid handle; for NULLABLE ones with an argument: may it be null?) and weft_KIND_of.
 OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *", "info": "weft_info *",
-           "message": "weft_message *", "group": "weft_group *", "session": "weft_session *"}
+           "message": "weft_message *", "group": "weft_group *", "session": "weft_session *",
+           "win": "weft_win *"}
 # Those that may be null handles, except in their own functions.
 NULLABLE = {"info": "MPI_INFO_NULL"}
 

@@ -9,8 +9,8 @@
 
 #include "mem/segment.h"
 
-/* Takes a block of at least `bytes` (> 0), all zero, whose pages are reserved. *offset: from the segment's start, page-aligned. WEFT_E_NOSPACE:
- * the heap, or the node's memory, is full; nothing is taken. */
+/* Takes a block of at least `bytes` (> 0), all zero, whose pages are reserved. *offset: from the segment's start, page-aligned.
+ * WEFT_E_NOSPACE: the heap, or the node's memory, is full; nothing is taken. */
 int weft_segment_heap_take(const weft_segment *segment, uint64_t bytes, uint64_t *offset);
 /* Returns a block that no process maps any more, to the node's memory too. bytes: as taken. */
 void weft_segment_heap_return(const weft_segment *segment, uint64_t offset, uint64_t bytes);

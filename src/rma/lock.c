@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lock: passive target locks (MPI 5.0 12.5.3). The lock of a target is a word of its control (lock_word.h). Members that map the control use
- * the word; the others ask the target by a message, and the target uses it for them: it takes a ticket for each in the order of the messages.
- * Who changes the word wakes those that may enter: members of the node that sleep (control->waiting), and the target, if others queue there
- * (control->queued). Both counts are raised before their owner looks at the word, and are read after it was changed, so that no wake-up is
- * lost.
+ * lock: passive target locks (MPI 5.0 12.5.3). The lock of a target is a word of its control (lock_word.h). Members that map the control
+ * use the word; the others ask the target by a message, and the target uses it for them: it takes a ticket for each in the order of the
+ * messages. Who changes the word wakes those that may enter: members of the node that sleep (control->waiting), and the target, if others
+ * queue there (control->queued). Both counts are raised before their owner looks at the word, and are read after it was changed, so that no
+ * wake-up is lost.
  */
 #include "base/status.h"
 #include "core/worker.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * lock_word: a fair lock for many readers or one writer in a word: tickets, which processes that map the word take in the order of their
- * atomic instructions. Three counts of 20 bits, which wrap: tickets given, the ticket whose reader may enter, and the ticket whose writer may
- * enter (as many members have given the lock back). All zero: free.
+ * atomic instructions. Three counts of 20 bits, which wrap: tickets given, the ticket whose reader may enter, and the ticket whose writer
+ * may enter (as many members have given the lock back). All zero: free.
  * Invariant: writer <= reader <= given (mod 2^20), as at most 2^20 - 1 members hold the lock or wait for it.
  */
 #ifndef WEFT_RMA_LOCK_WORD_H

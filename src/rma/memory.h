@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * memory: memory of a window: what it allocates, and the controls of its members; both in memory that the members of a node share, as far
- * as the node has it. Steps of weft_window_open (window.c), each local; the members exchange wires between them.
+ * as the node has it. Steps of weft_window_open, each local; the members exchange wires between them.
  */
 #ifndef WEFT_RMA_MEMORY_H
 #define WEFT_RMA_MEMORY_H
@@ -29,8 +29,8 @@ typedef struct weft_window_memory {
 
 /* Finds the members of this node. 0 or WEFT_E_NOMEM. */
 int weft_window_memory_open(weft_window *window);
-/* The node's first member makes the shared memory; wires are all members'. *handle 0: this is another member, or the memory cannot be shared,
- * which is an error of WEFT_WINDOW_SHARED only. */
+/* The node's first member makes the shared memory; wires are all members'. *handle 0: this is another member, or the memory cannot be
+ * shared, which is an error of WEFT_WINDOW_SHARED only. */
 int weft_window_memory_make(weft_window *window, const weft_window_wire *wires, bool is_contiguous, uint64_t *handle);
 /* Maps the memory of `handle` (0: none), and sets targets of this node and of this member, own memory included. 0 or an error. */
 int weft_window_memory_map(weft_window *window, const weft_window_wire *wires, bool is_contiguous, uint64_t handle);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * window: memory that the members of a group open to each other's one-sided access (MPI 5.0 chapter 12), without MPI's objects and rules
- * (src/mpi/win.h has these). window.c opens and closes it, memory.c maps memory of the node, op.h moves data, lock.h and sync.h are the
- * synchronization. Guarded by worker->lock, but what members of a node share (weft_window_control, and the memory itself).
+ * (src/mpi/win.h has these). open.h opens and closes it, memory.h maps memory of the node, op.h moves data, sync.h is the synchronization.
+ * Guarded by worker->lock, but what members of a node share (weft_window_control, and the memory itself).
  *
  * Each target is reached in one way, chosen when the window is opened:
  *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
@@ -60,21 +60,6 @@ struct weft_window {
     struct weft_window_inbox *inbox;   /* operations that arrive (inbox.c), owned */
     struct weft_window_regions *regions; /* DYNAMIC: attached memory (regions.c), owned; else NULL */
 };
-
-/* Own memory of a member, an argument of open. */
-typedef struct weft_window_own {
-    enum weft_window_flavor flavor;
-    void *base;        /* CREATE; else open allocates `bytes` */
-    uint64_t bytes;
-    uint32_t unit;
-    bool is_contiguous; /* SHARED: all members' memory follows in the order of ranks */
-} weft_window_own;
-
-/* Collective over the team; blocking. chan and team belong to the caller and outlive the window. On an error all members fail, and nothing
- * is left. */
-int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *own, weft_window **window);
-/* Collective; blocking: all operations to this member have been performed when it returns. Frees the window. */
-int weft_window_close(weft_window *window);
 
 static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->control != NULL; }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * window: opens and closes windows. See window.h. The members exchange wires three times: what each brings, the handle of each node's shared
- * memory, and the addresses with each member's result; an error of one is an error of all.
+ * open: see open.h. The members exchange wires three times: what each brings, the handle of each node's shared memory, and the addresses
+ * with each member's result; an error of one is an error of all.
  */
-#include "rma/window.h"
+#include "rma/open.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     return rc;
 }
 
-static void window_free(weft_window *window)
+void weft_window_abandon(weft_window *window)
 {
     window->chan->on_notify = NULL;
     window->chan->owner = NULL;
@@ -134,7 +134,7 @@ int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *ow
     rc = open_steps(window, own, wires, rc);
     free(wires);
     if (rc)
-        window_free(window);
+        weft_window_abandon(window);
     else
         *out = window;
     return rc;
@@ -143,6 +143,6 @@ int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *ow
 int weft_window_close(weft_window *window)
 {
     int rc = weft_rma_fence(window, true, false);
-    window_free(window);
+    weft_window_abandon(window);
     return rc;
 }
