@@ -35,13 +35,14 @@ static bool is_near(const weft_window *window, uint32_t member)
            node_of(window, member) == node_of(window, window->rank);
 }
 
-static weft_iface *sharing_iface(const weft_window *window)
+/* The iface that leads to another member of this node, if it can share memory with it and ranks have pages by which they are woken. */
+static weft_iface *sharing_iface(weft_window *window, uint32_t member)
 {
-    const weft_worker *worker = window->worker;
-    for (uint32_t i = 0; i < worker->iface_count && worker->world->boot->has_segment; i++)
-        if (worker->ifaces[i]->caps.share)
-            return worker->ifaces[i];
-    return NULL;
+    weft_peer *peer;
+    if (!window->worker->world->boot->has_segment || weft_chan_resolve_peer(window->chan, member, &peer) ||
+        !peer->ep->iface->caps.share)
+        return NULL;
+    return peer->ep->iface;
 }
 
 int weft_window_memory_open(weft_window *window)
@@ -55,15 +56,16 @@ int weft_window_memory_open(weft_window *window)
     memory->pages = malloc(window->size * sizeof(weft_rank_page *));
     if (!memory->members || !memory->pages)
         return weft_fail(WEFT_E_NOMEM, "no memory for a window of %u members", window->size);
-    memory->iface = sharing_iface(window);
     for (uint32_t i = 0; i < window->size; i++) {
         uint32_t rank = job_rank_of(window, i);
         if (!is_near(window, i))
             continue;
         if (i == window->rank)
             memory->index = memory->count;
+        else if (!memory->iface)
+            memory->iface = sharing_iface(window, i);
         memory->pages[memory->count] =
-            memory->iface ? weft_segment_rank(&boot->segment, boot->local_of ? boot->local_of[rank] : rank) : NULL;
+            boot->has_segment ? weft_segment_rank(&boot->segment, boot->local_of ? boot->local_of[rank] : rank) : NULL;
         memory->members[memory->count++] = i;
     }
     return 0;
