@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -135,34 +136,37 @@ static int front_map(weft_segment *segment, uint64_t bytes)
     return WEFT_OK;
 }
 
-/* Bytes of a heap that the limit of file sizes allows; the kernel kills a process that exceeds it. */
-static uint64_t heap_bytes_wanted(const weft_segment_hdr *without)
+/* Length of a file, at most; the kernel kills a process that exceeds it. */
+static uint64_t file_limit(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t wanted = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page * HEAP_OF_MEMORY : (uint64_t)1 << 32;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        uint64_t used = without->total_bytes + heap_unit_of(wanted), left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-        wanted = left < wanted ? left : wanted;
-    }
-    return wanted;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : INT64_MAX;
 }
 
-/* Sizes the file, with as much heap as the file system allows. */
+static uint64_t heap_bytes_wanted(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page * HEAP_OF_MEMORY : (uint64_t)1 << 32;
+}
+
+/* Sizes the file, with as much heap as the limit and the file system allow: each try has half as much; the last one has none. */
 static int file_size(int fd, weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
 {
-    uint64_t heap_bytes;
+    uint64_t limit = file_limit(), heap_bytes = heap_bytes_wanted();
+    bool is_last;
 
-    hdr_lay_out(hdr, ranks, extra_bytes, 0, job);
-    for (heap_bytes = heap_bytes_wanted(hdr); heap_bytes >= WEFT_SEGMENT_HEAP_UNIT_MIN; heap_bytes /= 2) {
+    do {
+        is_last = heap_bytes < WEFT_SEGMENT_HEAP_UNIT_MIN;
         hdr_lay_out(hdr, ranks, extra_bytes, heap_bytes, job);
-        if (ftruncate(fd, (off_t)hdr->total_bytes) == 0)
+        if (hdr->total_bytes <= limit && ftruncate(fd, (off_t)hdr->total_bytes) == 0)
             return WEFT_OK;
-    }
-    hdr_lay_out(hdr, ranks, extra_bytes, 0, job);
-    if (ftruncate(fd, (off_t)hdr->total_bytes) == 0)
-        return WEFT_OK;
+        heap_bytes /= 2;
+    } while (!is_last);
+    if (hdr->total_bytes > limit)
+        return weft_fail(WEFT_E_NOSPACE, "shared memory of %llu bytes (sparse) exceeds the limit of file sizes: see ulimit -f",
+                         (unsigned long long)hdr->total_bytes);
     return weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
                      "shared memory of %llu bytes (sparse) was refused: %s; see ulimit -f", (unsigned long long)hdr->total_bytes,
                      strerror(errno));

@@ -96,3 +96,7 @@ test_unit_test_regcache_real_SOURCES = test/unit/test_regcache_real.c $(regcache
 unit_programs += test/unit/test_allocation
 test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c \
 	src/tools/mpirun/hostlist.c
+unit_programs += test/unit/test_segment_heap
+test_unit_test_segment_heap_SOURCES = test/unit/test_segment_heap.c
+unit_programs += test/unit/test_lock_word
+test_unit_test_lock_word_SOURCES = test/unit/test_lock_word.c
