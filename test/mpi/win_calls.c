@@ -215,6 +215,7 @@ static void refused(void)
     void *base;
     int code;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)); /* of calls with an invalid window */
     code = class_of(MPI_Win_allocate(rank == size - 1 ? -8 : 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
     CHECK(code == (rank == size - 1 ? MPI_ERR_SIZE : MPI_ERR_OTHER), "class %d", code);
     CHECK(win == MPI_WIN_NULL);
