@@ -143,6 +143,7 @@ int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *ow
 int weft_window_close(weft_window *window)
 {
     int rc = weft_rma_fence(window, true, false);
+    weft_rma_inbox_drain(window);
     weft_window_abandon(window);
     return rc;
 }
