@@ -153,8 +153,8 @@ def shown(row, statements, kind=""):
 
 
 def offer(row):
-    """Statements after a call that may leave an operation under way: the progress thread may advance it."""
-    if not locked_worker(row) or row.name.endswith("_init") or not any(p.kind_is("request") and p.mark == ">" for p in row.params):
+    """Statements after a call that may leave an operation under way, or a window open: the progress thread may advance it."""
+    if not locked_worker(row) or row.name.endswith("_init") or not any(p.kind_is("request", "win") and p.mark == ">" for p in row.params):
         return []
     return ["weft_progress_thread_offer(%s);" % locked_worker(row)]
 
