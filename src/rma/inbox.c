@@ -511,7 +511,8 @@ int weft_rma_inbox_open(weft_window *window)
     window->worker->progress_inboxes = progress_inboxes;
     window->chan->on_unexpected = on_unexpected;
     window->chan->may_overtake = true; /* a HEAD that is asked for need not bring the DATA before it */
-    inbox->is_helped = window->worker->progress_thread && !is_local(window);
+    inbox->is_remote = !is_local(window);
+    inbox->is_helped = inbox->is_remote && window->worker->progress_thread;
     weft_worker_help_begin(window->worker, inbox->is_helped);
     return 0;
 }

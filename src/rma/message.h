@@ -84,7 +84,9 @@ typedef struct weft_rma_peer {
 typedef struct weft_window_inbox {
     weft_window *window;
     weft_list_link link;     /* in worker->inboxes if is_linked: there is something to do */
-    bool is_linked, is_helped;
+    bool is_linked;
+    bool is_remote;          /* some targets are not mapped here */
+    bool is_helped;          /* counts in worker->helped */
     bool has_error;          /* a peer has an error to return */
     weft_list_link ready;    /* peers */
     weft_list_link jobs, records; /* that have ended, to be finished */

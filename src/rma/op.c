@@ -90,8 +90,11 @@ int weft_rma_flush_local(weft_window *window, int target)
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, false);
 }
 
+/* A program may repeat a flush of a mapped target until another member's operation comes: messages must be handled meanwhile. */
 int weft_rma_flush(weft_window *window, int target)
 {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored to mapped targets is visible */
+    if (weft_unlikely(window->inbox->is_remote))
+        weft_worker_poll(window->worker);
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, true);
 }
