@@ -248,7 +248,9 @@ int weft_mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count, co
 
 static int check_predefined(const weft_type *type)
 {
-    return type->is_predefined ? 0 : weft_fail(WEFT_E_TYPE, "argument datatype is a derived datatype: this call takes predefined ones only");
+    if (type->is_predefined)
+        return 0;
+    return weft_fail(WEFT_E_TYPE, "argument datatype is a derived datatype: this call takes predefined ones only");
 }
 
 int weft_mpi_fetch_and_op(const void *origin_addr, void *result_addr, const weft_type *datatype, int target_rank, MPI_Aint target_disp,

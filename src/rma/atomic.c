@@ -34,7 +34,8 @@ static __attribute__((noinline)) void lock_wait(_Atomic uint32_t *lock)
             continue;
         sched_yield();
         if (weft_clock_ns() - since > LONG_NS)
-            weft_log_once(WEFT_LOG_ERROR, "an accumulate waits for 10 s for a process that has not ended its own: was it stopped or killed?");
+            weft_log_once(WEFT_LOG_ERROR, "an accumulate waits for 10 s for a process that has not ended its own: "
+                          "was it stopped or killed?");
     }
 }
 

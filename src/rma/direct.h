@@ -11,7 +11,7 @@
 
 #include "base/copy.h"
 #include "base/macros.h"
-#include "rma/op.h"
+#include "rma/operation.h"
 #include "rma/window.h"
 
 /* Copies dense data; loads and stores of up to 8 bytes at their natural alignment are not torn. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * inbox: see inbox.h. A job is a message that belongs to a HEAD: DATA that is received, or a REPLY that is sent.
- * Invariant: the HEADs of an origin are handled in their order, and none while its accumulate waits for DATA; so accumulates of an origin are
- * performed in their order (MPI 5.0 12.7.2), and the count of operations performed is that of a prefix.
+ * Invariant: the HEADs of an origin are handled in their order, and none while its accumulate waits for DATA; so accumulates of an origin
+ * are performed in their order (MPI 5.0 12.7.2), and the count of operations performed is that of a prefix.
  */
 #include "rma/inbox.h"
 

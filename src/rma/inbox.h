@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * inbox: operations that arrive by messages (message.h), which progress performs: inside of any poll of the worker, also by the progress
- * thread, never in a call on the window alone. A HEAD stays an unexpected message of the channel, at the cost of its origin's credit, until it
- * can be handled; so a target's memory is bounded, and an origin waits behind none but itself. Requires worker->lock.
+ * thread, never in a call on the window alone. A HEAD stays an unexpected message of the channel, at the cost of its origin's credit, until
+ * it can be handled; so a target's memory is bounded, and an origin waits behind none but itself. Requires worker->lock.
  */
 #ifndef WEFT_RMA_INBOX_H
 #define WEFT_RMA_INBOX_H

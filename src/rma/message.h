@@ -15,7 +15,7 @@
 
 #include "base/list.h"
 #include "core/req.h"
-#include "rma/op.h"
+#include "rma/operation.h"
 #include "rma/window.h"
 
 #define WEFT_RMA_INLINE 4096u  /* bytes of data in a HEAD */

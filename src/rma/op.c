@@ -54,7 +54,8 @@ static int take_errors(weft_window *window, uint32_t first, uint32_t last)
         weft_rma_error *error = &window->inbox->peers[i].error;
         if (weft_likely(!error->rc))
             continue;
-        rc = rc ? rc : weft_fail(error->rc, "an operation on target %u failed: %s", i, error->text ? error->text : "no memory for its text");
+        if (!rc)
+            rc = weft_fail(error->rc, "an operation on target %u failed: %s", i, error->text ? error->text : "no memory for its text");
         free(error->text);
         *error = (weft_rma_error){0};
     }

@@ -1,5 +1,7 @@
 # test/unit: CUnit programs, one for each file or group of files under test; linked statically with the library
 unit_programs += test/unit/test_type test/unit/test_pack test/unit/test_op
+unit_programs += test/unit/test_rma
+test_unit_test_rma_SOURCES = test/unit/test_rma.c
 test_unit_test_type_SOURCES = test/unit/test_type.c
 test_unit_test_pack_SOURCES = test/unit/test_pack.c
 test_unit_test_op_SOURCES = test/unit/test_op.c
