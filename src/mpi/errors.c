@@ -243,6 +243,8 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
     char why[512];
     failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
+    if (at && at->kind == WEFT_TRAITS_WIN && code < 0) /* for MPI_Error_string: the rules of epochs do not know which function asked */
+        weft_fail(code, "%s: %s", function, why);
     if (at)
         run(at, function, mpi_code, why);
     else if (weft_errhandler_initial() != MPI_ERRORS_RETURN)

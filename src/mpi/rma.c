@@ -28,8 +28,9 @@ static __attribute__((cold, noinline)) int bad_place(const weft_win *win, int ra
     const weft_window_target *target = &win->window->targets[rank];
     if (disp < 0)
         return weft_fail(WEFT_E_DISP, "argument target_disp is %lld: it must not be negative", (long long)disp);
-    return weft_fail(WEFT_E_RMA_RANGE, "%lld elements of %s at target_disp %lld (unit %u) are outside of the %llu bytes of target %d",
-                     (long long)count, type->name[0] ? type->name : "a derived datatype", (long long)disp, target->unit,
+    return weft_fail(WEFT_E_RMA_RANGE, "%lld elements of %s at target_disp %lld (unit %llu) are outside of the %llu bytes of target %d",
+                     (long long)count, type->name[0] ? type->name : "a derived datatype", (long long)disp,
+                     (unsigned long long)target->unit,
                      (unsigned long long)target->bytes, rank);
 }
 

@@ -61,7 +61,7 @@ static int win_new(weft_comm *comm, const weft_window_own *own, const weft_info 
     win->traits.kind = WEFT_TRAITS_WIN;
     win->traits.errhandler = MPI_ERRORS_ARE_FATAL; /* MPI 5.0 9.3 */
     win->size = (MPI_Aint)own->bytes;
-    win->disp_unit = (int)own->unit;
+    win->disp_unit = own->unit <= INT32_MAX ? (int)own->unit : MPI_UNDEFINED; /* the attribute is an int */
     win->flavor = flavors[own->flavor];
     win->model = MPI_WIN_UNIFIED;
     win->ordering = WEFT_WIN_ORDERED;
@@ -76,8 +76,8 @@ static int check(const weft_comm *comm, int64_t bytes, int64_t unit, const void 
         return weft_fail(WEFT_E_COMM, "argument comm is an intercommunicator: a window is made on an intracommunicator");
     if (bytes < 0)
         return weft_fail(WEFT_E_SIZE, "argument size is %lld bytes: it must not be negative", (long long)bytes);
-    if (unit <= 0 || unit > INT32_MAX)
-        return weft_fail(WEFT_E_DISP, "argument disp_unit is %lld: it must be in 1..%d bytes", (long long)unit, INT32_MAX);
+    if (unit <= 0)
+        return weft_fail(WEFT_E_DISP, "argument disp_unit is %lld bytes: it must be positive", (long long)unit);
     if (flavor == WEFT_WINDOW_CREATE && bytes && !base)
         return weft_fail(WEFT_E_BASE, "argument base is NULL, but size is %lld bytes", (long long)bytes);
     return 0;
@@ -92,7 +92,7 @@ static int make(weft_comm *comm, weft_window_own *own, int64_t unit, weft_info *
     *out = NULL;
     if (comm->is_inter)
         return rc;
-    own->unit = (uint32_t)unit;
+    own->unit = (uint64_t)unit;
     if (!rc)
         rc = win_new(comm, own, info, &win);
     if (win)

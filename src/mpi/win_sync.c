@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/worker.h"
 #include "mpi/calls.h"
 #include "mpi/win_epoch.h"
 #include "rma/op.h"
@@ -262,7 +263,7 @@ int weft_mpi_win_flush_local_all(weft_win *win)
 /* The memory model is unified: memory has one copy, so that ordering is all that is needed (MPI 5.0 12.4). */
 int weft_mpi_win_sync(weft_win *win)
 {
-    (void)win;
     atomic_thread_fence(memory_order_seq_cst);
+    weft_worker_poll(win->worker); /* the program may loop until another member's operation, which is a message, is seen */
     return 0;
 }

@@ -13,8 +13,8 @@
 typedef struct weft_window_wire {
     uint64_t base, bytes; /* base: in its process; known last for memory that the window allocates */
     uint64_t handle;      /* of the node's shared memory, told by the node's first member; 0: none */
-    uint32_t unit;
-    int32_t failed;       /* enum weft_status; 0: fine */
+    uint64_t unit;
+    int64_t failed;       /* enum weft_status; 0: fine */
 } weft_window_wire;
 
 typedef struct weft_window_memory {

@@ -15,7 +15,7 @@ typedef struct weft_window_own {
     enum weft_window_flavor flavor;
     void *base;        /* CREATE; else open allocates `bytes` */
     uint64_t bytes;
-    uint32_t unit;
+    uint64_t unit;
     bool is_contiguous; /* SHARED: all members' memory follows in the order of ranks */
 } weft_window_own;
 

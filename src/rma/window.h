@@ -40,7 +40,7 @@ typedef struct weft_window_target {
     bool is_mapped;               /* its memory is mapped here, and its control */
     uint64_t base;                /* address in the target (DYNAMIC: 0, displacements are addresses) */
     uint64_t bytes;               /* of its memory (DYNAMIC: not known here, UINT64_MAX) */
-    uint32_t unit;                /* displacement unit, bytes */
+    uint64_t unit;                /* displacement unit, bytes */
     /* By messages (op.c): operations of this origin, which only grow. */
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
