@@ -61,6 +61,6 @@ struct weft_window {
     struct weft_window_regions *regions; /* DYNAMIC: attached memory (regions.c), owned; else NULL */
 };
 
-static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->control != NULL; }
+static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->is_mapped; }
 
 #endif

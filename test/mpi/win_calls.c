@@ -193,11 +193,13 @@ static void created(void)
     check_attributes(win, memory, sizeof memory, 8, MPI_WIN_FLAVOR_CREATE);
     OK(MPI_Win_shared_query(win, rank, &found, &unit, &at));
     CHECK(found == sizeof memory && at == memory && unit == 8);
+    OK(MPI_Win_shared_query(win, (rank + 1) % size, &found, &unit, &at));
+    CHECK(size == 1 || (found == 0 && at == NULL)); /* the program's own memory is not shared */
     keys_and_names(win);
     handlers(win);
     OK(MPI_Win_free(&win));
     CHECK(deleted == 2);
-    OK(MPI_Win_create_c(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_create_c(NULL, 0, (MPI_Aint)1 << 40, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     OK(MPI_Win_free(&win));
     OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     check_attributes(win, NULL, 0, 1, MPI_WIN_FLAVOR_DYNAMIC);
