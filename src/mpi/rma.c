@@ -10,6 +10,7 @@
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
 #include "mpi/win_epoch.h"
+#include "rma/atomic.h"
 #include "rma/direct.h"
 #include "rma/op.h"
 
@@ -63,7 +64,8 @@ static __attribute__((cold, noinline)) int bad_length(const char *what, uint64_t
                      (unsigned long long)bytes, (unsigned long long)target_bytes);
 }
 
-static inline int check_length(const char *what, MPI_Count count, const weft_type *type, MPI_Count target_count, const weft_type *target_type)
+static inline int check_length(const char *what, MPI_Count count, const weft_type *type, MPI_Count target_count,
+                               const weft_type *target_type)
 {
     uint64_t bytes = (uint64_t)count * (uint64_t)type->size, target_bytes = (uint64_t)target_count * (uint64_t)target_type->size;
     return weft_likely(bytes == target_bytes) ? 0 : bad_length(what, bytes, target_bytes);
@@ -187,6 +189,21 @@ int weft_mpi_rget(void *origin_addr, MPI_Count origin_count, const weft_type *or
                 request);
 }
 
+/* Accumulates dense data of a predefined type on mapped memory. False: the slow path decides. result NULL: nothing is fetched. */
+static inline bool accumulate_direct(weft_win *win, const void *origin, void *result, MPI_Count count, const weft_type *type, int rank,
+                                     MPI_Aint disp, const weft_op *op)
+{
+    weft_rma_update update = {.op = op, .basic = type, .target_type = type, .operand = origin, .result = result, .count = (uint64_t)count};
+    if (weft_unlikely(!type->is_predefined || !op->handle || !(update.at = direct_place(win, count, type, rank, disp, count, type)) ||
+                      weft_op_fits(op, type)))
+        return false;
+    update.bytes = (uint64_t)count * (uint64_t)type->size;
+    if (op == weft_op_of(MPI_NO_OP))
+        update.operand = NULL;
+    weft_rma_accumulate(win->window->targets[rank].control, &update);
+    return true;
+}
+
 static int accumulate(weft_win *win, weft_rma_op *op, int rank, MPI_Aint disp, MPI_Request *request)
 {
     bool is_null, is_read = op->op != weft_op_of(MPI_NO_OP) || op->kind == WEFT_RMA_ACCUMULATE;
@@ -214,6 +231,9 @@ int weft_mpi_accumulate(const void *origin_addr, MPI_Count origin_count, const w
 {
     weft_rma_op all = {.kind = WEFT_RMA_ACCUMULATE, .origin = origin_addr, .origin_count = (uint64_t)origin_count,
                        .origin_type = origin_datatype, .target_count = (uint64_t)target_count, .target_type = target_datatype, .op = op};
+    if (weft_likely(origin_datatype == target_datatype && origin_count == target_count) &&
+        accumulate_direct(win, origin_addr, NULL, origin_count, origin_datatype, target_rank, target_disp, op))
+        return 0;
     return accumulate(win, &all, target_rank, target_disp, NULL);
 }
 
@@ -260,7 +280,10 @@ int weft_mpi_fetch_and_op(const void *origin_addr, void *result_addr, const weft
     weft_rma_op all = {.kind = WEFT_RMA_GET_ACCUMULATE, .origin = origin_addr, .origin_count = 1, .origin_type = datatype,
                        .target_count = 1, .target_type = datatype, .op = op, .result = result_addr, .result_count = 1,
                        .result_type = datatype};
-    int rc = check_predefined(datatype);
+    int rc;
+    if (weft_likely(accumulate_direct(win, origin_addr, result_addr, 1, datatype, target_rank, target_disp, op)))
+        return 0;
+    rc = check_predefined(datatype);
     return rc ? rc : accumulate(win, &all, target_rank, target_disp, NULL);
 }
 
