@@ -198,8 +198,11 @@ static inline bool accumulate_direct(weft_win *win, const void *origin, void *re
                       weft_op_fits(op, type)))
         return false;
     update.bytes = (uint64_t)count * (uint64_t)type->size;
-    if (op == weft_op_of(MPI_NO_OP))
+    if (op == weft_op_of(MPI_NO_OP)) {
+        if (!result)
+            return false;
         update.operand = NULL;
+    }
     weft_rma_accumulate(win->window->targets[rank].control, &update);
     return true;
 }
@@ -213,6 +216,8 @@ static int accumulate(weft_win *win, weft_rma_op *op, int rank, MPI_Aint disp, M
         return start(win, op, rc, is_null, request);
     op->target = (uint32_t)rank;
     rc = check_op(op->op, op->target_type);
+    if (!rc && op->kind == WEFT_RMA_ACCUMULATE && op->op == weft_op_of(MPI_NO_OP))
+        rc = weft_fail(WEFT_E_OP, "argument op is MPI_NO_OP, which is for calls that fetch: MPI_Get_accumulate, MPI_Fetch_and_op");
     if (!rc && is_read)
         rc = check_basic("origin_datatype", op->origin_type, op->target_type);
     if (!rc && is_read)
