@@ -112,19 +112,19 @@ static int put(const weft_exchange *exchange, uint32_t to, const uint32_t *words
     }
 }
 
-typedef struct member_wait {
-    weft_wait wait;
-    const weft_chan *chan;
-    uint32_t rank;       /* in the channel */
-    const weft_req *req;
-    bool has_knocked;
-    bool is_lost;        /* the member has left; a message that has matched still comes */
-} member_wait;
+/* -- waits for a message that may not come -- */
 
-static bool is_member_wait_over(weft_wait *wait)
+typedef struct awaited {
+    weft_wait wait;
+    weft_req *req;
+    bool (*is_missing)(const struct awaited *self); /* will the message not come? Without side effects: a sleeper asks too */
+    bool is_lost; /* it will not; one that has matched still comes */
+} awaited;
+
+static bool is_awaited_over(weft_wait *wait)
 {
-    const member_wait *self = weft_container(wait, member_wait, wait);
-    return self->req->is_done || (!self->is_lost && weft_chan_has_left(self->chan, self->rank));
+    const awaited *self = weft_container(wait, awaited, wait);
+    return self->req->is_done || (!self->is_lost && self->is_missing(self));
 }
 
 /* A message that was sent before its sender left may not have been polled yet. */
@@ -134,37 +134,71 @@ static void poll_last(weft_req *req)
         ;
 }
 
-/* Waits for a message of a member, or until it has left (WEFT_E_PEER). After a second it connects to a member on another node, as the end
- * of a process shows only there. */
+static void await_begin(awaited *self, int rank, int tag)
+{
+    weft_wait_begin(&self->wait, self->req->worker, WEFT_WAIT_REASON_RECV, rank, tag, 0);
+    self->wait.is_over = is_awaited_over;
+}
+
+/* A step of the wait: a poll, a sleep, or the receive is cancelled. */
+static void await_step(awaited *self, bool is_missing)
+{
+    if (self->is_lost || !is_missing) {
+        weft_wait_progress(&self->wait);
+        return;
+    }
+    poll_last(self->req);
+    self->is_lost = true;
+    weft_cancel(self->req);
+}
+
+/* WEFT_E_PEER: the message was lost; the caller knows the text. */
+static int await_end(awaited *self)
+{
+    weft_wait_end(&self->wait);
+    if (self->req->recv_info.cancelled && self->is_lost)
+        return WEFT_E_PEER;
+    if (self->req->rc)
+        weft_req_report_error(self->req);
+    return self->req->rc;
+}
+
+/* -- by messages among members: receives -- */
+
+typedef struct member_wait {
+    awaited base;
+    const weft_chan *chan;
+    uint32_t rank; /* in the channel */
+    bool has_knocked;
+} member_wait;
+
+static bool has_member_left(const awaited *base)
+{
+    const member_wait *self = weft_container(base, member_wait, base);
+    return weft_chan_has_left(self->chan, self->rank);
+}
+
+/* After a second: connects to a member on another node, as the end of a process shows only there. True: it has ended without an address. */
+static bool knock(member_wait *self)
+{
+    if (self->has_knocked || !self->base.wait.has_slept || self->base.wait.slept_ns < KNOCK_NS)
+        return false;
+    self->has_knocked = true;
+    return !weft_peer_known(self->chan->worker, weft_group_process(self->chan->group, self->rank)) &&
+           weft_chan_notify(self->chan, self->rank, "", 0) == WEFT_E_PEER;
+}
+
+/* Waits for a message of a member, or until it has left (WEFT_E_PEER). */
 static int await_member(const weft_exchange *exchange, int from, weft_req *req)
 {
     weft_chan *chan = exchange->chan;
-    member_wait self = {.chan = chan, .rank = (uint32_t)from, .req = req};
-    weft_wait_begin(&self.wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(chan, from),
-                    weft_exchange_program_tag(exchange->tag), 0);
-    self.wait.is_over = is_member_wait_over;
-    while (!req->is_done) {
-        if (!self.is_lost && weft_chan_has_left(chan, self.rank)) {
-            poll_last(req);
-            self.is_lost = true;
-            weft_cancel(req);
-        } else if (!self.has_knocked && self.wait.has_slept && self.wait.slept_ns >= KNOCK_NS) {
-            self.has_knocked = true;
-            if (!weft_peer_known(chan->worker, weft_group_process(chan->group, self.rank)) &&
-                weft_chan_notify(chan, self.rank, "", 0) == WEFT_E_PEER) { /* it has ended without an address */
-                self.is_lost = true;
-                weft_cancel(req);
-            }
-        } else {
-            weft_wait_progress(&self.wait);
-        }
-    }
-    weft_wait_end(&self.wait);
-    if (req->recv_info.cancelled && self.is_lost)
-        return weft_fail(WEFT_E_PEER, "rank %d has left", weft_chan_job_rank(chan, from));
-    if (req->rc)
-        weft_req_report_error(req);
-    return req->rc;
+    member_wait self = {.base = {.req = req, .is_missing = has_member_left}, .chan = chan, .rank = (uint32_t)from};
+    int rc;
+    await_begin(&self.base, weft_chan_job_rank(chan, from), weft_exchange_program_tag(exchange->tag));
+    while (!req->is_done)
+        await_step(&self.base, has_member_left(&self.base) || knock(&self));
+    rc = await_end(&self.base);
+    return self.base.is_lost && req->recv_info.cancelled ? weft_fail(rc, "rank %d has left", weft_chan_job_rank(chan, from)) : rc;
 }
 
 /* Receives from a channel's rank. *bytes: received. */
@@ -280,46 +314,30 @@ weft_exchange weft_exchange_by_messages(weft_comm *comm, weft_chan *chan, const 
 /* -- over an intercommunicator -- */
 
 typedef struct swap_wait {
-    weft_wait wait;
+    awaited base;
     const weft_bridge *bridge;
-    const weft_req *req;
-    bool is_lost; /* the message will not come; one that has matched still does */
 } swap_wait;
 
 /* Will the other leader's message not come? On an intercommunicator its team has stopped then: that leader has made another call. */
-static bool is_lost(const weft_bridge *bridge, const weft_req *req)
+static bool is_swap_missing(const awaited *base)
 {
-    return bridge->team ? weft_team_making_is_over(bridge->team) : weft_bridge_wait_is_lost(bridge, req);
-}
-
-static bool is_swap_over(weft_wait *wait)
-{
-    const swap_wait *self = weft_container(wait, swap_wait, wait);
-    return self->req->is_done || (!self->is_lost && is_lost(self->bridge, self->req));
+    const weft_bridge *bridge = weft_container(base, swap_wait, base)->bridge;
+    return bridge->team ? weft_team_making_is_over(bridge->team) : weft_bridge_wait_is_lost(bridge, base->req);
 }
 
 /* Waits for the other leader's message, or until it is lost. */
 static int await_swap(const weft_bridge *bridge, weft_req *req)
 {
-    swap_wait self = {.req = req, .bridge = bridge};
-    weft_wait_begin(&self.wait, req->worker, WEFT_WAIT_REASON_RECV, weft_chan_job_rank(bridge->chan, (int)bridge->remote_leader),
-                    bridge->team ? WEFT_ANY_TAG : weft_exchange_program_tag(bridge->tag), 0);
-    self.wait.is_over = is_swap_over;
-    while (!req->is_done) {
-        if (!self.is_lost && is_lost(bridge, req)) {
-            poll_last(req);
-            self.is_lost = true;
-            weft_cancel(req);
-        } else {
-            weft_wait_progress(&self.wait);
-        }
-    }
-    weft_wait_end(&self.wait);
-    if (req->recv_info.cancelled && self.is_lost)
-        return bridge->team ? weft_team_stop_error(bridge->team) : weft_bridge_wait_error(bridge);
-    if (req->rc)
-        weft_req_report_error(req);
-    return req->rc;
+    swap_wait self = {.base = {.req = req, .is_missing = is_swap_missing}, .bridge = bridge};
+    int rc;
+    await_begin(&self.base, weft_chan_job_rank(bridge->chan, (int)bridge->remote_leader),
+                bridge->team ? WEFT_ANY_TAG : weft_exchange_program_tag(bridge->tag));
+    while (!req->is_done)
+        await_step(&self.base, is_swap_missing(&self.base));
+    rc = await_end(&self.base);
+    if (!self.base.is_lost || !req->recv_info.cancelled)
+        return rc;
+    return bridge->team ? weft_team_stop_error(bridge->team) : weft_bridge_wait_error(bridge);
 }
 
 static int await_remote(const weft_bridge *bridge, weft_req *req, bool is_refusal)

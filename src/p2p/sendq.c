@@ -9,61 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bag.h"
 #include "base/event.h"
-#include "base/fifomap.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "p2p/eager.h"
-#include "p2p/sendq_records.h"
-#include "p2p/stall.h"
+#include "p2p/sendq_internal.h"
 #include "type/pack.h"
 
 #define BATCH_MAX 1024 /* messages that share a request */
 #define CHAN_BURST 32        /* messages of one channel before the next channel is served */
 #define OVERTAKEN_MAX 4096 /* records passed over to find one that was asked for */
 #define POLL_EVERY 32  /* queued messages between two polls for credit */
-
-typedef struct weft_sendq {
-    weft_list_link link;    /* in peer->sendqs while it has records */
-    weft_fifo_entry entry;  /* in chan->sendqs, by destination */
-    weft_list_link all;     /* in chan->sendqs */
-    weft_peer *peer;        /* destination */
-    weft_chan *chan;        /* NULL: closed; copies are still sent */
-    weft_stalled stall_id;     /* identifies the queue in frames of the receiver */
-    uint32_t chan_out;      /* the receiver's id of the channel */
-    uint32_t src;           /* own rank in the channel */
-    weft_records records;
-    uint64_t put, left;     /* records ever written; records sent or dropped */
-    uint32_t seq;           /* of the last frame with a message of this channel; invalid while is_seq_late */
-    bool is_seq_late;       /* that frame, or one before the queue, still waits for the iface (peer->waiting) */
-    bool sends_all;         /* overdraft for all records */
-    bool is_lasting;           /* as the channel's */
-    bool is_helped;         /* while it has records: counts in worker->helped */
-    bool stalled_sent;           /* STALLED was sent since the queue was empty */
-    weft_bag tags;          /* tags of the records; copies and requests */
-    weft_bag asked;         /* tags of ASKs that no record has */
-    weft_bag wanted;        /* tags of ASKs that a record has: overdraft until the first such record has left */
-    weft_bag stale;         /* tags of ASKs that arrived while messages left; answered by STALLED once none leaves */
-    weft_list_link batches; /* shared requests not ended, oldest first; req->order: index of the first record, counted like put */
-} weft_sendq;
-
-static bool has_records(const weft_sendq *queue) { return queue->records.first; }
-
-static bool overdraws(const weft_sendq *queue) { return queue->sends_all || queue->wanted.keys; }
-
-/* -- frames to the receiver -- */
-
-static void send_stall_frame(weft_sendq *queue, enum weft_frame_kind kind, int32_t tag)
-{
-    bool is_stalled = kind == WEFT_FRAME_STALLED;
-    weft_peer *peer = queue->peer;
-    weft_frame frame = {.hdr = {.kind = (uint8_t)kind, .chan = queue->chan_out, .src = (int32_t)queue->src, .tag = tag,
-                                 .bytes = is_stalled ? sizeof queue->stall_id : 0}, .body = &queue->stall_id};
-    int rc = weft_peer_send(peer, &frame, NULL, NULL);
-    if (rc && peer->state == WEFT_PEER_ALIVE)
-        weft_peer_abort_job(peer, rc);
-}
 
 static void drop_front(weft_sendq *queue)
 {
@@ -72,17 +28,6 @@ static void drop_front(weft_sendq *queue)
 }
 
 /* -- open and close of a queue -- */
-
-typedef struct weft_sendqs { /* of a channel */
-    weft_fifomap map; /* by destination */
-    weft_list_link all;
-} weft_sendqs;
-
-static weft_sendq *queue_at(const weft_chan *chan, int dst)
-{
-    weft_fifo_entry *entry = chan->sendqs ? weft_fifomap_find(&chan->sendqs->map, (uint32_t)dst) : NULL;
-    return entry ? weft_container(entry, weft_sendq, entry) : NULL;
-}
 
 static bool open_queues(weft_chan *chan)
 {
@@ -98,7 +43,7 @@ static bool open_queues(weft_chan *chan)
 
 static weft_sendq *open_queue(weft_chan *chan, int dst, weft_peer *peer)
 {
-    weft_sendq *queue = queue_at(chan, dst);
+    weft_sendq *queue = weft_sendq_at(chan, dst);
     if (queue)
         return queue;
     queue = open_queues(chan) ? calloc(1, sizeof *queue) : NULL;
@@ -142,17 +87,11 @@ static void begin_stall(weft_sendq *queue)
     queue->is_seq_late = !weft_list_is_empty(&peer->waiting);
 }
 
-static void send_stalled(weft_sendq *queue)
-{
-    queue->stalled_sent = true;
-    send_stall_frame(queue, WEFT_FRAME_STALLED, WEFT_ANY_TAG);
-}
-
 /* The queue lost its last record; frees it if its channel is closed. The caller adjusts peer->credit. */
 static void end_stall(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    peer->overdrafts -= overdraws(queue);
+    peer->overdrafts -= weft_sendq_overdraws(queue);
     peer->offers -= queue->stale.keys != 0;
     weft_bag_clear(&queue->stale);
     weft_bag_clear(&queue->asked);
@@ -162,7 +101,7 @@ static void end_stall(weft_sendq *queue)
     weft_worker_help_end(peer->worker, queue->is_helped);
     weft_peer_update_backlog(peer);
     if (queue->stalled_sent && !peer->bye_sent && !peer->bye_received && peer->state == WEFT_PEER_ALIVE)
-        send_stall_frame(queue, WEFT_FRAME_DRAINED, 0);
+        weft_sendq_send_frame(queue, WEFT_FRAME_DRAINED, 0);
     queue->stalled_sent = queue->sends_all = false;
     if (!queue->chan)
         free_queue(queue);
@@ -195,9 +134,9 @@ static void is_written(weft_sendq *queue, int32_t tag, uint64_t bytes)
     if (!has_credit)
         WEFT_EVENT_RAISE(WEFT_EVENT_SEND_STALLED, NULL, peer->proc_id.rank, tag, bytes);
     if (!has_credit && !queue->stalled_sent)
-        send_stalled(queue);
+        weft_sendq_send_stalled(queue);
     else if (weft_bag_remove(&queue->asked, tag))
-        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
+        weft_sendq_send_frame(queue, WEFT_FRAME_STALLED, tag);
 }
 
 /* No credit or ASK will arrive from the peer any more. */
@@ -287,21 +226,11 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
 
 bool weft_sendq_is_poll_due(const weft_chan *chan, int dst)
 {
-    const weft_sendq *queue = queue_at(chan, dst);
+    const weft_sendq *queue = weft_sendq_at(chan, dst);
     return !queue || queue->put % POLL_EVERY == 0;
 }
 
 /* -- what goes out -- */
-
-/* A requested message has left: ends the overdraft for the tag and sends STALLED, so that the receiver may ask for the next one. */
-static void answer(weft_sendq *queue, int32_t tag)
-{
-    if (!weft_bag_remove(&queue->wanted, tag))
-        return;
-    queue->peer->overdrafts -= !overdraws(queue);
-    if (has_records(queue))
-        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
-}
 
 /* A record has left: the oldest, or ahead of its turn (next_record). */
 static void leave(weft_sendq *queue, weft_record *one)
@@ -312,10 +241,10 @@ static void leave(weft_sendq *queue, weft_record *one)
     queue->seq = peer->seq_out;
     weft_bag_remove(&queue->tags, tag);
     weft_record_set_gone(one);
-    while (has_records(queue) && weft_record_is_gone(weft_records_front(&queue->records)))
+    while (weft_sendq_has_records(queue) && weft_record_is_gone(weft_records_front(&queue->records)))
         drop_front(queue);
-    answer(queue, tag);
-    answer(queue, WEFT_ANY_TAG);
+    weft_sendq_answer(queue, tag);
+    weft_sendq_answer(queue, WEFT_ANY_TAG);
 }
 
 /* The record to send next: the oldest; without credit, where messages may overtake, the oldest that was asked for. */
@@ -391,12 +320,12 @@ static int flush(weft_peer *peer)
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
         int sent = 0, rc = 0;
-        while (sent < CHAN_BURST && has_records(queue) && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || overdraws(queue)) &&
+        while (sent < CHAN_BURST && weft_sendq_has_records(queue) && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || weft_sendq_overdraws(queue)) &&
                !rc)
             sent += (rc = send_next(queue)) == 0;
         end_batches(queue);
         n += sent;
-        if (!has_records(queue)) {
+        if (!weft_sendq_has_records(queue)) {
             end_stall(queue);
             idle = NULL;
             continue;
@@ -410,113 +339,24 @@ static int flush(weft_peer *peer)
     return n;
 }
 
-/* Records an ASK for a tag that no record has. */
-static void record_ask(weft_sendq *queue, int32_t tag)
-{
-    if (!weft_bag_has(&queue->asked, tag) && !weft_bag_add(&queue->asked, tag))
-        send_stall_frame(queue, WEFT_FRAME_STALLED, tag); /* out of memory: makes the receiver ask again */
-}
-
-static bool has_tag(const weft_sendq *queue, int32_t tag) { return tag < 0 || weft_bag_has(&queue->tags, tag); }
-
-/* Called when no queue can send: sends STALLED for the stale ASKs whose tags are still queued, so that the receiver asks again. */
-static void offer_stale(weft_peer *peer)
-{
-    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->offers; link = link->next) {
-        weft_sendq *queue = weft_container(link, weft_sendq, link);
-        uint32_t at = 0;
-        int32_t tag;
-        peer->offers -= queue->stale.keys != 0;
-        while (weft_bag_next(&queue->stale, &at, &tag)) {
-            if (has_tag(queue, tag))
-                send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
-            else
-                record_ask(queue, tag);
-        }
-        weft_bag_clear(&queue->stale);
-    }
-}
-
 int weft_sendq_flush(weft_peer *peer)
 {
     int n;
     if (peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts) {
         if (weft_unlikely(peer->offers))
-            offer_stale(peer);
+            weft_sendq_offer_stale(peer);
         return 0;
     }
     peer->credit += WEFT_CREDIT_STALLED;
     n = flush(peer);
     for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs && peer->credit <= 0; link = link->next)
         if (!weft_container(link, weft_sendq, link)->stalled_sent)
-            send_stalled(weft_container(link, weft_sendq, link));
+            weft_sendq_send_stalled(weft_container(link, weft_sendq, link));
     if (!weft_list_is_empty(&peer->sendqs))
         peer->credit -= WEFT_CREDIT_STALLED;
     if (weft_unlikely(peer->offers) && peer->credit + WEFT_CREDIT_STALLED <= 0 && !peer->overdrafts && weft_list_is_empty(&peer->waiting))
-        offer_stale(peer);
+        weft_sendq_offer_stale(peer);
     return n;
-}
-
-/* -- ASK frames -- */
-
-static weft_sendq *find(const weft_peer *peer, const weft_hdr *hdr)
-{
-    weft_chan *chan = weft_chan_of(peer->worker, hdr->chan);
-    if (chan)
-        return queue_at(chan, hdr->src);
-    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
-        weft_sendq *queue = weft_container(link, weft_sendq, link);
-        if (!queue->chan && queue->stall_id.chan == hdr->chan && queue->stall_id.dst == (uint32_t)hdr->src)
-            return queue;
-    }
-    return NULL;
-}
-
-/* Was a message of the channel sent that the receiver had not handled when it asked? It may be the requested one. */
-static bool is_stale(weft_sendq *queue, uint32_t seq)
-{
-    weft_peer *peer = queue->peer;
-    if (!weft_list_is_empty(&peer->waiting))
-        return true;
-    if (queue->is_seq_late) {
-        queue->is_seq_late = false;
-        queue->seq = peer->seq_out;
-    }
-    return (int32_t)(seq - queue->seq) < 0;
-}
-
-static void overdraw(weft_sendq *queue, int32_t tag)
-{
-    bool did = overdraws(queue);
-    if (tag == WEFT_ASK_ALL || (!weft_bag_has(&queue->wanted, tag) && !weft_bag_add(&queue->wanted, tag)))
-        queue->sends_all = true;
-    queue->peer->overdrafts += !did;
-}
-
-/* Defers a stale ASK: the messages in flight usually satisfy it. */
-static void postpone(weft_sendq *queue, int32_t tag)
-{
-    bool had = queue->stale.keys != 0;
-    if (weft_bag_has(&queue->stale, tag))
-        return;
-    if (weft_bag_add(&queue->stale, tag))
-        queue->peer->offers += !had;
-    else
-        send_stall_frame(queue, WEFT_FRAME_STALLED, tag);
-}
-
-void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
-{
-    weft_sendq *queue = find(peer, hdr);
-    const weft_ask *ask = body;
-    if (!queue || !has_records(queue)) /* drained meanwhile; the receiver gets DRAINED */
-        return;
-    if (hdr->tag != WEFT_ASK_ALL && is_stale(queue, ask->seq))
-        postpone(queue, hdr->tag);
-    else if (has_tag(queue, hdr->tag))
-        overdraw(queue, hdr->tag);
-    else
-        record_ask(queue, hdr->tag);
 }
 
 /* -- ends -- */
@@ -525,9 +365,9 @@ void weft_sendq_on_ask(weft_peer *peer, const weft_hdr *hdr, const void *body)
 static void end_if_empty(weft_sendq *queue)
 {
     weft_peer *peer = queue->peer;
-    if (queue->tags.keys || !has_records(queue))
+    if (queue->tags.keys || !weft_sendq_has_records(queue))
         return;
-    while (has_records(queue))
+    while (weft_sendq_has_records(queue))
         drop_front(queue);
     end_batches(queue);
     if (peer->sendqs.next == &queue->link && peer->sendqs.prev == &queue->link)
@@ -544,10 +384,10 @@ static void take_out(weft_sendq *queue, weft_req *req)
 
 void weft_sendq_remove(weft_req *req)
 {
-    weft_sendq *queue = queue_at(req->chan, req->rank);
+    weft_sendq *queue = weft_sendq_at(req->chan, req->rank);
     take_out(queue, req);
     if (!weft_bag_has(&queue->tags, req->tag) && queue->tags.keys)
-        answer(queue, req->tag); /* it may have been requested */
+        weft_sendq_answer(queue, req->tag); /* it may have been requested */
     end_if_empty(queue);
 }
 
@@ -582,7 +422,7 @@ void weft_sendq_close(weft_chan *chan)
         weft_list_remove(&queue->all);
         drop(queue, WEFT_E_COMM, false);
         queue->chan = NULL;
-        if (!has_records(queue))
+        if (!weft_sendq_has_records(queue))
             free_queue(queue);
     }
     weft_fifomap_close(&chan->sendqs->map);

@@ -18,16 +18,6 @@
 #define HANDLE_SUM 0x21
 #define FAR ((char *)0x100000000000) /* never read or written */
 
-weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
-{
-    weft_req *req = calloc(1, sizeof *req);
-
-    req->magic = WEFT_REQ_MAGIC;
-    req->worker = worker;
-    req->kind = (uint8_t)kind;
-    return req;
-}
-
 void weft_req_free(weft_req *req)
 {
     if (req->extra)

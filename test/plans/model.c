@@ -90,15 +90,6 @@ void model_yield(void) { weft_fibre_pause(model.ranks[model.now].fibre); }
 
 static weft_req done_req = {.is_done = true, .is_static = true};
 
-weft_req *weft_req_new(weft_worker *worker, enum weft_req_kind kind)
-{
-    weft_req *req = calloc(1, sizeof *req);
-    req->magic = WEFT_REQ_MAGIC;
-    req->worker = worker;
-    req->kind = (uint8_t)kind;
-    return req;
-}
-
 void weft_req_free(weft_req *req)
 {
     if (req->is_static)

@@ -15,7 +15,7 @@ void conn_pair_open(ctrl_conn *head, ctrl_conn *daemon, uint32_t node, const uns
     ctrl_answer answer;
 
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    ctrl_hello_make(node, &hello);
+    ctrl_hello_make(daemon_secret, node, &hello);
     ctrl_answer_make(head_secret, &hello, &answer);
     ctrl_conn_open(head, ends[0], true, head_secret, &hello, &answer);
     ctrl_conn_open(daemon, ends[1], false, daemon_secret, &hello, &answer);

@@ -37,6 +37,9 @@ test_unit_test_sha256_SOURCES = test/unit/test_sha256.c
 unit_programs += test/unit/test_ctrl_conn
 test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pair.c test/unit/conn_pair.h src/tools/mpirun/ctrl_conn.c \
 	src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+unit_programs += test/unit/test_acceptor
+test_unit_test_acceptor_SOURCES = test/unit/test_acceptor.c src/tools/mpirun/acceptor.c src/tools/mpirun/contact.c \
+	src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 unit_programs += test/unit/test_calls
 test_unit_test_calls_SOURCES = test/unit/test_calls.c
 unit_programs += test/unit/test_rndv_select

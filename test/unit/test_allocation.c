@@ -209,7 +209,7 @@ static void slurm(void)
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[01-03", "SLURM_TASKS_PER_NODE=2", NULL);
     is_refused("a range is written as");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-999999999]", "SLURM_TASKS_PER_NODE=2", NULL);
-    is_refused("more than 1024 hosts");
+    is_refused("more than 4160 hosts");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,,b", "SLURM_TASKS_PER_NODE=2(x2)", NULL);
     is_refused("not a host name");
     environment_is("SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=a,-oProxyCommand=x", "SLURM_TASKS_PER_NODE=2(x2)", NULL);

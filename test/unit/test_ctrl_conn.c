@@ -41,8 +41,8 @@ static void proofs(void)
     ctrl_hello hello, changed;
     ctrl_answer answer;
 
-    ctrl_hello_make(7, &hello);
-    CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));
+    ctrl_hello_make(secret, 7, &hello);
+    CU_ASSERT_TRUE(ctrl_hello_is_valid(secret, &hello));
     CU_ASSERT_TRUE(ctrl_hello_is_same_release(&hello));
     ctrl_answer_make(secret, &hello, &answer);
     CU_ASSERT_TRUE(ctrl_answer_is_valid(secret, &hello, &answer));
@@ -54,15 +54,35 @@ static void proofs(void)
     ctrl_proof_make(other_secret, &hello, &answer, false_proof);
     CU_ASSERT_FALSE(weft_bytes_equal(proof, false_proof, 32));
     CU_ASSERT_FALSE(weft_bytes_equal(proof, answer.proof, 32)); /* the head's proof, sent back, is none */
-    strcpy(hello.release, "0.0.7");
+    CU_ASSERT_FALSE(ctrl_hello_is_valid(other_secret, &hello));
+    strcpy(hello.release, "0.0.7"); /* a stranger's, whatever it says */
     CU_ASSERT_FALSE(ctrl_hello_is_same_release(&hello));
+    CU_ASSERT_FALSE(ctrl_hello_is_valid(secret, &hello));
     ctrl_answer_make(secret, &hello, &answer);
     CU_ASSERT_NOT_EQUAL(answer.is_other, 0);
-    CU_ASSERT_TRUE(ctrl_hello_is_valid(&hello));
-    strcpy(hello.release, "0.0.7\033[2J"); /* a stranger's, and it would be shown */
-    CU_ASSERT_FALSE(ctrl_hello_is_valid(&hello));
-    memset(hello.release, 'x', sizeof hello.release);
-    CU_ASSERT_FALSE(ctrl_hello_is_valid(&hello));
+}
+
+/* What goes over the wire: bodies cannot be read, nor can equal ones be told, but those of output. */
+static void encrypted(void)
+{
+    static const char body[] = "HOME=/home/user PASSWORD=that nobody on the way should read, longer than a block of the cipher";
+    char first[256], second[256];
+    ctrl_frame frame;
+    ctrl_conn head, daemon;
+
+    conn_pair_open(&head, &daemon, 7, secret, secret);
+    size_t count = frame_catch(&head, &daemon, CTRL_START, body, sizeof body, first, sizeof first);
+    CU_ASSERT_EQUAL(frame_catch(&head, &daemon, CTRL_START, body, sizeof body, second, sizeof second), count);
+    CU_ASSERT_PTR_NULL(memmem(first, count, "PASSWORD", 8));
+    CU_ASSERT_PTR_NULL(memmem(first, count, "cipher", 6));
+    for (size_t at = 12; at + 16 <= count - 16; at += 16)
+        CU_ASSERT_NOT_EQUAL(memcmp(first + at, second + at, 16), 0);
+    CU_ASSERT_TRUE(feed(&daemon, first, count, &frame) && frame.bytes == sizeof body && !memcmp(frame.body, body, sizeof body));
+    CU_ASSERT_TRUE(feed(&daemon, second, count, &frame) && frame.bytes == sizeof body && !memcmp(frame.body, body, sizeof body));
+    count = frame_catch(&head, &daemon, CTRL_IN, body, sizeof body, first, sizeof first);
+    CU_ASSERT_PTR_NOT_NULL(memmem(first, count, "PASSWORD", 8));
+    CU_ASSERT_TRUE(feed(&daemon, first, count, &frame) && !memcmp(frame.body, body, sizeof body));
+    pair_close(&head, &daemon);
 }
 
 static void any_split(void)
@@ -200,6 +220,7 @@ int main(void)
     ctrl_secret_make(other_secret);
     CU_pSuite suite = CU_add_suite("ctrl_conn", NULL, NULL);
     CU_add_test(suite, "proofs", proofs);
+    CU_add_test(suite, "encrypted", encrypted);
     CU_add_test(suite, "cut anyhow", any_split);
     CU_add_test(suite, "changed", changed);
     CU_add_test(suite, "out of order", out_of_order);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * acceptor: see acceptor.h. A pending_conn gets one answer from the head, which reveals nothing without the secret.
+ * acceptor: see acceptor.h. A pending_conn gets one answer from the head, after a hello that was made with the secret.
  */
 #include "tools/mpirun/acceptor.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,24 +32,13 @@ static void pending_conn_drop(pending_conn *one)
     one->fd = -1;
 }
 
-static void pending_conns_accept(acceptor *self)
-{
-    pending_conn *unused = NULL;
-
-    for (int i = 0; i < PENDING_CONNS_MAX && !unused; i++)
-        unused = self->pending_conns[i].fd < 0 ? &self->pending_conns[i] : NULL;
-    int fd = unused ? accept4(self->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (fd >= 0)
-        *unused = (pending_conn){.fd = fd, .deadline_ns = weft_clock_ns() + HANDSHAKE_LIMIT_NS};
-}
-
 static void on_hello(acceptor *self, pending_conn *one)
 {
     ctrl_hello hello;
 
     memcpy(&hello, one->bytes, sizeof(hello));
     uint32_t node = le32toh(hello.node);
-    if (!ctrl_hello_is_valid(&hello) || !self->up.is_expected(self->up.owner, node)) {
+    if (!ctrl_hello_is_valid(self->secret, &hello) || !self->up.is_expected(self->up.owner, node)) {
         pending_conn_drop(one);
         return;
     }
@@ -100,6 +90,65 @@ static void pending_conn_progress(acceptor *self, pending_conn *one)
         on_proof(self, one);
 }
 
+static void source_of(const struct sockaddr_storage *name, unsigned char *source)
+{
+    memset(source, 0, SOURCE_BYTES);
+    if (name->ss_family == AF_INET) {
+        source[10] = source[11] = 0xff;
+        memcpy(source + 12, &((const struct sockaddr_in *)name)->sin_addr, 4);
+    } else if (name->ss_family == AF_INET6) {
+        const struct in6_addr *address = &((const struct sockaddr_in6 *)name)->sin6_addr;
+        memcpy(source, address, IN6_IS_ADDR_V4MAPPED(address) ? 16 : 8);
+    }
+}
+
+/* Connections of that source without a valid hello. */
+static int strangers_of(const acceptor *self, const unsigned char *source)
+{
+    int count = 0;
+
+    for (int i = 0; i < PENDING_CONNS_MAX; i++) {
+        const pending_conn *one = &self->pending_conns[i];
+        count += one->fd >= 0 && !one->is_answered && !memcmp(one->source, source, SOURCE_BYTES);
+    }
+    return count;
+}
+
+/* An unused one, else the one that is displaced; NULL: all have sent a valid hello. */
+static pending_conn *pending_conn_place(acceptor *self)
+{
+    pending_conn *place = NULL;
+    int most = 0;
+
+    for (int i = 0; i < PENDING_CONNS_MAX; i++) {
+        pending_conn *one = &self->pending_conns[i];
+        if (one->fd < 0)
+            return one;
+        int count = one->is_answered ? 0 : strangers_of(self, one->source);
+        if (count > most || (count && count == most && one->deadline_ns < place->deadline_ns)) {
+            most = count;
+            place = one;
+        }
+    }
+    return place;
+}
+
+static void pending_conns_accept(acceptor *self)
+{
+    for (int i = 0; i < PENDING_CONNS_MAX && self->listener >= 0; i++) {
+        pending_conn *place = pending_conn_place(self);
+        struct sockaddr_storage name = {0};
+        socklen_t bytes = sizeof(name);
+        int fd = place ? accept4(self->listener, (struct sockaddr *)&name, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+        if (fd < 0)
+            return;
+        pending_conn_drop(place);
+        *place = (pending_conn){.fd = fd, .deadline_ns = weft_clock_ns() + HANDSHAKE_LIMIT_NS};
+        source_of(&name, place->source);
+        pending_conn_progress(self, place); /* a hello that is there already keeps its connection */
+    }
+}
+
 /* Entry 0 is the listener, then the pending connections; absent ones are -1. */
 void acceptor_pollfds(const acceptor *self, struct pollfd *set)
 {
@@ -107,7 +156,7 @@ void acceptor_pollfds(const acceptor *self, struct pollfd *set)
 
     for (int i = 0; i < PENDING_CONNS_MAX; i++) {
         set[1 + i] = (struct pollfd){.fd = self->pending_conns[i].fd, .events = POLLIN};
-        has_room |= self->pending_conns[i].fd < 0;
+        has_room |= self->pending_conns[i].fd < 0 || !self->pending_conns[i].is_answered;
     }
     set[0] = (struct pollfd){.fd = has_room ? self->listener : -1, .events = POLLIN}; /* none free: the listen backlog holds them */
 }

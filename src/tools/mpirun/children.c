@@ -135,6 +135,16 @@ static void child_progress(children *self, child_daemon *one)
         self->up.lost(self->up.owner, one, one->conn.error);
 }
 
+/* Closes the listener once no daemon is awaited. */
+static void listener_check(children *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (!self->items[i].is_connected && !self->items[i].is_over)
+            return;
+    if (self->count)
+        acceptor_close(&self->acceptor);
+}
+
 uint32_t children_max(const children *self)
 {
     return ACCEPTOR_POLLFDS + 2 * self->count;
@@ -166,6 +176,7 @@ void children_progress(children *self, const struct pollfd *set, uint32_t count)
     }
     if (count)
         acceptor_progress(&self->acceptor, set);
+    listener_check(self);
 }
 
 bool children_reaped(children *self, pid_t pid, int status)

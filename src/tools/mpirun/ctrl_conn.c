@@ -38,23 +38,38 @@ static void release_write(char *release)
     snprintf(release, 32, "%s", PACKAGE_VERSION);
 }
 
-void ctrl_hello_make(uint32_t node, ctrl_hello *hello)
+static void hello_sign(const unsigned char *secret, const ctrl_hello *hello, unsigned char *mac)
+{
+    weft_hmac hmac;
+
+    weft_hmac_begin(&hmac, secret);
+    weft_hmac_add(&hmac, "hello", sizeof("hello"));
+    weft_hmac_add(&hmac, hello, offsetof(ctrl_hello, mac));
+    weft_hmac_end(&hmac, mac);
+}
+
+void ctrl_hello_make(const unsigned char *secret, uint32_t node, ctrl_hello *hello)
 {
     memcpy(hello->magic, MAGIC, sizeof(hello->magic));
     hello->version = htole32(CTRL_VERSION);
     hello->node = htole32(node);
     release_write(hello->release);
     ctrl_secret_make(hello->nonce);
+    hello_sign(secret, hello, hello->mac);
 }
 
-bool ctrl_hello_is_valid(const ctrl_hello *hello)
+bool ctrl_hello_is_valid(const unsigned char *secret, const ctrl_hello *hello)
 {
     size_t length = strnlen(hello->release, sizeof(hello->release));
+    unsigned char mac[32];
 
-    for (size_t i = 0; i < length; i++) /* unauthenticated text, which may be printed on a terminal */
+    hello_sign(secret, hello, mac);
+    if (memcmp(hello->magic, MAGIC, sizeof(hello->magic)) || !weft_bytes_equal(mac, hello->mac, sizeof(mac)))
+        return false;
+    for (size_t i = 0; i < length; i++) /* it may be printed on a terminal */
         if (hello->release[i] < ' ' || hello->release[i] > '~')
             return false;
-    return !memcmp(hello->magic, MAGIC, sizeof(hello->magic)) && length < sizeof(hello->release);
+    return length < sizeof(hello->release);
 }
 
 bool ctrl_hello_is_same_release(const ctrl_hello *hello)
@@ -102,9 +117,13 @@ void ctrl_proof_make(const unsigned char *secret, const ctrl_hello *hello, const
 void ctrl_conn_open(ctrl_conn *self, int fd, bool is_head, const unsigned char *secret, const ctrl_hello *hello, const ctrl_answer *answer)
 {
     int on = 1, idle_s = 3, every_s = 2, tries = 4, silence_ms = CTRL_SILENCE_MS;
+    unsigned char cipher_key[32];
 
     *self = (ctrl_conn){.fd = fd, .is_head = is_head, .node = le32toh(hello->node)};
     derive(secret, "frames", hello, answer, self->key);
+    derive(secret, "bodies", hello, answer, cipher_key);
+    weft_hmac_begin(&self->cipher, cipher_key);
+    explicit_bzero(cipher_key, sizeof(cipher_key));
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
@@ -139,6 +158,28 @@ static void frame_sign(const ctrl_conn *self, bool by_hdr, uint64_t number, cons
     memcpy(mac, full, MAC_BYTES);
 }
 
+/* Encrypts or decrypts a body in place: counter mode, with HMAC-SHA256 as the block function over direction, frame number and block. No
+ * frame of a connection has the number of another one of its direction. Input and output stay as they are: they may be long. */
+static void body_crypt(const ctrl_conn *self, uint32_t kind, bool by_head, uint64_t number, char *body, size_t bytes)
+{
+    unsigned char mark[17] = {by_head ? 'h' : 'd'}, stream[WEFT_SHA256_BYTES];
+
+    if (kind == CTRL_IN || kind == CTRL_OUT)
+        return;
+    number = htole64(number);
+    memcpy(mark + 1, &number, sizeof(number));
+    for (uint64_t block = 0; block * sizeof(stream) < bytes; block++) {
+        size_t at = block * sizeof(stream), count = bytes - at < sizeof(stream) ? bytes - at : sizeof(stream);
+        uint64_t wire = htole64(block);
+        weft_hmac hmac = self->cipher;
+        memcpy(mark + 9, &wire, sizeof(wire));
+        weft_hmac_add(&hmac, mark, sizeof(mark));
+        weft_hmac_end(&hmac, stream);
+        for (size_t i = 0; i < count; i++)
+            body[at + i] = (char)(body[at + i] ^ stream[i]);
+    }
+}
+
 static void frame_put(ctrl_conn *self, uint32_t node, uint32_t kind, const void *body, size_t bytes)
 {
     uint32_t words[3] = {htole32((uint32_t)bytes), htole32(kind), htole32(node)};
@@ -148,9 +189,14 @@ static void frame_put(ctrl_conn *self, uint32_t node, uint32_t kind, const void 
     if (self->fd < 0 || self->error || self->has_send_failed)
         return;
     memcpy(head, words, sizeof(head));
-    frame_sign(self, self->is_head, self->sent++, head, body, bytes, mac);
-    if (bytes > CTRL_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes) ||
-        buffer_add(&self->out, mac, sizeof(mac)))
+    if (bytes > CTRL_BODY_MAX || buffer_add(&self->out, head, sizeof(head)) || buffer_add(&self->out, body, bytes)) {
+        self->error = "out of memory";
+        return;
+    }
+    char *copy = self->out.bytes + self->out.start + self->out.used - bytes;
+    body_crypt(self, kind, self->is_head, self->sent, copy, bytes);
+    frame_sign(self, self->is_head, self->sent++, head, copy, bytes, mac);
+    if (buffer_add(&self->out, mac, sizeof(mac)))
         self->error = "out of memory";
     ctrl_conn_flush(self);
 }
@@ -197,7 +243,7 @@ void ctrl_conn_read(ctrl_conn *self)
 
 bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
 {
-    const char *at = self->in.bytes + self->in.start;
+    char *at = self->in.bytes + self->in.start;
     unsigned char mac[MAC_BYTES];
     uint32_t words[3];
 
@@ -212,12 +258,13 @@ bool ctrl_conn_next(ctrl_conn *self, ctrl_frame *frame)
     }
     if (self->in.used < HDR_BYTES + bytes + MAC_BYTES)
         return false;
-    frame_sign(self, !self->is_head, self->received++, at, at + HDR_BYTES, bytes, mac);
+    frame_sign(self, !self->is_head, self->received, at, at + HDR_BYTES, bytes, mac);
     if (!weft_bytes_equal(mac, at + HDR_BYTES + bytes, MAC_BYTES)) {
         self->in.used = 0;
         self->error = "a frame with a wrong signature was received";
         return false;
     }
+    body_crypt(self, le32toh(words[1]), !self->is_head, self->received++, at + HDR_BYTES, bytes);
     *frame = (ctrl_frame){.kind = le32toh(words[1]), .node = le32toh(words[2]), .body = at + HDR_BYTES, .bytes = bytes};
     buffer_drop(&self->in, HDR_BYTES + bytes + MAC_BYTES); /* the bytes stay valid until more are added */
     return true;

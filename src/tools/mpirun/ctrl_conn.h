@@ -3,7 +3,7 @@
  * ctrl_conn: authenticated connection between head and daemon, or daemon and daemon. Frame: u32 body bytes, u32 kind, u32 node (receiver or
  * sender), body, 16 bytes of HMAC-SHA256 over direction, frame number and all of these. Numbers are little-endian. The key is per
  * connection: a process that forwards a frame signs it anew. Without the secret frames cannot be forged, changed, replayed or dropped
- * unnoticed; they are not encrypted (docs/launch.md). One thread; nothing blocks.
+ * unnoticed. Bodies are encrypted, by a key of the connection too, but those of IN and OUT (docs/launch.md). One thread; nothing blocks.
  */
 #ifndef WEFT_MPIRUN_CTRL_CONN_H
 #define WEFT_MPIRUN_CTRL_CONN_H
@@ -16,7 +16,7 @@
 #include "tools/mpirun/buffer.h"
 #include "tools/mpirun/ctrl_pack.h"
 
-#define CTRL_VERSION 2u
+#define CTRL_VERSION 3u
 #define CTRL_SECRET_BYTES WEFT_SHA256_BYTES
 #define CTRL_BODY_MAX ((size_t)64 << 20)
 #define CTRL_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; probed after 3 s of silence */
@@ -62,6 +62,7 @@ typedef struct ctrl_conn {
     bool is_head;
     bool has_send_failed;        /* sending has failed; received frames are still read */
     unsigned char key[WEFT_SHA256_BYTES];
+    weft_hmac cipher; /* begun with the key of encryption */
     uint64_t sent, received;
     buffer out, in;
     const char *error; /* reason of the failure, for texts; NULL: none */
@@ -79,12 +80,14 @@ typedef struct ctrl_frame {
     size_t bytes;
 } ctrl_frame;
 
-/* Handshake, in order: the daemon sends hello; the head sends answer with its proof; the daemon sends its proof. */
+/* Handshake, in order: the daemon sends hello; the head sends answer with its proof; the daemon sends its proof.
+ * The hello is the same in all releases: its mac shows that it was made with the job's secret, so that only a daemon of this job can say
+ * that it runs another release. Its first receiver may send it to others, so it proves no connection: that is what the proof is for. */
 typedef struct ctrl_hello {
     char magic[8];
     uint32_t version, node;
     char release[32];
-    unsigned char nonce[32];
+    unsigned char nonce[32], mac[32];
 } ctrl_hello;
 
 typedef struct ctrl_answer {
@@ -96,9 +99,9 @@ typedef struct ctrl_answer {
 
 /* Fills secret with random bytes. 0 or -1 with errno. */
 int ctrl_secret_make(unsigned char *secret);
-void ctrl_hello_make(uint32_t node, ctrl_hello *hello);
-/* True if it is a hello, of any release; is_same_release: of this release. */
-bool ctrl_hello_is_valid(const ctrl_hello *hello);
+void ctrl_hello_make(const unsigned char *secret, uint32_t node, ctrl_hello *hello);
+/* True if it is a hello of this job, of any release; is_same_release: of this release. */
+bool ctrl_hello_is_valid(const unsigned char *secret, const ctrl_hello *hello);
 bool ctrl_hello_is_same_release(const ctrl_hello *hello);
 /* Head: creates the answer to a valid hello. */
 void ctrl_answer_make(const unsigned char *secret, const ctrl_hello *hello, ctrl_answer *answer);

@@ -526,7 +526,7 @@ static int connect_head(daemon_state *self)
         return report(2, DAEMON_OPTION " is an internal option of mpirun");
     if (order.node == SRUN_NODE && node_find(&order.node))
         return report(1, "SLURMD_NODENAME of this host is not in the head's list of nodes");
-    ctrl_hello_make(order.node, &hello);
+    ctrl_hello_make(order.secret, order.node, &hello);
     int fd = head_connect(&order, &hello, &answer, &why);
     if (fd < 0)
         return report(1, "%s: %s, port %u", why, order.addresses, order.port);

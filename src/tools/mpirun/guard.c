@@ -68,6 +68,24 @@ static bool process_is_marked(const char *pid, const char *mark)
     return found;
 }
 
+/* By a descriptor of the process, opened before it is looked at: the number may be another process's by the time it is killed. True: it was
+ * marked and is killed. */
+static bool kill_if_marked(pid_t pid, const char *name, const char *mark)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0), error = errno;
+    bool is_killed = false;
+
+    if (process_is_marked(name, mark)) {
+        if (fd >= 0)
+            is_killed = syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
+        else if (error != ESRCH) /* a kernel before 5.3, or a filter refuses it */
+            is_killed = kill(pid, SIGKILL) == 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return is_killed;
+}
+
 int marked_kill(const char *mark)
 {
     DIR *dir = opendir("/proc");
@@ -78,9 +96,8 @@ int marked_kill(const char *mark)
         return 0;
     while ((entry = readdir(dir))) {
         pid_t pid = (pid_t)atol(entry->d_name);
-        if (pid <= 1 || pid == getpid() || pid == getppid() || !process_is_marked(entry->d_name, mark))
-            continue;
-        found += kill(pid, SIGKILL) == 0;
+        if (pid > 1 && pid != getpid() && pid != getppid())
+            found += kill_if_marked(pid, entry->d_name, mark);
     }
     closedir(dir);
     return found;

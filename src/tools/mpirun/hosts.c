@@ -97,7 +97,7 @@ static int row_add(host_list *self, const source *at, const char *name, uint32_t
         return 0;
     }
     if (self->count == HOSTS_MAX)
-        return refuse(at, "more than 1024 hosts", name);
+        return refuse(at, "more than 4160 hosts", name);
     host_row *more = realloc(self->rows, (self->count + 1) * sizeof(*more));
     if (!more)
         return report(1, "out of memory");

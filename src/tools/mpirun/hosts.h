@@ -43,7 +43,7 @@ int hosts_intersect(const host_list *given, host_list *wanted, const char *what,
 void hosts_free(host_list *self);
 
 /* Most rows of a host_list, and most ranks on one host (mem/segment.h). */
-#define HOSTS_MAX 1024
+#define HOSTS_MAX 4160 /* what two steps of the tree of daemons reach (tree.h) */
 #define HOST_RANKS_MAX 4096
 
 #endif
