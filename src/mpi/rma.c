@@ -100,8 +100,10 @@ static int check_basic(const char *argument, const weft_type *type, const weft_t
                      target_type->basic_handle ? weft_type_of((void *)(uintptr_t)target_type->basic_handle)->name : "several");
 }
 
-static int check_op(const weft_op *op, const weft_type *target_type)
+static int check_op(const weft_op *op, const weft_type *target_type, bool is_fetched)
 {
+    if (op == weft_op_of(MPI_NO_OP) && !is_fetched)
+        return weft_fail(WEFT_E_OP, "argument op is MPI_NO_OP, which only calls that fetch take (MPI 5.0, 12.3.4)");
     if (!op->handle)
         return weft_fail(WEFT_E_OP, "argument op is a user-defined operator: accumulates take predefined ones only (MPI 5.0, 12.3.4)");
     if (!target_type->basic_handle)
@@ -215,9 +217,7 @@ static int accumulate(weft_win *win, weft_rma_op *op, int rank, MPI_Aint disp, M
     if (rc || is_null)
         return start(win, op, rc, is_null, request);
     op->target = (uint32_t)rank;
-    rc = check_op(op->op, op->target_type);
-    if (!rc && op->kind == WEFT_RMA_ACCUMULATE && op->op == weft_op_of(MPI_NO_OP))
-        rc = weft_fail(WEFT_E_OP, "argument op is MPI_NO_OP, which is for calls that fetch: MPI_Get_accumulate, MPI_Fetch_and_op");
+    rc = check_op(op->op, op->target_type, op->kind == WEFT_RMA_GET_ACCUMULATE);
     if (!rc && is_read)
         rc = check_basic("origin_datatype", op->origin_type, op->target_type);
     if (!rc && is_read)

@@ -86,6 +86,7 @@ typedef struct weft_window_inbox {
     weft_list_link link;     /* in worker->inboxes if is_linked: there is something to do */
     bool is_linked;
     bool is_remote;          /* some targets are not mapped here */
+    uint32_t idle;           /* polls of flushes in a row without an event */
     bool is_helped;          /* counts in worker->helped */
     bool has_error;          /* a peer has an error to return */
     weft_list_link ready;    /* peers */

@@ -4,13 +4,17 @@
  */
 #include "rma/op.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "core/wait.h"
 #include "core/worker.h"
+#include "core/world.h"
 #include "rma/direct.h"
 #include "rma/message.h"
+
+#define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
 
 int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
@@ -86,16 +90,29 @@ static __attribute__((noinline)) int flush_messages(weft_window *window, int tar
 /* Has no operation of this member used a message since the last flush? */
 static bool is_quiet(const weft_window *window) { return !window->messaged && !window->inbox->records_count && !window->inbox->has_error; }
 
+/* A program may repeat a flush until another member's operation comes, which must be handled meanwhile, and whose member needs a CPU. */
+static __attribute__((noinline)) void poll_between(weft_window *window)
+{
+    weft_window_inbox *inbox = window->inbox;
+    inbox->idle = weft_worker_poll(window->worker) ? 0 : inbox->idle + 1;
+    if (inbox->idle % IDLE_MAX || !inbox->idle || !window->worker->world->is_oversubscribed)
+        return;
+    weft_worker_unlock(window->worker);
+    sched_yield();
+    weft_worker_lock(window->worker);
+}
+
 int weft_rma_flush_local(weft_window *window, int target)
 {
+    if (weft_unlikely(window->inbox->is_remote))
+        poll_between(window);
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, false);
 }
 
-/* A program may repeat a flush of a mapped target until another member's operation comes: messages must be handled meanwhile. */
 int weft_rma_flush(weft_window *window, int target)
 {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored to mapped targets is visible */
     if (weft_unlikely(window->inbox->is_remote))
-        weft_worker_poll(window->worker);
+        poll_between(window);
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, true);
 }
