@@ -28,7 +28,6 @@ struct MPI_ABI_Win {
     weft_worker *worker;
     weft_window *window;
     weft_win_epoch epoch;
-    uint32_t flushes;      /* calls, where ranks share CPUs; wraps */
     weft_comm *comm;       /* private duplicate, held */
     uint8_t hints;         /* bits: enum weft_win_hint */
     uint8_t ordering;      /* bits: enum weft_win_ordering */

@@ -3,19 +3,15 @@
  * win_sync: synchronization calls of windows (MPI 5.0 12.5). Called by the generated entries, under the worker's lock. Rules: win_epoch.c.
  */
 #include <mpi.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "core/worker.h"
-#include "core/world.h"
 #include "mpi/calls.h"
 #include "mpi/win_epoch.h"
 #include "rma/op.h"
 #include "rma/sync.h"
-
-#define FLUSHES_PER_YIELD 16
 
 static int check_rank(const weft_win *win, int rank)
 {
@@ -234,24 +230,10 @@ int weft_mpi_win_unlock_all(weft_win *win)
     return rc;
 }
 
-/* A program may flush in a loop until a member that shares its CPU has done something. */
-static void offer_cpu(weft_win *win)
-{
-    if (weft_unlikely(win->worker->world->is_oversubscribed) && ++win->flushes % FLUSHES_PER_YIELD == 0)
-        sched_yield();
-}
-
 static int check_flush(weft_win *win, int rank)
 {
     int rc = check_rank(win, rank);
-    offer_cpu(win);
     return rc ? rc : weft_win_epoch_check_passive(win, (uint32_t)rank);
-}
-
-static int check_flush_all(weft_win *win)
-{
-    offer_cpu(win);
-    return weft_win_epoch_check_passive_all(win);
 }
 
 int weft_mpi_win_flush(int rank, weft_win *win)
@@ -268,13 +250,13 @@ int weft_mpi_win_flush_local(int rank, weft_win *win)
 
 int weft_mpi_win_flush_all(weft_win *win)
 {
-    int rc = check_flush_all(win);
+    int rc = weft_win_epoch_check_passive_all(win);
     return rc ? rc : weft_rma_flush(win->window, WEFT_ANY);
 }
 
 int weft_mpi_win_flush_local_all(weft_win *win)
 {
-    int rc = check_flush_all(win);
+    int rc = weft_win_epoch_check_passive_all(win);
     return rc ? rc : weft_rma_flush_local(win->window, WEFT_ANY);
 }
 
