@@ -154,6 +154,11 @@ int weft_checks_session(WEFT_ABOUT, MPI_Session handle)
 }
 
 /* MPI_MESSAGE_NO_PROC may be received. */
+int weft_checks_win(WEFT_ABOUT, MPI_Win handle)
+{
+    return weft_win_of(handle) ? 0 : bad_handle(function, comm, argument, WEFT_E_WIN, "a window", handle, "MPI_WIN_NULL", 0x110);
+}
+
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle)
 {
     if (weft_message_of(handle) || handle == MPI_MESSAGE_NO_PROC)

@@ -30,6 +30,7 @@ extern const struct MPI_ABI_Op *const weft_op_table[32];
 #include "mpi/message.h"
 #include "mpi/session_type.h"
 #include "mpi/topo.h"
+#include "mpi/win.h"
 #include "type/op.h"
 #include "type/type.h"
 
@@ -125,6 +126,7 @@ static inline bool weft_checks_takes_part(const weft_comm *comm, int root) { ret
 static inline bool weft_checks_is_own_root(const weft_comm *comm, int root) { return !comm->is_inter && comm->rank == root; }
 
 static inline weft_session *weft_checks_session_at(MPI_Session handle) { return weft_session_of(handle); }
+static inline weft_win *weft_checks_win_at(MPI_Win handle) { return weft_win_of(handle); }
 static inline weft_info *weft_checks_info_at(MPI_Info handle) { return weft_info_of(handle); }
 
 /* Raises MPI_ERR_UNSUPPORTED_OPERATION for a function that is not implemented, with the error handler of comm if that is a valid
@@ -148,6 +150,7 @@ int weft_checks_requests(WEFT_ABOUT, const MPI_Request *requests, int count, boo
 int weft_checks_info(WEFT_ABOUT, MPI_Info handle, bool may_be_null) __attribute__((cold));
 int weft_checks_session(WEFT_ABOUT, MPI_Session handle) __attribute__((cold));
 int weft_checks_message(WEFT_ABOUT, MPI_Message handle) __attribute__((cold));
+int weft_checks_win(WEFT_ABOUT, MPI_Win handle) __attribute__((cold));
 int weft_checks_count(WEFT_ABOUT, MPI_Count count) __attribute__((cold));
 /* WEFT_E_COUNT if `ranks` blocks of count elements exceed WEFT_TYPE_SPAN_MAX. */
 int weft_checks_span(WEFT_ABOUT, MPI_Count count, MPI_Datatype type, int ranks) __attribute__((cold));

@@ -11,7 +11,8 @@ from gen_header import wrapped
 # Kinds of handles that entries turn into objects, with the objects' C types. For each: weft_checks_KIND_at (inline: the object, or NULL),
 # weft_checks_KIND (cold: describes an invalid handle; for NULLABLE ones with an argument: may it be null?) and weft_KIND_of.
 OBJECTS = {"comm": "weft_comm *", "type": "const weft_type *", "op": "const weft_op *", "info": "weft_info *",
-           "message": "weft_message *", "group": "weft_group *", "session": "weft_session *"}
+           "message": "weft_message *", "group": "weft_group *", "session": "weft_session *",
+           "win": "weft_win *"}
 # Those that may be null handles, except in their own functions.
 NULLABLE = {"info": "MPI_INFO_NULL"}
 
@@ -38,12 +39,12 @@ def has_data(row):
 
 def partners(row, buffer):
     """count, type and size (in bytes) that belong to a message buffer; each may be None."""
-    prefix = buffer.name[:-3] if buffer.name.endswith("buf") else ""
+    prefix = buffer.name[:-3] if buffer.name.endswith("buf") else buffer.name[:-4] if buffer.name.endswith("_addr") else ""
     size = row.find(prefix + "size") if prefix else None
     if size:
         return None, None, size
     count = row.find(prefix + "count") or row.find("count") or (row.find("recvcount") if row.find("datatype") else None)
-    return count, row.find(prefix + "type") or row.find("datatype"), None
+    return count, row.find(prefix + "type") or row.find(prefix + "datatype") or row.find("datatype"), None
 
 
 # Counts of one member's block: the whole buffer holds a block for each member.
@@ -102,6 +103,11 @@ def role_of(row, param):
         return "weft_checks_is_root(at, root)"
     has_block = row.find("recvbuf") and param.name[:4] in ("send", "recv")
     return "weft_checks_has_block(at, root)" if has_block else "weft_checks_takes_part(at, root)"
+
+
+def is_operand(row, param):
+    """Is the argument insignificant if op is MPI_NO_OP (MPI 5.0, 12.3.4)?"""
+    return param.name.startswith("origin_") and row.find("op") is not None and row.find("result_addr") is not None
 
 
 def may_be_in_place(row, buffer):
@@ -245,7 +251,8 @@ def checks_of(row, wide=True):
     # MPI_BYTE replaces a type that is not significant: src/mpi never gets NULL.
     insignificant = ("sendtype", "recvtype", "datatype") if row.find("root") else ("sendtype", "recvtype")
     substitutes = ["if (!%s_at)\n    %s_at = weft_type_of(MPI_BYTE);" % (p.name, p.name)
-                   for p in row.params if p.name in insignificant and "coll" in row.flags]
+                   for p in row.params if p.name in insignificant and "coll" in row.flags or
+                   p.kind_is("type") and is_operand(row, p)]
     return conditions, substitutes
 
 
@@ -264,6 +271,8 @@ def matters(row, param):
     terms = [role_of(row, param)] if role_of(row, param) else []
     if param.is_wide_only:
         terms.append("is_large")
+    if is_operand(row, param):
+        terms.append("op != MPI_NO_OP")
     if "coll" in row.flags and row.find("recvbuf"):
         if is_out_of_place(row, param):
             terms.append("sendbuf != MPI_IN_PLACE")

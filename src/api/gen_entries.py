@@ -78,7 +78,8 @@ def calls_header(tables):
     out = [CARD % "calls.h: functions of src/mpi that the generated entry points call, one for each built row of the table."]
     out.append("#ifndef WEFT_MPI_CALLS_H\n#define WEFT_MPI_CALLS_H\n\n#include <mpi.h>\n#include <stdbool.h>")
     out.append('#include <stddef.h>\n#include <stdint.h>\n')
-    for path in ("base/counts.h", "core/group.h", "mpi/comm.h", "mpi/info.h", "mpi/session_type.h", "type/op.h", "type/type.h"):
+    for path in ("base/counts.h", "core/group.h", "mpi/comm.h", "mpi/info.h", "mpi/session_type.h", "mpi/win.h", "type/op.h",
+                 "type/type.h"):
         out.append('#include "%s"' % path)
     out.append("")
     out.append("#pragma GCC visibility push(hidden)")
@@ -124,14 +125,15 @@ def locked_worker(row):
     """The worker that the entry locks, as a C expression; None: no lock."""
     if row.via == "free" or row.flags & {"open", "unlocked", "any"}:
         return None
-    if row.via not in ("comm", "world"):
+    workers = {"comm": "comm_at->worker", "win": "win_at->worker", "world": "weft_world_now->workers[0]"}
+    if row.via not in workers:
         raise TableError("%s: a built row via %s must be open: its function in src/mpi takes the locks" % (row.name, row.via))
-    return "comm_at->worker" if row.via == "comm" else "weft_world_now->workers[0]"
+    return workers[row.via]
 
 
 def is_special(row):
     """C expression: does the worker need its lock, or deliver events?"""
-    return "weft_worker_is_special(comm_at->worker)" if row.via == "comm" else "weft_worker_is_special(weft_world_now->workers[0])"
+    return "weft_worker_is_special(%s)" % locked_worker(row)
 
 
 def call_number(row):
@@ -151,8 +153,8 @@ def shown(row, statements, kind=""):
 
 
 def offer(row):
-    """Statements after a call that may leave an operation under way: the progress thread may advance it."""
-    if not locked_worker(row) or row.name.endswith("_init") or not any(p.kind_is("request") and p.mark == ">" for p in row.params):
+    """Statements after a call that may leave an operation under way, or a window open: the progress thread may advance it."""
+    if not locked_worker(row) or row.name.endswith("_init") or not any(p.kind_is("request", "win") and p.mark == ">" for p in row.params):
         return []
     return ["weft_progress_thread_offer(%s);" % locked_worker(row)]
 
@@ -212,9 +214,9 @@ def blame(row):
     """The traits of the object whose error handler runs."""
     if row.comm():
         return "(weft_traits *)comm_at"
-    session = next((p for p in row.params if p.kind_is("session") and is_object(p)), None)
-    if session:
-        return "(weft_traits *)session_at"
+    owner = next((p for p in row.params if p.kind_is("session", "win") and is_object(p)), None)
+    if owner:
+        return "(weft_traits *)%s_at" % owner.name
     if any(p.kind_is("errhandler") and p.mark == "" for p in row.params):  # for the object that the call makes
         return "weft_errors_unmade(WEFT_TRAITS_%s, errhandler)" % ("SESSION" if row.name == "Session_init" else "COMM")
     group = next((p for p in row.params if p.kind_is("group") and is_object(p)), None)
@@ -259,8 +261,8 @@ def joins(row):
         " && ".join(reach), blame(row), blame(row))]
     for param in row.params:
         if param.mark == ">":
-            body.append("%s %s_unused;\nif (!%s)\n    %s = &%s_unused;" % (
-                "MPI_Request" if param.kind_is("request") else "MPI_Comm", param.name, param.name, param.name, param.name))
+            kind = "void *" if param.kind_is("address") else param.kind.narrow + " "
+            body.append("%s%s_unused;\nif (!%s)\n    %s = &%s_unused;" % (kind, *[param.name] * 4))
     return body
 
 

@@ -75,6 +75,16 @@ static const char *const words[] = {
     [-WEFT_E_SESSION] = "invalid session",
     [-WEFT_E_TOPOLOGY] = "invalid virtual topology",
     [-WEFT_E_DIMS] = "invalid dimensions of a grid",
+    [-WEFT_E_RMA_SYNC] = "wrong synchronization of a window",
+    [-WEFT_E_RMA_RANGE] = "outside of the memory of the target",
+    [-WEFT_E_RMA_CONFLICT] = "conflicting accesses to a window",
+    [-WEFT_E_RMA_ATTACH] = "the memory cannot be attached to the window",
+    [-WEFT_E_RMA_SHARED] = "the memory cannot be shared",
+    [-WEFT_E_RMA_FLAVOR] = "a window of another flavor is required",
+    [-WEFT_E_DISP] = "invalid displacement",
+    [-WEFT_E_SIZE] = "invalid size of a window",
+    [-WEFT_E_ASSERT] = "invalid assertion",
+    [-WEFT_E_LOCKTYPE] = "invalid type of lock",
 };
 _Static_assert(weft_count(words) == -WEFT_E_LAST, "every code has its sentence");
 

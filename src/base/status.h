@@ -56,7 +56,17 @@ enum weft_status {
     WEFT_E_SESSION = -38,
     WEFT_E_TOPOLOGY = -39,    /* no virtual topology, or one of another kind */
     WEFT_E_DIMS = -40,
-    WEFT_E_LAST = -41
+    WEFT_E_RMA_SYNC = -41,    /* wrong synchronization of a window */
+    WEFT_E_RMA_RANGE = -42,   /* outside of the target's memory */
+    WEFT_E_RMA_CONFLICT = -43,
+    WEFT_E_RMA_ATTACH = -44,
+    WEFT_E_RMA_SHARED = -45,  /* memory cannot be shared */
+    WEFT_E_RMA_FLAVOR = -46,
+    WEFT_E_DISP = -47,
+    WEFT_E_SIZE = -48,
+    WEFT_E_ASSERT = -49,
+    WEFT_E_LOCKTYPE = -50,
+    WEFT_E_LAST = -51
 };
 
 /* Whether the code means that a message was delivered damaged: its data is wrong, but the operation completes. */

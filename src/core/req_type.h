@@ -30,7 +30,7 @@ struct weft_completion {
 };
 
 /* mpi/request_ops has what MPI's calls do for each.
- * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned.
+ * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned. RMA: one-sided, that completes at the origin.
  * BATCH: several sends that were copied into a queue (p2p/sendq). */
 enum weft_req_kind {
     WEFT_REQ_SEND = 1,
@@ -45,6 +45,7 @@ enum weft_req_kind {
     WEFT_REQ_FLUSH,
     WEFT_REQ_PSEND,
     WEFT_REQ_PRECV,
+    WEFT_REQ_RMA,
     WEFT_REQ_KINDS
 };
 

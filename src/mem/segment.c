@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * segment: creation and mapping. The creator sizes and seals the memfd before it is shared, so no mapping can be truncated.
- * It claims hdr and rank pages only; the user of any other page claims that page first.
+ * It claims hdr, rank pages and bitmap of the heap only; the user of any other page claims that page first.
  */
 #include "mem/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,9 @@
 #define F_SEAL_SHRINK 0x0002
 #define F_SEAL_GROW 0x0004
 #endif
+
+#define HEAP_MAP_BYTES (WEFT_SEGMENT_HEAP_UNITS / 8)
+#define HEAP_OF_MEMORY 4 /* times the machine's memory: what is freed leaves gaps, which need no memory */
 
 /* Unlinked file if memfd_create is refused. /dev/shm first: on a disk the kernel would write the pages back. */
 static int file_open_unlinked(void)
@@ -78,8 +83,18 @@ static int pages_reserve(int fd, uint64_t offset, uint64_t bytes)
                      strerror(errno));
 }
 
-/* The only function that defines the order of the parts. */
-static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
+/* The heap's unit: so many bytes that the units are not too many. */
+static uint64_t heap_unit_of(uint64_t heap_bytes)
+{
+    uint64_t unit = WEFT_SEGMENT_HEAP_UNIT_MIN;
+
+    while (heap_bytes / unit > WEFT_SEGMENT_HEAP_UNITS)
+        unit *= 2;
+    return unit;
+}
+
+/* The only function that defines the order of the parts. heap_bytes: rounded down to units. */
+static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t heap_bytes, uint64_t job)
 {
     memset(hdr, 0, sizeof(*hdr));
     hdr->magic = WEFT_SEGMENT_MAGIC;
@@ -91,18 +106,22 @@ static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_by
     hdr->area_count = WEFT_SEGMENT_AREA_COUNT;
     hdr->ring_bytes = WEFT_SEGMENT_RING_BYTES;
     hdr->pool_bytes = WEFT_SEGMENT_POOL_BYTES;
-    hdr->areas = weft_round_up(hdr->rank_pages + (uint64_t)ranks * WEFT_PAGE, WEFT_SEGMENT_RING_BYTES);
+    hdr->heap_map = hdr->rank_pages + (uint64_t)ranks * WEFT_PAGE;
+    hdr->areas = weft_round_up(hdr->heap_map + HEAP_MAP_BYTES, WEFT_SEGMENT_RING_BYTES);
     hdr->inboxes = hdr->areas + hdr->area_count * hdr->area_bytes;
     hdr->pools = hdr->inboxes + (uint64_t)ranks * ranks * hdr->ring_bytes;
     hdr->calls = hdr->pools + ranks * hdr->pool_bytes;
     hdr->extra = hdr->calls + (uint64_t)ranks * WEFT_CALL_BYTES;
     hdr->extra_bytes = weft_round_up(extra_bytes, WEFT_PAGE);
-    hdr->total_bytes = hdr->extra + hdr->extra_bytes;
+    hdr->heap_unit = heap_unit_of(heap_bytes);
+    hdr->heap = weft_round_up(hdr->extra + hdr->extra_bytes, hdr->heap_unit);
+    hdr->heap_bytes = heap_bytes / hdr->heap_unit * hdr->heap_unit;
+    hdr->total_bytes = hdr->heap_bytes ? hdr->heap + hdr->heap_bytes : hdr->extra + hdr->extra_bytes;
 }
 
 static uint64_t front_bytes(const weft_segment_hdr *hdr)
 {
-    return hdr->rank_pages + (uint64_t)hdr->ranks * WEFT_PAGE;
+    return hdr->heap_map + HEAP_MAP_BYTES;
 }
 
 static int front_map(weft_segment *segment, uint64_t bytes)
@@ -115,6 +134,42 @@ static int front_map(weft_segment *segment, uint64_t bytes)
     segment->hdr = addr;
     segment->mapped_bytes = bytes;
     return WEFT_OK;
+}
+
+/* Length of a file, at most; the kernel kills a process that exceeds it. */
+static uint64_t file_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur : INT64_MAX;
+}
+
+static uint64_t heap_bytes_wanted(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page * HEAP_OF_MEMORY : (uint64_t)1 << 32;
+}
+
+/* Sizes the file, with as much heap as the limit and the file system allow: each try has half as much; the last one has none. */
+static int file_size(int fd, weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
+{
+    uint64_t limit = file_limit(), heap_bytes = heap_bytes_wanted();
+    bool is_last;
+
+    do {
+        is_last = heap_bytes < WEFT_SEGMENT_HEAP_UNIT_MIN;
+        hdr_lay_out(hdr, ranks, extra_bytes, heap_bytes, job);
+        if (hdr->total_bytes <= limit && ftruncate(fd, (off_t)hdr->total_bytes) == 0)
+            return WEFT_OK;
+        heap_bytes /= 2;
+    } while (!is_last);
+    if (hdr->total_bytes > limit)
+        return weft_fail(WEFT_E_NOSPACE, "shared memory of %llu bytes (sparse) exceeds the limit of file sizes: see ulimit -f",
+                         (unsigned long long)hdr->total_bytes);
+    return weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
+                     "shared memory of %llu bytes (sparse) was refused: %s; see ulimit -f", (unsigned long long)hdr->total_bytes,
+                     strerror(errno));
 }
 
 int weft_segment_make(uint32_t ranks, uint64_t job, int inherit, weft_segment *segment)
@@ -135,13 +190,9 @@ int weft_segment_make_with(uint32_t ranks, uint64_t extra_bytes, uint64_t job, i
     if (segment->fd < 0)
         return weft_fail(WEFT_E_SYSTEM, "no shared memory: memfd_create and files in /dev/shm, TMPDIR and /tmp all fail (%s)",
                          strerror(errno));
-    hdr_lay_out(&hdr, ranks, extra_bytes, job);
-    if (ftruncate(segment->fd, (off_t)hdr.total_bytes)) {
-        rc = weft_fail(errno == EFBIG || errno == ENOSPC ? WEFT_E_NOSPACE : WEFT_E_SYSTEM,
-                       "shared memory of %llu bytes (sparse) was refused: %s; see ulimit -f",
-                       (unsigned long long)hdr.total_bytes, strerror(errno));
+    rc = file_size(segment->fd, &hdr, ranks, extra_bytes, job);
+    if (rc)
         goto undo_open;
-    }
     rc = pages_reserve(segment->fd, 0, front_bytes(&hdr));
     if (rc)
         goto undo_open;
@@ -177,13 +228,14 @@ static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
                          hdr->version, WEFT_SEGMENT_VERSION);
     if (hdr->ranks < 1 || hdr->ranks > WEFT_SEGMENT_RANKS_MAX)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is for %u ranks", hdr->ranks);
-    if (hdr->extra_bytes > file_bytes)
+    if (hdr->extra_bytes > file_bytes || hdr->heap_bytes > file_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is shorter than its header says");
-    hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->job);
+    hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->heap_bytes, hdr->job);
     if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
         hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes ||
         hdr->ring_bytes != want.ring_bytes || hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra ||
-        hdr->extra_bytes != want.extra_bytes || file_bytes < want.total_bytes)
+        hdr->extra_bytes != want.extra_bytes || hdr->heap != want.heap || hdr->heap_bytes != want.heap_bytes ||
+        hdr->heap_unit != want.heap_unit || hdr->heap_map != want.heap_map || file_bytes < want.total_bytes)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory has another layout than this library expects: "
                                         "use mpirun and library of one version");
     return WEFT_OK;
@@ -253,6 +305,21 @@ void weft_segment_drop(void *addr, uint64_t bytes)
         munmap(addr, bytes);
 }
 
+int weft_segment_zero(const weft_segment *segment, uint64_t offset, uint64_t bytes)
+{
+    void *view;
+    int rc;
+
+    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0)
+        return WEFT_OK;
+    rc = weft_segment_view(segment, offset, bytes, &view); /* no holes in this file system: zero it by hand */
+    if (rc)
+        return rc;
+    memset(view, 0, bytes);
+    weft_segment_drop(view, bytes);
+    return WEFT_OK;
+}
+
 int weft_segment_alloc_area(const weft_segment *segment, uint32_t *index)
 {
     weft_segment_hdr *hdr = segment->hdr;
@@ -280,12 +347,7 @@ void weft_segment_free_area(const weft_segment *segment, uint32_t index)
     weft_segment_hdr *hdr = segment->hdr;
     uint64_t offset = hdr->areas + index * hdr->area_bytes;
 
-    if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)hdr->area_bytes)) {
-        void *view; /* no holes in this file system: zero it by hand */
-        if (weft_segment_view(segment, offset, hdr->area_bytes, &view))
-            return; /* cannot be zeroed: the area stays in use */
-        memset(view, 0, hdr->area_bytes);
-        weft_segment_drop(view, hdr->area_bytes);
-    }
+    if (weft_segment_zero(segment, offset, hdr->area_bytes))
+        return; /* cannot be zeroed: the area stays in use */
     atomic_fetch_and_explicit(&hdr->area_taken[index / 64], ~((uint64_t)1 << index % 64), memory_order_release);
 }

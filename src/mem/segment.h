@@ -23,6 +23,8 @@
 #define WEFT_SEGMENT_AREA_BYTES ((uint64_t)4 << 20)   /* one node area */
 #define WEFT_SEGMENT_AREA_COUNT 1024
 #define WEFT_SEGMENT_RANKS_MAX 4096
+#define WEFT_SEGMENT_HEAP_UNITS 65536u                  /* at most, of the heap */
+#define WEFT_SEGMENT_HEAP_UNIT_MIN ((uint64_t)64 << 10) /* bytes; larger if the heap has more than that many */
 
 /* Whether a thread holds its worker's lock. */
 enum weft_call_lock { WEFT_CALL_FREE, WEFT_CALL_WANTS, WEFT_CALL_HOLDS };
@@ -44,8 +46,9 @@ extern const uint32_t weft_call_names_count;
 #define WEFT_CALL_BYTES 65536     /* records of one rank */
 #define WEFT_CALL_RECORDS ((uint32_t)(WEFT_CALL_BYTES / sizeof(weft_call_record)))
 
-/* Layout: hdr page | one page per local rank | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank)
- * | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one node. */
+/* Layout: hdr page | one page per local rank | bitmap of the heap | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank)
+ * | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one node
+ * | heap (mem/segment_heap.h), empty where no space is left for it. */
 typedef struct weft_segment_hdr {
     uint32_t magic, version;
     uint32_t ranks;            /* on this node */
@@ -58,7 +61,10 @@ typedef struct weft_segment_hdr {
     uint64_t extra, extra_bytes;  /* for the launcher */
     uint64_t calls;               /* records of rank r: calls + r * WEFT_CALL_BYTES */
     uint64_t pools, pool_bytes;   /* bulk chunks of rank r: pools + r * pool_bytes */
+    uint64_t heap, heap_bytes;    /* heap_bytes: a multiple of heap_unit */
+    uint64_t heap_map, heap_unit; /* bitmap of the units in use */
     _Alignas(WEFT_LINE) _Atomic uint64_t area_taken[16]; /* bitmap of areas in use, up to 1,024 */
+    _Alignas(WEFT_LINE) _Atomic uint64_t heap_returns;   /* times that units of the heap were given back */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch/boot_mpirun.c */
     _Alignas(WEFT_LINE) _Atomic uint32_t spoken;         /* selects the process that prints why the job ends; see launch/abort_text.c */
 } weft_segment_hdr;
@@ -66,7 +72,7 @@ typedef struct weft_segment_hdr {
 /* This process's view. */
 typedef struct weft_segment {
     int fd;
-    weft_segment_hdr *hdr; /* mapping of hdr and rank pages only */
+    weft_segment_hdr *hdr; /* mapping of hdr, rank pages and bitmap of the heap only */
     uint64_t mapped_bytes;
 } weft_segment;
 
@@ -81,6 +87,8 @@ int weft_segment_open(int fd, weft_segment *segment);
 void weft_segment_close(weft_segment *segment);
 /* Reserves pages (fallocate): WEFT_E_NOSPACE instead of a later SIGBUS. Offsets need not be aligned. */
 int weft_segment_claim(const weft_segment *segment, uint64_t offset, uint64_t bytes);
+/* Zeroes a part (offset page-aligned) and gives its pages back to the node: punches a hole. 0 or an error: it cannot be zeroed. */
+int weft_segment_zero(const weft_segment *segment, uint64_t offset, uint64_t bytes);
 /* Maps a part (offset page-aligned) shared, read-write. */
 int weft_segment_view(const weft_segment *segment, uint64_t offset, uint64_t bytes, void **addr);
 void weft_segment_drop(void *addr, uint64_t bytes);

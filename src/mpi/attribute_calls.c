@@ -120,3 +120,44 @@ int weft_mpi_type_delete_attr(const weft_type *datatype, int type_keyval)
 {
     return weft_attribute_delete(weft_attributes_of_type(datatype), type_keyval);
 }
+
+/* Predefined attributes of a window (MPI 5.0 12.2.6): base is the value itself, of the others the program gets the address in C. False: not
+ * predefined. */
+static bool get_predefined_of_win(weft_win *win, int key, bool in_c, void *attribute_val)
+{
+    void *address = NULL;
+    intptr_t value = 0;
+    switch (key) {
+    case MPI_WIN_BASE: address = win->base; value = (intptr_t)win->base; break;
+    case MPI_WIN_SIZE: address = &win->size; value = win->size; break;
+    case MPI_WIN_DISP_UNIT: address = &win->disp_unit; value = win->disp_unit; break;
+    case MPI_WIN_CREATE_FLAVOR: address = &win->flavor; value = win->flavor; break;
+    case MPI_WIN_MODEL: address = &win->model; value = win->model; break;
+    default: return false;
+    }
+    if (in_c)
+        *(void **)attribute_val = address;
+    else
+        *(intptr_t *)attribute_val = value;
+    return true;
+}
+
+int weft_mpi_win_get_attr(weft_win *win, int win_keyval, void *attribute_val, int *flag)
+{
+    const weft_language *language = weft_language_take();
+    *flag = 1;
+    if (get_predefined_of_win(win, win_keyval, !language, attribute_val))
+        return 0;
+    weft_language_set(language);
+    return weft_attribute_get(weft_attributes_of_win(win), win_keyval, attribute_val, flag);
+}
+
+int weft_mpi_win_set_attr(weft_win *win, int win_keyval, void *attribute_val)
+{
+    return weft_attribute_set(weft_attributes_of_win(win), win_keyval, attribute_val);
+}
+
+int weft_mpi_win_delete_attr(weft_win *win, int win_keyval)
+{
+    return weft_attribute_delete(weft_attributes_of_win(win), win_keyval);
+}

@@ -7,11 +7,17 @@
 
 #include "mpi/attribute.h"
 #include "mpi/comm.h"
+#include "mpi/win.h"
 #include "type/type.h"
 
 static inline weft_attributes weft_attributes_of_comm(weft_comm *comm)
 {
     return (weft_attributes){WEFT_KEYVAL_COMM, weft_comm_handle(comm), &comm->traits.attributes};
+}
+
+static inline weft_attributes weft_attributes_of_win(weft_win *win)
+{
+    return (weft_attributes){WEFT_KEYVAL_WIN, win, &win->traits.attributes};
 }
 
 extern void *weft_type_predefined_attributes[256];

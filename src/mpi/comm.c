@@ -194,15 +194,6 @@ int weft_mpi_comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
     return 0;
 }
 
-/* Windows are not implemented: only MPI_WIN_NULL is valid. */
-int weft_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen)
-{
-    if (win != MPI_WIN_NULL)
-        return weft_fail(WEFT_E_WIN, "win is %p: never a window", (void *)win);
-    *resultlen = snprintf(win_name, MPI_MAX_OBJECT_NAME, "MPI_WIN_NULL");
-    return 0;
-}
-
 /* A name longer than MPI_MAX_OBJECT_NAME - 1 is truncated (MPI 5.0 7.8). */
 int weft_mpi_comm_set_name(weft_comm *comm, const char *comm_name)
 {

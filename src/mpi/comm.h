@@ -51,6 +51,7 @@ typedef struct weft_mpi_world {
     int world_level;            /* MPI_THREAD_* of the World Model */
     unsigned long main_thread;  /* pthread_t of the thread that called MPI_Init */
     weft_list_link live;        /* all communicators; finalize closes those that the program did not free */
+    weft_list_link windows;     /* all windows (win.h); finalize closes those that the program did not free */
     weft_list_link persistent_regs;       /* persistent registrations (persistent_reg.c) */
     struct weft_bsend_buffer *bsend_buffer; /* attached to the process (bsend.c), owned; NULL: none */
     struct weft_bridge_waits *bridge_waits; /* of bridge_wait.c, owned */

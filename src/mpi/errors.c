@@ -59,6 +59,16 @@ static const short classes[] = {
     [-WEFT_E_SESSION] = MPI_ERR_SESSION,
     [-WEFT_E_TOPOLOGY] = MPI_ERR_TOPOLOGY,
     [-WEFT_E_DIMS] = MPI_ERR_DIMS,
+    [-WEFT_E_RMA_SYNC] = MPI_ERR_RMA_SYNC,
+    [-WEFT_E_RMA_RANGE] = MPI_ERR_RMA_RANGE,
+    [-WEFT_E_RMA_CONFLICT] = MPI_ERR_RMA_CONFLICT,
+    [-WEFT_E_RMA_ATTACH] = MPI_ERR_RMA_ATTACH,
+    [-WEFT_E_RMA_SHARED] = MPI_ERR_RMA_SHARED,
+    [-WEFT_E_RMA_FLAVOR] = MPI_ERR_RMA_FLAVOR,
+    [-WEFT_E_DISP] = MPI_ERR_DISP,
+    [-WEFT_E_SIZE] = MPI_ERR_SIZE,
+    [-WEFT_E_ASSERT] = MPI_ERR_ASSERT,
+    [-WEFT_E_LOCKTYPE] = MPI_ERR_LOCKTYPE,
 };
 _Static_assert(weft_count(classes) == -WEFT_E_LAST, "every inner code has an MPI class");
 
@@ -233,6 +243,8 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
     char why[512];
     failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
+    if (at && at->kind == WEFT_TRAITS_WIN && code < 0) /* for MPI_Error_string: the rules of epochs do not know which function asked */
+        weft_fail(code, "%s: %s", function, why);
     if (at)
         run(at, function, mpi_code, why);
     else if (weft_errhandler_initial() != MPI_ERRORS_RETURN)

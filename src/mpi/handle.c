@@ -12,6 +12,7 @@
 #include "mpi/errhandler.h"
 #include "mpi/session_type.h"
 #include "mpi/message.h"
+#include "mpi/win.h"
 
 static int number_of(const void *handle)
 {
@@ -67,15 +68,15 @@ int weft_mpi_session_toint(MPI_Session session) { return number_of(session); }
 
 MPI_Session weft_mpi_session_fromint(int session) { return handle_of(&weft_session_pool, session, MPI_SESSION_NULL); }
 
-/* Windows and files do not exist yet: only constants are valid. */
+int weft_mpi_win_toint(MPI_Win win) { return number_of(win); }
+
+MPI_Win weft_mpi_win_fromint(int win) { return handle_of(&weft_win_pool, win, MPI_WIN_NULL); }
+
+/* Files do not exist yet: only constants are valid. */
 static void *constant_of(int number, void *null)
 {
     return number >= 0 && number < WEFT_OBJECT_CONSTANTS ? (void *)(uintptr_t)number : null;
 }
-
-int weft_mpi_win_toint(MPI_Win win) { return (int)(uintptr_t)win; }
-
-MPI_Win weft_mpi_win_fromint(int win) { return constant_of(win, MPI_WIN_NULL); }
 
 int weft_mpi_file_toint(MPI_File file) { return (int)(uintptr_t)file; }
 

@@ -28,6 +28,7 @@
 #include "mpi/request.h"
 #include "mpi/stage.h"
 #include "mpi/tool.h"
+#include "mpi/win.h"
 #include "p2p/dispatch.h"
 
 /* The stage belongs to the process or simulated rank, like weft_world_now: MPI can be initialized once. */
@@ -40,6 +41,7 @@ int weft_mpi_world_open(weft_world *world)
     if (!mpi)
         return weft_fail(WEFT_E_NOMEM, "no memory for the predefined communicators");
     weft_list_init(&mpi->live);
+    weft_list_init(&mpi->windows);
     weft_list_init(&mpi->messages);
     weft_list_init(&mpi->detached);
     weft_list_init(&mpi->persistent_regs);
@@ -61,6 +63,7 @@ static void close_objects(weft_world *world)
     weft_request_reap(mpi, true);
     weft_bsend_close_all(mpi);
     weft_request_release_all(world->workers[0]);
+    weft_win_close_all(mpi);
     weft_comm_close_all(mpi);
     weft_persistent_reg_release_all(mpi);
 }

@@ -32,6 +32,7 @@ extern const weft_request_ops weft_request_ops_sendrecv;                    /* s
 extern const weft_request_ops weft_request_ops_dup;                         /* comm_dup.c */
 extern const weft_request_ops weft_request_ops_generalized;                 /* grequest.c */
 extern const weft_request_ops weft_request_ops_psend, weft_request_ops_precv; /* psend.c, precv.c */
+extern const weft_request_ops weft_request_ops_rma;                         /* rma.c */
 
 /* By enum weft_req_kind; no entry is NULL. */
 extern const weft_request_ops *const weft_request_ops_table[WEFT_REQ_KINDS];

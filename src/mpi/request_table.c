@@ -34,4 +34,5 @@ const weft_request_ops *const weft_request_ops_table[WEFT_REQ_KINDS] = {
     [WEFT_REQ_FLUSH] = &weft_request_ops_flush,
     [WEFT_REQ_PSEND] = &weft_request_ops_psend,
     [WEFT_REQ_PRECV] = &weft_request_ops_precv,
+    [WEFT_REQ_RMA] = &weft_request_ops_rma,
 };

@@ -42,7 +42,8 @@ struct weft_chan {
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */
     int (*refuses)(const weft_chan *chan, int32_t tag);
     void (*on_long_wait)(weft_chan *chan); /* a thread has slept for a second, or longer (core/wait); may send, must not wait. NULL: none */
-    void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* called before an unexpected message is queued; NULL: none */
+    void (*on_unexpected)(weft_chan *chan, uint32_t from, int32_t tag); /* called before an unexpected message is queued, or when its
+                                                                         * sender tells that it waits for credit; NULL: none */
     void *owner;                /* context of the callbacks */
     uint32_t tags_used;         /* of DATA: tags given to partitioned sends so far; wraps */
     struct weft_chan *subs[2];  /* by enum weft_chan_sub - 1, owned; NULL: not opened yet */

@@ -40,6 +40,8 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
 /* The same, but takes the message out of matching: no other probe, receive or cancel finds it. NULL: none. The caller passes it to
  * mrecv_into, which receives it into a request of kind RECV, or to mrecv_reject, which ends its send with WEFT_E_COMM. */
 int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **message, weft_recv_info *found);
+/* The same without a poll, for callers inside of one; asks a stalled sender for the message. */
+weft_unexpected *weft_mprobe_now(weft_chan *chan, int src, int tag, weft_recv_info *found);
 void weft_mrecv_into(weft_chan *chan, weft_unexpected *message, void *buf, uint64_t count, const weft_type *type, weft_req *req);
 void weft_mrecv_reject(weft_chan *chan, weft_unexpected *message);
 /* O(1). Cancels a posted receive or a send that waits for credit at once, and an announced send if the receiver has not matched it.

@@ -227,6 +227,16 @@ int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **
     return 0;
 }
 
+weft_unexpected *weft_mprobe_now(weft_chan *chan, int src, int tag, weft_recv_info *info)
+{
+    weft_unexpected *found = search(chan, src, tag);
+    if (found) {
+        describe_unexpected(found, info);
+        remove_unexpected(chan, found);
+    }
+    return found;
+}
+
 void weft_mrecv_into(weft_chan *chan, weft_unexpected *message, void *buf, uint64_t count, const weft_type *type, weft_req *req)
 {
     describe(req, chan, message->hdr.src, message->hdr.tag, buf, count, type);

@@ -4,7 +4,7 @@
  * communicators and collectives; apps_forget.c: a program that frees nothing;
  * apps_modes.c: buffered, matched, combined and partitioned messages; apps_inter.c: intercommunicators;
  * apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with arguments that differ;
- * apps_rest.c: sessions after MPI_Finalize.
+ * apps_rest.c: sessions after MPI_Finalize; apps_windows.c: windows.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -12,16 +12,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define APP_WINDOWS 8 /* ranks of app_windows, at most */
+
+/* Of app_windows, by rank. */
+typedef struct app_window {
+    uint32_t readers, writers; /* ranks that hold its lock */
+    uint32_t posts, completes, fences; /* calls so far */
+} app_window;
+
 typedef struct app {
     uint64_t seed;
     uint32_t rounds;
     uint32_t arrived; /* ranks that have entered barriers; simulated ranks share one memory */
     uint32_t cancels; /* cancels that have ended, of app_promises */
+    app_window windows[APP_WINDOWS];
 } app;
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders, app_rest;
+    app_leaders, app_rest, app_windows;
 
 typedef struct app_self {
     int rank, size;

@@ -1,5 +1,7 @@
 # test/unit: CUnit programs, one for each file or group of files under test; linked statically with the library
 unit_programs += test/unit/test_type test/unit/test_pack test/unit/test_op
+unit_programs += test/unit/test_rma
+test_unit_test_rma_SOURCES = test/unit/test_rma.c
 test_unit_test_type_SOURCES = test/unit/test_type.c
 test_unit_test_pack_SOURCES = test/unit/test_pack.c
 test_unit_test_op_SOURCES = test/unit/test_op.c
@@ -99,3 +101,7 @@ test_unit_test_regcache_real_SOURCES = test/unit/test_regcache_real.c $(regcache
 unit_programs += test/unit/test_allocation
 test_unit_test_allocation_SOURCES = test/unit/test_allocation.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c \
 	src/tools/mpirun/hostlist.c
+unit_programs += test/unit/test_segment_heap
+test_unit_test_segment_heap_SOURCES = test/unit/test_segment_heap.c
+unit_programs += test/unit/test_lock_word
+test_unit_test_lock_word_SOURCES = test/unit/test_lock_word.c

@@ -11,7 +11,9 @@
 
 #include "type/layout.h"
 #include "type/pack.h"
+#include "type/runs.h"
 #include "type/type.h"
+#include "type/wire.h"
 
 #define MAX 600 /* entries in a map */
 
@@ -219,6 +221,45 @@ static entry *walk(const map *m, int count, int64_t *low, int64_t *high)
     return all;
 }
 
+/* The runs have the packed bytes in their order. */
+static void check_runs(const weft_type *type, int count, const void *buf, const uint8_t *packed, uint64_t from, uint64_t bytes)
+{
+    weft_runs runs;
+    uint64_t at = 0;
+    if (!bytes)
+        return;
+    weft_runs_begin(&runs, type, buf, (uint64_t)count, from, bytes);
+    while (weft_runs_next(&runs)) {
+        check(runs.bytes && at + runs.bytes <= bytes && !memcmp(runs.at, packed + from + at, runs.bytes), "run");
+        at += runs.bytes;
+    }
+    check(at == bytes, "all runs");
+}
+
+/* A type that was sent to another process moves the same bytes. */
+static void check_wire(const map *m, int count, const void *buf, const uint8_t *packed, uint64_t total)
+{
+    weft_type *copy;
+    uint8_t *out = malloc(total + 1);
+    uint64_t bytes;
+    void *wire;
+    CU_ASSERT_EQUAL_FATAL(weft_type_encode(m->type, &wire, &bytes), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_type_decode(wire, bytes, &copy), 0);
+    weft_pack(copy, buf, (uint64_t)count, 0, total, out);
+    check(!memcmp(out, packed, total), "pack by a decoded type");
+    check(copy->extent == m->type->extent && copy->lb == m->type->lb && copy->true_extent == m->type->true_extent &&
+              copy->is_dense == m->type->is_dense && copy->basic_handle == m->type->basic_handle, "decoded type");
+    weft_type_drop(copy);
+    if (bytes > 8) {
+        int rc = weft_type_decode(wire, draw(bytes / 8) * 8, &copy);
+        check(rc, "a type that was cut off is refused");
+        if (!rc)
+            weft_type_drop(copy);
+    }
+    free(wire);
+    free(out);
+}
+
 static void check_window(const map *m, int count, const void *buf, void *target, const uint8_t *memory, uint8_t *memory_out, size_t span,
                          const uint8_t *packed, const uint8_t *owner, uint64_t from, uint64_t bytes, int64_t low, const entry *all)
 {
@@ -227,6 +268,7 @@ static void check_window(const map *m, int count, const void *buf, void *target,
     out[bytes] = 0x5a;
     weft_pack(m->type, buf, (uint64_t)count, from, bytes, out);
     check(!memcmp(out, packed + from, bytes) && out[bytes] == 0x5a, "pack");
+    check_runs(m->type, count, buf, packed, from, bytes);
     if (owner) { /* no byte lies in two entries: unpacking is defined */
         memset(memory_out, 0xee, span);
         memset(want, 0xee, span);
@@ -267,6 +309,7 @@ static void check_moves(const map *m, int count)
         check_window(m, count, buf, target, memory, memory_out, span, packed, is_disjoint ? owner : NULL, from, bytes, low, all);
     }
     check_window(m, count, buf, target, memory, memory_out, span, packed, is_disjoint ? owner : NULL, 0, total, low, all);
+    check_wire(m, count, buf, packed, total);
     free(all);
     free(memory);
     free(memory_out);

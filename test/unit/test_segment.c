@@ -33,7 +33,8 @@ static void test_layout(void)
         CU_ASSERT(h->inboxes >= h->areas + h->area_count * h->area_bytes);
         CU_ASSERT(h->pools >= h->inboxes + n * n * h->ring_bytes);
         CU_ASSERT_EQUAL(h->calls, h->pools + n * h->pool_bytes);
-        CU_ASSERT_EQUAL(h->total_bytes, h->calls + n * WEFT_CALL_BYTES);
+        CU_ASSERT(h->heap >= h->calls + n * WEFT_CALL_BYTES && h->heap_bytes > 0);
+        CU_ASSERT_EQUAL(h->total_bytes, h->heap + h->heap_bytes);
         CU_ASSERT_EQUAL((h->areas | h->inboxes | h->pools | h->calls) % WEFT_PAGE, 0);
         CU_ASSERT_EQUAL(fstat(s.fd, &stat), 0);
         CU_ASSERT_EQUAL((uint64_t)stat.st_size, h->total_bytes);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "mem/segment_heap.h"
 #include "mem/wakeup_sock.h"
 #include "transports/shm/cma.h"
 #include "transports/shm/shm.h"
@@ -172,30 +173,94 @@ static int shm_mr_dereg(weft_iface *iface, weft_mr *mr)
     return 0;
 }
 
-static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
+/* Shared memory: a block of the segment's heap, this page first. Its handle is its offset in the segment. */
+typedef struct shared_head {
+    uint64_t magic;         /* SHARED_MAGIC while the block is in use */
+    uint64_t bytes;         /* of the block, this page included */
+    _Atomic uint32_t users; /* processes that have it mapped; the last one returns the block */
+} shared_head;
+
+#define SHARED_MAGIC 0x5765667453686172u
+
+static int shared_make(const weft_segment *segment, uint64_t bytes, weft_shared *shared)
 {
-    shm_iface *shm = (shm_iface *)iface;
-    const weft_segment_hdr *hdr = shm->segment->hdr;
-    uint32_t index = (uint32_t)shared->handle - 1;
-    int rc = 0;
-    if (bytes > hdr->area_bytes)
-        return weft_fail(WEFT_E_NOSPACE, "%llu bytes to share exceed the %llu of an area", (unsigned long long)bytes,
-                         (unsigned long long)hdr->area_bytes);
-    if (!shared->handle)
-        rc = weft_segment_alloc_area(shm->segment, &index);
-    if (rc == 0)
-        rc = weft_segment_view(shm->segment, hdr->areas + index * hdr->area_bytes, hdr->area_bytes, &shared->addr);
+    uint64_t all, offset;
+    void *view;
+    int rc;
+
+    if (bytes == 0 || __builtin_add_overflow(weft_round_up(bytes, WEFT_PAGE), WEFT_PAGE, &all) || all < bytes)
+        return weft_fail(WEFT_E_ARG, "%llu bytes cannot be shared", (unsigned long long)bytes);
+    rc = weft_segment_heap_take(segment, all, &offset);
     if (rc)
         return rc;
-    shared->bytes = hdr->area_bytes;
-    shared->handle = index + 1;
+    rc = weft_segment_view(segment, offset, all, &view);
+    if (rc) {
+        weft_segment_heap_return(segment, offset, all);
+        return rc;
+    }
+    *(shared_head *)view = (shared_head){.magic = SHARED_MAGIC, .bytes = all, .users = 1};
+    *shared = (weft_shared){.addr = (char *)view + WEFT_PAGE, .bytes = all - WEFT_PAGE, .handle = offset};
     return 0;
+}
+
+/* Counts this process as a user, unless the last one has left. */
+static bool shared_join(shared_head *head)
+{
+    uint32_t users = atomic_load_explicit(&head->users, memory_order_relaxed);
+
+    while (users && !atomic_compare_exchange_weak_explicit(&head->users, &users, users + 1, memory_order_acquire, memory_order_relaxed))
+        ;
+    return users > 0;
+}
+
+static int shared_attach(const weft_segment *segment, uint64_t handle, weft_shared *shared)
+{
+    const weft_segment_hdr *hdr = segment->hdr;
+    bool is_inside = hdr->heap_bytes && handle >= hdr->heap && (handle - hdr->heap) % hdr->heap_unit == 0 &&
+                     handle - hdr->heap < hdr->heap_bytes;
+    shared_head *head;
+    void *view;
+    uint64_t bytes = 0;
+    int rc = is_inside ? weft_segment_view(segment, handle, WEFT_PAGE, &view) : WEFT_OK;
+
+    if (rc)
+        return rc;
+    if (is_inside) {
+        head = view;
+        bytes = head->magic == SHARED_MAGIC ? head->bytes : 0;
+        weft_segment_drop(head, WEFT_PAGE);
+    }
+    if (!bytes)
+        return weft_fail(WEFT_E_KEY, "no shared memory has the handle %llu", (unsigned long long)handle);
+    rc = weft_segment_view(segment, handle, bytes, &view);
+    if (rc)
+        return rc;
+    if (!shared_join(view)) {
+        weft_segment_drop(view, bytes);
+        return weft_fail(WEFT_E_KEY, "the shared memory with the handle %llu was given back", (unsigned long long)handle);
+    }
+    *shared = (weft_shared){.addr = (char *)view + WEFT_PAGE, .bytes = bytes - WEFT_PAGE, .handle = handle};
+    return 0;
+}
+
+static int shm_share(weft_iface *iface, uint64_t bytes, weft_shared *shared)
+{
+    const weft_segment *segment = ((shm_iface *)iface)->segment;
+
+    return shared->handle ? shared_attach(segment, shared->handle, shared) : shared_make(segment, bytes, shared);
 }
 
 static int shm_unshare(weft_iface *iface, weft_shared *shared)
 {
-    (void)iface;
-    weft_segment_drop(shared->addr, shared->bytes);
+    const weft_segment *segment = ((shm_iface *)iface)->segment;
+    shared_head *head = (shared_head *)((char *)shared->addr - WEFT_PAGE);
+    uint64_t bytes = shared->bytes + WEFT_PAGE;
+    bool is_last = atomic_fetch_sub_explicit(&head->users, 1, memory_order_acq_rel) == 1;
+
+    weft_segment_drop(head, bytes);
+    if (is_last)
+        weft_segment_heap_return(segment, shared->handle, bytes);
+    *shared = (weft_shared){0};
     return 0;
 }
 

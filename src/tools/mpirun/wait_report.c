@@ -181,6 +181,7 @@ static void wait_text(const weft_page_status *status, char *text, size_t capacit
         [WEFT_WAIT_REASON_FINALIZE] = "waits for other ranks",
         [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
         [WEFT_WAIT_REASON_REGISTRATION] = "waits until the network has registered memory",
+        [WEFT_WAIT_REASON_WINDOW] = "waits in the synchronization of a window for",
     };
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
     int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed),
@@ -192,6 +193,8 @@ static void wait_text(const weft_page_status *status, char *text, size_t capacit
     if (why == WEFT_WAIT_REASON_SEND || why == WEFT_WAIT_REASON_RECV || why == WEFT_WAIT_REASON_PROBE) {
         snprintf(peer_text, sizeof(peer_text), peer >= 0 ? " rank %d" : " any rank", peer);
         snprintf(what, sizeof(what), tag == WEFT_STATUS_ANY_TAG ? ", any tag" : ", tag %d", tag);
+    } else if (why == WEFT_WAIT_REASON_WINDOW) {
+        snprintf(peer_text, sizeof(peer_text), peer >= 0 ? " rank %d" : " other ranks", peer);
     } else if (why == WEFT_WAIT_REASON_REQUESTS && peer >= 0) {
         snprintf(peer_text, sizeof(peer_text), " with rank %d", peer);
     }

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * inbox: see inbox.h. A job is a message that belongs to a HEAD: DATA that is received, or a REPLY that is sent.
+ * Invariant: the HEADs of an origin are handled in their order, and none while its accumulate waits for DATA; so accumulates of an origin
+ * are performed in their order (MPI 5.0 12.7.2), and the count of operations performed is that of a prefix.
+ */
+#include "rma/inbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "collectives/sched.h"
+#include "core/wait.h"
+#include "core/worker.h"
+#include "core/world.h"
+#include "p2p/p2p.h"
+#include "rma/atomic.h"
+#include "rma/message.h"
+#include "rma/regions.h"
+#include "type/pack.h"
+#include "type/wire.h"
+
+#define BUDGET 16   /* HEADs of an origin per poll */
+#define JOBS_MAX 64 /* of an origin at one time: bounds temporary memory by JOBS_MAX * WEFT_RMA_PIECE */
+
+enum job_kind { JOB_HEAD, JOB_PUT, JOB_ACCUMULATE, JOB_REPLY, JOB_TYPE };
+
+typedef struct job {
+    weft_completion completion;
+    weft_list_link link;   /* in inbox->jobs, once its message is complete */
+    weft_list_link order;  /* JOB_PUT: in peer->puts */
+    weft_window_inbox *inbox;
+    weft_req *req;
+    const weft_type *type; /* held; NULL: none */
+    void *temporary;       /* owned; NULL: none */
+    char *at;              /* JOB_ACCUMULATE: place */
+    uint64_t sequence;     /* JOB_PUT: among the operations without REPLY */
+    weft_rma_head head;
+    uint32_t from;
+    enum job_kind kind;
+} job;
+
+static void handle(weft_window_inbox *inbox, uint32_t from, const char *message, uint64_t bytes);
+
+void weft_rma_error_set(weft_rma_error *error, int rc, const char *text)
+{
+    if (error->rc)
+        return;
+    error->rc = rc;
+    free(error->text);
+    error->text = strdup(text); /* NULL: a general text serves */
+}
+
+void weft_rma_inbox_link(weft_window_inbox *inbox)
+{
+    if (inbox->is_linked)
+        return;
+    inbox->is_linked = true;
+    weft_list_append(&inbox->window->worker->inboxes, &inbox->link);
+}
+
+static void make_ready(weft_window_inbox *inbox, uint32_t from)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    if (!peer->is_ready) {
+        peer->is_ready = true;
+        weft_list_append(&inbox->ready, &peer->ready);
+    }
+    weft_rma_inbox_link(inbox);
+}
+
+/* Called inside of an iface's poll: only takes note. A sender that waits for credit may have HEADs among its messages. */
+static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag)
+{
+    const weft_window *window = chan->owner;
+    (void)tag;
+    make_ready(window->inbox, from);
+}
+
+/* Without memory an operation of another member cannot be performed, and nothing can tell so: the job ends. */
+static void abort_job(weft_window_inbox *inbox, uint32_t from)
+{
+    weft_worker *worker = inbox->window->worker;
+    char text[300];
+    snprintf(text, sizeof text, "no memory to perform an operation of member %u on a window", from);
+    worker->world->boot->ops->abort(worker->world->boot, 1, text);
+}
+
+/* -- jobs -- */
+
+static void job_complete(weft_completion *completion)
+{
+    job *self = weft_container(completion, job, completion);
+    weft_list_append(&self->inbox->jobs, &self->link);
+    weft_rma_inbox_link(self->inbox);
+}
+
+/* NULL: out of memory, and the job was aborted. */
+static job *job_new(weft_window_inbox *inbox, uint32_t from, enum job_kind kind, const weft_rma_head *head, uint64_t temporary)
+{
+    job *made = calloc(1, sizeof *made);
+    bool is_reply = kind == JOB_REPLY;
+    if (made)
+        made->req = weft_req_new(inbox->window->worker, is_reply ? WEFT_REQ_SEND : WEFT_REQ_RECV);
+    if (made && temporary)
+        made->temporary = malloc(temporary);
+    if (!made || !made->req || (temporary && !made->temporary)) {
+        if (made && made->req)
+            weft_req_free(made->req);
+        free(made);
+        abort_job(inbox, from);
+        return NULL;
+    }
+    made->completion = (weft_completion){.left = 1, .open = job_complete};
+    made->req->completion = &made->completion;
+    made->inbox = inbox;
+    made->from = from;
+    made->kind = kind;
+    if (head)
+        made->head = *head;
+    inbox->peers[from].jobs++;
+    inbox->jobs_count++;
+    return made;
+}
+
+static void job_hold(job *self, const weft_type *type)
+{
+    weft_type_hold(type);
+    self->type = type;
+}
+
+static void job_receive(job *self, void *buf, uint64_t count, const weft_type *type)
+{
+    int rc = weft_irecv_into(self->inbox->window->chan, (int)self->from, weft_rma_tag_data(self->head.number), buf, count, type, self->req);
+    if (rc)
+        weft_req_end(self->req, rc);
+}
+
+static void job_reply(job *self, const void *buf, uint64_t count, const weft_type *type)
+{
+    int rc = weft_isend_into(self->inbox->window->chan, (int)self->from, weft_rma_tag_reply(self->head.number), buf, count, type,
+                             WEFT_SEND_STANDARD, self->req);
+    if (rc)
+        weft_req_end(self->req, rc);
+}
+
+/* -- answers -- */
+
+static uint64_t performed_of(const weft_rma_peer *peer)
+{
+    return weft_list_is_empty(&peer->puts) ? peer->handled : weft_container(peer->puts.next, job, order)->sequence - 1;
+}
+
+static void tell(weft_window_inbox *inbox, uint32_t to, weft_rma_note *note, const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length > sizeof note->text - 1)
+        length = sizeof note->text - 1;
+    if (length)
+        memcpy(note->text, text, length);
+    note->text[length] = 0;
+    weft_chan_notify(inbox->window->chan, to, note, (uint32_t)(offsetof(weft_rma_note, text) + length + 1));
+}
+
+static void answer_flush(weft_window_inbox *inbox, uint32_t from)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    weft_rma_note note = {.kind = WEFT_RMA_ACK, .performed = performed_of(peer), .rc = peer->failed.rc};
+    if (!peer->flush || note.performed < peer->flush)
+        return;
+    peer->flush = peer->flush_last > note.performed ? peer->flush_last : 0;
+    tell(inbox, from, &note, peer->failed.text);
+    free(peer->failed.text);
+    peer->failed = (weft_rma_error){0};
+}
+
+static void on_flush(weft_window_inbox *inbox, uint32_t from, uint64_t count)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    peer->flush_last = count;
+    if (!peer->flush)
+        peer->flush = count;
+    answer_flush(inbox, from);
+}
+
+/* -- operations -- */
+
+static bool is_answered(const weft_rma_head *head) { return head->kind != WEFT_RMA_PUT && head->kind != WEFT_RMA_ACCUMULATE; }
+
+static const weft_type *type_of(const weft_rma_peer *peer, const weft_rma_head *head)
+{
+    if (head->slot == WEFT_RMA_PREDEFINED)
+        return weft_type_of((void *)(uintptr_t)head->type);
+    return peer->types ? peer->types[head->slot % WEFT_RMA_SLOTS] : NULL;
+}
+
+/* The place of an operation; NULL: it is outside of the window's memory, and the error text is set. */
+static char *place_of(const weft_window *window, const weft_rma_head *head, const weft_type *type)
+{
+    const weft_window_target *own = &window->targets[window->rank];
+    int64_t low = type->true_lb, span = (int64_t)(head->count - 1) * type->extent, high = low + type->true_extent;
+    uint64_t from, bytes;
+    low += span < 0 ? span : 0;
+    high += span > 0 ? span : 0;
+    from = head->offset + (uint64_t)low;
+    bytes = (uint64_t)(high - low);
+    if (window->regions ? weft_rma_is_attached(window, from, bytes) : from <= own->bytes && bytes <= own->bytes - from)
+        return (char *)((uintptr_t)own->mapped + head->offset);
+    if (window->regions)
+        weft_fail(WEFT_E_RMA_RANGE, "%llu bytes at address 0x%llx of member %u are not attached to the window",
+                  (unsigned long long)bytes, (unsigned long long)from, window->rank);
+    else
+        weft_fail(WEFT_E_RMA_RANGE, "%llu bytes at offset %llu are outside of the %llu bytes of member %u", (unsigned long long)bytes,
+                  (unsigned long long)from, (unsigned long long)own->bytes, window->rank);
+    return NULL;
+}
+
+/* An operation that cannot be performed: its messages are received or sent without bytes, and the origin is told. */
+static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    const char *text = weft_fail_text(WEFT_E_RMA_RANGE);
+    job *at;
+    if (is_answered(head)) {
+        weft_rma_note note = {.kind = WEFT_RMA_FAILED, .number = head->number, .rc = WEFT_E_RMA_RANGE};
+        tell(inbox, from, &note, text);
+        if ((at = job_new(inbox, from, JOB_REPLY, head, 0)))
+            job_reply(at, NULL, 0, weft_sched_bytes());
+    } else {
+        weft_rma_error_set(&peer->failed, WEFT_E_RMA_RANGE, text);
+        peer->handled++;
+    }
+    if (head->has_data && (at = job_new(inbox, from, JOB_REPLY, head, 0))) /* ends truncated */
+        job_receive(at, NULL, 0, weft_sched_bytes());
+}
+
+static void put(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at, const char *data)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    job *receive;
+    peer->handled++;
+    if (!head->has_data) {
+        weft_unpack(type, at, head->count, 0, head->bytes, data);
+        return;
+    }
+    receive = job_new(inbox, from, JOB_PUT, head, 0);
+    if (!receive)
+        return;
+    receive->sequence = peer->handled;
+    weft_list_append(&peer->puts, &receive->order);
+    job_hold(receive, type);
+    job_receive(receive, at, head->count, type);
+}
+
+static void get(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, const char *at)
+{
+    job *reply = job_new(inbox, from, JOB_REPLY, head, 0);
+    if (!reply)
+        return;
+    job_hold(reply, type);
+    job_reply(reply, at, head->count, type);
+}
+
+static void compare_and_swap(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at,
+                             const char *data)
+{
+    job *reply = job_new(inbox, from, JOB_REPLY, head, head->bytes);
+    if (!reply)
+        return;
+    weft_rma_compare_and_swap(inbox->window->targets[inbox->window->rank].control, type, at, data, data + head->bytes, reply->temporary);
+    job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
+}
+
+/* data: the packed operand; NULL: MPI_NO_OP. */
+static void accumulate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at,
+                       const void *data)
+{
+    weft_rma_update update = {.op = weft_op_of((void *)(uintptr_t)head->op), .basic = weft_type_of((void *)(uintptr_t)head->basic),
+                              .at = at, .target_type = type, .count = head->count, .skip = head->skip, .bytes = head->bytes,
+                              .operand = data};
+    job *reply = NULL;
+    if (head->kind == WEFT_RMA_GET_ACCUMULATE) {
+        reply = job_new(inbox, from, JOB_REPLY, head, head->bytes);
+        if (!reply)
+            return;
+        update.result = reply->temporary;
+    } else {
+        inbox->peers[from].handled++;
+    }
+    weft_rma_accumulate(inbox->window->targets[inbox->window->rank].control, &update);
+    if (reply)
+        job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
+}
+
+/* The operand is on its way: the origin's next HEADs wait for it. */
+static void accumulate_later(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at)
+{
+    job *receive = job_new(inbox, from, JOB_ACCUMULATE, head, head->bytes);
+    if (!receive)
+        return;
+    inbox->peers[from].is_busy = true;
+    receive->at = at;
+    job_hold(receive, type);
+    job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
+}
+
+static void keep_type(weft_window_inbox *inbox, uint32_t from, uint8_t slot, const void *wire, uint64_t bytes)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    weft_type *made;
+    slot %= WEFT_RMA_SLOTS;
+    if (!peer->types)
+        peer->types = calloc(WEFT_RMA_SLOTS, sizeof(weft_type *));
+    if (!peer->types || weft_type_decode(wire, bytes, &made)) {
+        abort_job(inbox, from);
+        return;
+    }
+    if (peer->types[slot])
+        weft_type_drop(peer->types[slot]);
+    peer->types[slot] = made;
+}
+
+static void on_type(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data)
+{
+    job *receive;
+    if (!head->has_data) {
+        keep_type(inbox, from, head->slot, data, head->bytes);
+        return;
+    }
+    receive = job_new(inbox, from, JOB_TYPE, head, head->bytes);
+    if (!receive)
+        return;
+    inbox->peers[from].is_busy = true;
+    job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
+}
+
+static void operate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data)
+{
+    const weft_type *type = type_of(&inbox->peers[from], head);
+    char *at = type ? place_of(inbox->window, head, type) : NULL;
+    if (!at) {
+        refuse(inbox, from, head);
+        return;
+    }
+    switch (head->kind) {
+    case WEFT_RMA_PUT: put(inbox, from, head, type, at, data); break;
+    case WEFT_RMA_GET: get(inbox, from, head, type, at); break;
+    case WEFT_RMA_COMPARE_AND_SWAP: compare_and_swap(inbox, from, head, type, at, data); break;
+    default:
+        if (head->has_data)
+            accumulate_later(inbox, from, head, type, at);
+        else
+            accumulate(inbox, from, head, type, at, head->op == 0x3d ? NULL : data);
+    }
+}
+
+static void handle(weft_window_inbox *inbox, uint32_t from, const char *message, uint64_t bytes)
+{
+    const char *data = message + sizeof(weft_rma_head);
+    weft_rma_head head;
+    if (bytes < sizeof head)
+        return;
+    memcpy(&head, message, sizeof head);
+    switch (head.kind) {
+    case WEFT_RMA_FLUSH: on_flush(inbox, from, head.offset); break;
+    case WEFT_RMA_TYPE: on_type(inbox, from, &head, data); break;
+    default: operate(inbox, from, &head, data);
+    }
+}
+
+/* -- progress -- */
+
+static void job_free(job *self)
+{
+    weft_window_inbox *inbox = self->inbox;
+    self->req->completion = NULL;
+    weft_req_free(self->req);
+    if (self->type)
+        weft_type_drop(self->type);
+    free(self->temporary);
+    inbox->peers[self->from].jobs--;
+    inbox->jobs_count--;
+    free(self);
+}
+
+static void job_finish(job *self)
+{
+    weft_window_inbox *inbox = self->inbox;
+    uint32_t from = self->from;
+    weft_rma_peer *peer = &inbox->peers[from];
+    int rc = self->req->rc;
+    if (rc && self->kind != JOB_REPLY) /* damaged or cut off */
+        weft_rma_error_set(&peer->failed, rc, weft_fail_text(rc));
+    if (self->kind == JOB_PUT)
+        weft_list_remove(&self->order);
+    else if (self->kind != JOB_REPLY)
+        peer->is_busy = false;
+    if (self->kind == JOB_HEAD)
+        handle(inbox, from, self->temporary, self->req->recv_info.bytes);
+    else if (self->kind == JOB_TYPE)
+        keep_type(inbox, from, self->head.slot, self->temporary, self->head.bytes);
+    else if (self->kind == JOB_ACCUMULATE)
+        accumulate(inbox, from, &self->head, self->type, self->at, self->temporary);
+    job_free(self);
+    answer_flush(inbox, from);
+    make_ready(inbox, from);
+}
+
+/* Takes and handles the origin's next HEAD. False: none can be taken now. */
+static bool take(weft_window_inbox *inbox, uint32_t from)
+{
+    weft_chan *chan = inbox->window->chan;
+    weft_rma_peer *peer = &inbox->peers[from];
+    weft_unexpected *message;
+    weft_recv_info info;
+    job *receive;
+    if (peer->is_busy || peer->jobs >= JOBS_MAX)
+        return false;
+    message = weft_mprobe_now(chan, (int)from, WEFT_RMA_TAG_HEAD, &info);
+    if (!message)
+        return false;
+    receive = job_new(inbox, from, JOB_HEAD, NULL, info.bytes);
+    if (!receive)
+        return false;
+    peer->is_busy = true;
+    weft_mrecv_into(chan, message, receive->temporary, info.bytes, weft_sched_bytes(), receive->req);
+    return true;
+}
+
+static void finish_jobs(weft_window_inbox *inbox)
+{
+    while (!weft_list_is_empty(&inbox->jobs)) {
+        job *self = weft_container(inbox->jobs.next, job, link);
+        weft_list_remove(&self->link);
+        job_finish(self);
+    }
+}
+
+/* One turn: ends what has ended, and handles some HEADs of each origin. */
+static int progress(weft_window_inbox *inbox)
+{
+    int n = 0;
+    uint32_t turns = 0;
+    weft_list_link *link;
+    weft_rma_outbox_finish(inbox);
+    finish_jobs(inbox);
+    while (turns++ < inbox->window->size && (link = weft_list_take(&inbox->ready))) {
+        weft_rma_peer *peer = weft_container(link, weft_rma_peer, ready);
+        uint32_t from = (uint32_t)(peer - inbox->peers), taken = 0;
+        peer->is_ready = false;
+        while (taken < BUDGET && take(inbox, from)) {
+            taken++;
+            finish_jobs(inbox);
+        }
+        n += (int)taken;
+        if (taken == BUDGET)
+            make_ready(inbox, from);
+    }
+    weft_rma_outbox_finish(inbox);
+    return n;
+}
+
+static int progress_inboxes(weft_worker *worker)
+{
+    weft_list_link turn, *link;
+    int n = 0;
+    weft_list_init(&turn);
+    weft_list_splice(&turn, &worker->inboxes);
+    while ((link = weft_list_take(&turn))) {
+        weft_window_inbox *inbox = weft_container(link, weft_window_inbox, link);
+        inbox->is_linked = false;
+        n += progress(inbox);
+        if (!weft_list_is_empty(&inbox->ready) || !weft_list_is_empty(&inbox->jobs))
+            weft_rma_inbox_link(inbox);
+    }
+    return n + 1;
+}
+
+/* -- open, close -- */
+
+/* Is every other member's memory mapped here, and this member's there? */
+static bool is_local(const weft_window *window)
+{
+    for (uint32_t i = 0; i < window->size; i++)
+        if (!window->targets[i].is_mapped)
+            return false;
+    return true;
+}
+
+int weft_rma_inbox_open(weft_window *window)
+{
+    weft_window_inbox *inbox = calloc(1, sizeof *inbox + window->size * sizeof *inbox->peers);
+    char *buffer = inbox ? malloc(sizeof(weft_rma_head) + WEFT_RMA_INLINE) : NULL;
+    if (!buffer) {
+        free(inbox);
+        return weft_fail(WEFT_E_NOMEM, "no memory for a window of %u members", window->size);
+    }
+    inbox->window = window;
+    inbox->out = buffer;
+    weft_list_init(&inbox->ready);
+    weft_list_init(&inbox->jobs);
+    weft_list_init(&inbox->records);
+    for (uint32_t i = 0; i < window->size; i++) {
+        weft_list_init(&inbox->peers[i].puts);
+        weft_list_init(&inbox->peers[i].records);
+    }
+    window->inbox = inbox;
+    window->worker->progress_inboxes = progress_inboxes;
+    window->chan->on_unexpected = on_unexpected;
+    window->chan->may_overtake = true; /* a HEAD that is asked for need not bring the DATA before it */
+    inbox->is_remote = !is_local(window);
+    inbox->is_helped = inbox->is_remote && window->worker->progress_thread;
+    weft_worker_help_begin(window->worker, inbox->is_helped);
+    return 0;
+}
+
+void weft_rma_inbox_drain(weft_window *window)
+{
+    weft_window_inbox *inbox = window->inbox;
+    weft_wait wait;
+    weft_wait_begin(&wait, window->worker, WEFT_WAIT_REASON_WINDOW, WEFT_ANY, 0, 0);
+    while (inbox->jobs_count || inbox->records_count)
+        weft_wait_progress(&wait);
+    weft_wait_end(&wait);
+}
+
+void weft_rma_inbox_close(weft_window *window)
+{
+    weft_window_inbox *inbox = window->inbox;
+    window->inbox = NULL;
+    window->chan->on_unexpected = NULL;
+    weft_worker_help_end(window->worker, inbox->is_helped);
+    if (inbox->is_linked)
+        weft_list_remove(&inbox->link);
+    weft_rma_outbox_close(inbox);
+    for (uint32_t i = 0; i < window->size; i++) {
+        weft_rma_peer *peer = &inbox->peers[i];
+        for (uint32_t slot = 0; peer->types && slot < WEFT_RMA_SLOTS; slot++)
+            if (peer->types[slot])
+                weft_type_drop(peer->types[slot]);
+        free(peer->types);
+        free(peer->failed.text);
+    }
+    free(inbox->out);
+    if (!inbox->jobs_count && !inbox->records_count) /* else messages of an erroneous program still refer to it */
+        free(inbox);
+}
+
+void weft_rma_inbox_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes)
+{
+    weft_rma_note note = {0};
+    if (from >= window->size || bytes < offsetof(weft_rma_note, text) || bytes > sizeof note)
+        return;
+    memcpy(&note, body, bytes);
+    note.text[sizeof note.text - 1] = 0;
+    weft_rma_outbox_on_note(window->inbox, from, &note);
+}

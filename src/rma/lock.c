@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lock: passive target locks (MPI 5.0 12.5.3). The lock of a target is a word of its control (lock_word.h). Members that map the control
+ * use the word; the others ask the target by a message, and the target uses it for them: it takes a ticket for each in the order of the
+ * messages. Who changes the word wakes those that may enter: members of the node that sleep (control->waiting), and the target, if others
+ * queue there (control->queued). Both counts are raised before their owner looks at the word, and are read after it was changed, so that no
+ * wake-up is lost.
+ */
+#include "base/status.h"
+#include "core/worker.h"
+#include "rma/memory.h"
+#include "rma/op.h"
+#include "rma/lock_word.h"
+#include "rma/sync_state.h"
+
+#define NONE UINT32_MAX
+
+/* Grants the lock to members that queue by messages, as far as it is their turn. */
+static void serve(weft_window *window)
+{
+    weft_window_sync *sync = window->sync;
+    weft_window_control *control = window->targets[window->rank].control;
+    while (sync->first != NONE) {
+        uint32_t member = sync->first;
+        weft_sync_member *at = &sync->members[member];
+        if (!weft_lock_word_is_turn(&control->lock, at->ticket, at->is_exclusive))
+            return;
+        weft_lock_word_enter(&control->lock, at->is_exclusive);
+        at->queues = false;
+        sync->first = at->next;
+        if (sync->first == NONE)
+            sync->last = NONE;
+        atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
+        weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
+        if (atomic_load_explicit(&control->waiting, memory_order_seq_cst))
+            weft_window_memory_wake(window); /* a reader lets the next one in */
+    }
+}
+
+/* After a change of the target's word. */
+static void wake(weft_window *window, uint32_t target)
+{
+    weft_window_control *control = window->targets[target].control;
+    if (weft_unlikely(atomic_load_explicit(&control->waiting, memory_order_seq_cst)))
+        weft_window_memory_wake(window);
+    if (weft_likely(!atomic_load_explicit(&control->queued, memory_order_seq_cst)))
+        return;
+    if (target == window->rank)
+        serve(window);
+    else
+        weft_window_sync_tell(window, target, WEFT_SYNC_SERVE, false);
+}
+
+/* A member asks for this member's lock. */
+static void enqueue(weft_window *window, uint32_t from, bool is_exclusive)
+{
+    weft_window_sync *sync = window->sync;
+    weft_window_control *control = window->targets[window->rank].control;
+    weft_sync_member *at = &sync->members[from];
+    if (at->queues) /* a correct member asks once */
+        return;
+    atomic_fetch_add_explicit(&control->queued, 1, memory_order_seq_cst);
+    at->queues = true;
+    at->is_exclusive = is_exclusive;
+    at->ticket = weft_lock_word_take_ticket(&control->lock);
+    at->next = NONE;
+    if (sync->last == NONE)
+        sync->first = from;
+    else
+        sync->members[sync->last].next = from;
+    sync->last = from;
+    serve(window);
+}
+
+void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_sync_note *note)
+{
+    switch (note->kind) {
+    case WEFT_SYNC_LOCK: enqueue(window, from, note->is_exclusive); break;
+    case WEFT_SYNC_GRANT: window->sync->members[from].is_granted = true; break;
+    case WEFT_SYNC_UNLOCK:
+        weft_lock_word_release(&window->targets[window->rank].control->lock, note->is_exclusive);
+        wake(window, window->rank);
+        break;
+    case WEFT_SYNC_SERVE: serve(window); break;
+    }
+}
+
+static bool is_turn(weft_sync_wait *self)
+{
+    return weft_lock_word_is_turn(&self->window->targets[self->member].control->lock, self->ticket, self->is_exclusive);
+}
+
+/* Slow path: gets in line. */
+static __attribute__((noinline)) void lock_in_line(weft_window *window, uint32_t target, bool is_exclusive)
+{
+    weft_window_control *control = window->targets[target].control;
+    weft_sync_wait self = {.window = window, .is_over = is_turn, .member = target, .is_exclusive = is_exclusive};
+    atomic_fetch_add_explicit(&control->waiting, 1, memory_order_seq_cst);
+    self.ticket = weft_lock_word_take_ticket(&control->lock);
+    weft_window_sync_await(&self);
+    weft_lock_word_enter(&control->lock, is_exclusive);
+    atomic_fetch_sub_explicit(&control->waiting, 1, memory_order_seq_cst);
+    if (!is_exclusive)
+        wake(window, target);
+}
+
+static bool is_granted(weft_sync_wait *self) { return self->window->sync->members[self->member].is_granted; }
+
+static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusive)
+{
+    weft_sync_wait self = {.window = window, .is_over = is_granted, .member = target, .is_exclusive = is_exclusive};
+    int rc;
+    window->sync->members[target].is_granted = false;
+    rc = weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
+    if (!rc)
+        weft_window_sync_await(&self);
+    return rc;
+}
+
+int weft_rma_lock(weft_window *window, uint32_t target, bool is_exclusive, bool is_checked)
+{
+    weft_window_control *control = window->targets[target].control;
+    if (!is_checked)
+        return 0;
+    if (!control)
+        return lock_by_message(window, target, is_exclusive);
+    if (!weft_lock_word_try(&control->lock, is_exclusive))
+        lock_in_line(window, target, is_exclusive);
+    return 0;
+}
+
+int weft_rma_unlock(weft_window *window, uint32_t target, bool is_exclusive, bool is_checked)
+{
+    weft_window_control *control = window->targets[target].control;
+    int rc = weft_rma_flush(window, (int)target);
+    if (!is_checked)
+        return rc;
+    if (!control) {
+        int told = weft_window_sync_tell(window, target, WEFT_SYNC_UNLOCK, is_exclusive);
+        return rc ? rc : told;
+    }
+    weft_lock_word_release(&control->lock, is_exclusive);
+    wake(window, target);
+    return rc;
+}

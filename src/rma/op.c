@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * op: see op.h. Mapped targets: direct.c; others: outbox.c.
+ */
+#include "rma/op.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/wait.h"
+#include "core/worker.h"
+#include "core/world.h"
+#include "rma/direct.h"
+#include "rma/message.h"
+
+#define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
+
+int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
+{
+    if (req)
+        *req = &window->worker->done_req;
+    if (!op->target_count || !op->target_type->size)
+        return 0;
+    return window->targets[op->target].is_mapped ? weft_rma_direct(window, op) : weft_rma_send(window, op, req);
+}
+
+/* A wait for the operations of this member on some targets. */
+typedef struct flush {
+    weft_wait wait;
+    weft_window *window;
+    uint32_t first, last; /* targets */
+    bool is_remote;
+} flush;
+
+static bool is_target_done(const flush *self, uint32_t target)
+{
+    const weft_rma_peer *peer = &self->window->inbox->peers[target];
+    const weft_window_target *at = &self->window->targets[target];
+    return weft_list_is_empty(&peer->records) && (!self->is_remote || at->performed >= peer->asked);
+}
+
+static bool is_over(weft_wait *wait)
+{
+    const flush *self = weft_container(wait, flush, wait);
+    for (uint32_t i = self->first; i <= self->last; i++)
+        if (!is_target_done(self, i))
+            return false;
+    return true;
+}
+
+static int take_errors(weft_window *window, uint32_t first, uint32_t last)
+{
+    int rc = 0;
+    if (!first && last == window->size - 1)
+        window->inbox->has_error = false;
+    for (uint32_t i = first; i <= last; i++) {
+        weft_rma_error *error = &window->inbox->peers[i].error;
+        if (weft_likely(!error->rc))
+            continue;
+        if (!rc)
+            rc = weft_fail(error->rc, "an operation on target %u failed: %s", i, error->text ? error->text : "no memory for its text");
+        free(error->text);
+        *error = (weft_rma_error){0};
+    }
+    return rc;
+}
+
+static __attribute__((noinline)) int flush_messages(weft_window *window, int target, bool is_remote)
+{
+    flush self = {.window = window, .first = target < 0 ? 0 : (uint32_t)target, .last = target < 0 ? window->size - 1 : (uint32_t)target,
+                  .is_remote = is_remote};
+    int rc = 0;
+    for (uint32_t i = self.first; i <= self.last && is_remote && !rc; i++)
+        if (window->targets[i].sent != window->targets[i].performed)
+            rc = weft_rma_ask(window, i);
+    if (rc)
+        return rc;
+    if (!is_over(&self.wait)) {
+        weft_wait_begin(&self.wait, window->worker, WEFT_WAIT_REASON_WINDOW, weft_chan_job_rank(window->chan, target), 0, 0);
+        self.wait.is_over = is_over;
+        while (!is_over(&self.wait))
+            weft_wait_progress(&self.wait);
+        weft_wait_end(&self.wait);
+    }
+    weft_rma_outbox_finish(window->inbox);
+    return take_errors(window, self.first, self.last);
+}
+
+/* Has no operation of this member used a message since the last flush? */
+static bool is_quiet(const weft_window *window) { return !window->messaged && !window->inbox->records_count && !window->inbox->has_error; }
+
+/* A program may repeat a flush until another member's operation comes, which must be handled meanwhile, and whose member needs a CPU. */
+static __attribute__((noinline)) void poll_between(weft_window *window)
+{
+    weft_window_inbox *inbox = window->inbox;
+    inbox->idle = weft_worker_poll(window->worker) ? 0 : inbox->idle + 1;
+    if (inbox->idle % IDLE_MAX || !inbox->idle || !window->worker->world->is_oversubscribed)
+        return;
+    weft_worker_unlock(window->worker);
+    sched_yield();
+    weft_worker_lock(window->worker);
+}
+
+int weft_rma_flush_local(weft_window *window, int target)
+{
+    if (weft_unlikely(window->inbox->is_remote))
+        poll_between(window);
+    return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, false);
+}
+
+int weft_rma_flush(weft_window *window, int target)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* what was stored to mapped targets is visible */
+    if (weft_unlikely(window->inbox->is_remote))
+        poll_between(window);
+    return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, true);
+}

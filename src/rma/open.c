@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * open: see open.h. The members exchange wires three times: what each brings, the handle of each node's shared memory, and the addresses
+ * with each member's result; an error of one is an error of all.
+ */
+#include "rma/open.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "collectives/coll.h"
+#include "collectives/sched.h"
+#include "collectives/stop.h"
+#include "core/worker.h"
+#include "rma/inbox.h"
+#include "rma/memory.h"
+#include "rma/op.h"
+#include "rma/regions.h"
+#include "rma/sync_state.h"
+
+static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes)
+{
+    weft_window *window = chan->owner;
+    if (!bytes) /* a member has closed its window: it needs nothing more */
+        return;
+    if (*(const uint8_t *)body >= WEFT_SYNC_POST)
+        weft_window_sync_on_notify(window, from, body, bytes);
+    else
+        weft_rma_inbox_on_notify(window, from, body, bytes);
+}
+
+static int exchange(weft_window *window, const weft_window_wire *own, weft_window_wire *all)
+{
+    weft_coll coll = {.sendbuf = own, .recvbuf = all, .sendcount = sizeof *own, .recvcount = sizeof *own,
+                      .sendtype = weft_sched_bytes(), .recvtype = weft_sched_bytes()};
+    return weft_team_trust(window->team, weft_coll_run(window->team, WEFT_COLL_ALLGATHER, &coll));
+}
+
+/* Exchanges the results. The own error is the first; else a text names the first member that failed. */
+static int agree(weft_window *window, weft_window_wire *own, weft_window_wire *all, int rc)
+{
+    char cause[512];
+    int exchanged;
+    own->failed = rc;
+    if (rc)
+        snprintf(cause, sizeof cause, "%s", weft_fail_text(rc)); /* messages may replace this thread's text */
+    exchanged = exchange(window, own, all);
+    if (rc)
+        return weft_fail(rc, "%s", cause);
+    for (uint32_t i = 0; i < window->size && !exchanged; i++)
+        if (all[i].failed)
+            return weft_fail(WEFT_E_OTHER, "member %u has failed to make its part of the window: its own error names the cause", i);
+    return exchanged;
+}
+
+static void set_targets(weft_window *window, const weft_window_wire *wires)
+{
+    for (uint32_t i = 0; i < window->size; i++) {
+        weft_window_target *target = &window->targets[i];
+        bool is_dynamic = window->flavor == WEFT_WINDOW_DYNAMIC;
+        target->base = is_dynamic ? 0 : wires[i].base;
+        target->bytes = is_dynamic ? UINT64_MAX : wires[i].bytes;
+        target->unit = wires[i].unit;
+    }
+}
+
+/* The handle of this node's memory is told by its first member. */
+static uint64_t node_handle(const weft_window *window, const weft_window_wire *wires)
+{
+    return window->memory->count ? wires[window->memory->members[0]].handle : 0;
+}
+
+/* All steps that exchange; wires[size]. */
+static int open_steps(weft_window *window, const weft_window_own *own, weft_window_wire *wires, int rc)
+{
+    weft_window_wire wire = {.base = (uintptr_t)own->base, .bytes = own->bytes, .unit = own->unit};
+    uint64_t handle;
+    rc = agree(window, &wire, wires, rc);
+    if (rc)
+        return rc;
+    rc = weft_window_memory_make(window, wires, own->is_contiguous, &wire.handle);
+    rc = agree(window, &wire, wires, rc);
+    if (rc)
+        return rc;
+    handle = node_handle(window, wires);
+    set_targets(window, wires);
+    rc = weft_window_memory_map(window, wires, own->is_contiguous, handle);
+    if (!rc)
+        rc = weft_rma_inbox_open(window);
+    if (!rc && window->flavor == WEFT_WINDOW_DYNAMIC)
+        rc = weft_rma_regions_open(window);
+    wire.base = (uintptr_t)window->targets[window->rank].mapped;
+    window->chan->owner = window; /* messages may come as soon as another member returns */
+    window->chan->on_notify = on_notify;
+    rc = agree(window, &wire, wires, rc);
+    if (!rc)
+        set_targets(window, wires);
+    return rc;
+}
+
+void weft_window_abandon(weft_window *window)
+{
+    window->chan->on_notify = NULL;
+    window->chan->owner = NULL;
+    if (window->inbox)
+        weft_rma_inbox_close(window);
+    if (window->regions)
+        weft_rma_regions_close(window);
+    weft_window_sync_close(window);
+    weft_window_memory_close(window);
+    free(window->targets);
+    free(window);
+}
+
+int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *own, weft_window **out)
+{
+    weft_window_wire *wires = malloc(team->size * sizeof *wires);
+    weft_window *window = calloc(1, sizeof *window);
+    int rc = 0;
+    *out = NULL;
+    if (!window || !wires) {
+        free(wires);
+        free(window);
+        rc = weft_fail(WEFT_E_NOMEM, "no memory for a window of %u members", team->size);
+        weft_team_stop(team, rc, (int)(team->sequence++ & WEFT_TAG_BITS)); /* no exchange is possible: that of the others ends */
+        return rc;
+    }
+    *window = (weft_window){.worker = chan->worker, .chan = chan, .team = team, .size = team->size, .rank = team->rank,
+                            .flavor = own->flavor, .targets = calloc(team->size, sizeof *window->targets)};
+    rc = window->targets ? weft_window_memory_open(window) : weft_fail(WEFT_E_NOMEM, "no memory for %u targets", team->size);
+    if (!rc)
+        rc = weft_window_sync_open(window);
+    rc = open_steps(window, own, wires, rc);
+    free(wires);
+    if (rc)
+        weft_window_abandon(window);
+    else
+        *out = window;
+    return rc;
+}
+
+int weft_window_close(weft_window *window)
+{
+    int rc = weft_rma_fence(window, true, false);
+    weft_rma_inbox_drain(window);
+    weft_window_abandon(window);
+    return rc;
+}

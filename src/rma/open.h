@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * open: opening and closing of windows (window.h). All require worker->lock.
+ */
+#ifndef WEFT_RMA_OPEN_H
+#define WEFT_RMA_OPEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rma/window.h"
+
+/* Own memory of a member, an argument of open. */
+typedef struct weft_window_own {
+    enum weft_window_flavor flavor;
+    void *base;        /* CREATE; else open allocates `bytes` */
+    uint64_t bytes;
+    uint64_t unit;
+    bool is_contiguous; /* SHARED: all members' memory follows in the order of ranks */
+} weft_window_own;
+
+/* Collective over the team; blocking. chan and team belong to the caller and outlive the window. On an error all members fail, and nothing
+ * is left. */
+int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *own, weft_window **window);
+/* Collective; blocking: all operations to this member have been performed when it returns. Frees the window. */
+int weft_window_close(weft_window *window);
+/* Local, at finalize: frees a window that the members did not close. Its channel must not be used any more. */
+void weft_window_abandon(weft_window *window);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * operation: description of a one-sided operation, which op.h starts.
+ */
+#ifndef WEFT_RMA_OPERATION_H
+#define WEFT_RMA_OPERATION_H
+
+#include <stdint.h>
+
+#include "type/op.h"
+#include "type/type.h"
+
+enum weft_rma_kind { WEFT_RMA_PUT, WEFT_RMA_GET, WEFT_RMA_ACCUMULATE, WEFT_RMA_GET_ACCUMULATE, WEFT_RMA_COMPARE_AND_SWAP };
+
+typedef struct weft_rma_op {
+    enum weft_rma_kind kind;
+    uint32_t target;
+    uint64_t offset;             /* from the target's base, bytes; DYNAMIC: an address */
+    const void *origin;          /* GET: written; GET_ACCUMULATE with NO_OP: not read */
+    uint64_t origin_count;
+    const weft_type *origin_type;
+    uint64_t target_count;
+    const weft_type *target_type; /* accumulates: of one basic type */
+    const void *compare;         /* COMPARE_AND_SWAP: one element of origin_type */
+    void *result;                /* GET_ACCUMULATE, COMPARE_AND_SWAP */
+    uint64_t result_count;
+    const weft_type *result_type;
+    const weft_op *op;           /* ACCUMULATE, GET_ACCUMULATE: predefined */
+} weft_rma_op;
+
+#endif

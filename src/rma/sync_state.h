@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sync_state: state of a window's synchronization, and its messages: NOTIFY frames of the window's channel. Private to src/rma.
+ */
+#ifndef WEFT_RMA_SYNC_STATE_H
+#define WEFT_RMA_SYNC_STATE_H
+
+#include "core/wait.h"
+#include "rma/sync.h"
+
+/* First byte of a NOTIFY. Those of operations are below (inbox.h). */
+enum weft_sync_kind {
+    WEFT_SYNC_POST = 64, /* the sender has posted its memory to the receiver */
+    WEFT_SYNC_COMPLETE,  /* the sender's access epoch on the receiver has ended */
+    WEFT_SYNC_LOCK,      /* the sender wants the receiver's lock */
+    WEFT_SYNC_GRANT,     /* the receiver has the sender's lock now */
+    WEFT_SYNC_UNLOCK,    /* the sender gives the receiver's lock back */
+    WEFT_SYNC_SERVE      /* a member of the receiver's node has given its lock back, for which others queue */
+};
+
+typedef struct weft_sync_note {
+    uint8_t kind; /* enum weft_sync_kind */
+    uint8_t is_exclusive; /* LOCK, UNLOCK */
+    uint8_t unused[6];
+} weft_sync_note;
+
+/* What this member knows of another. */
+typedef struct weft_sync_member {
+    uint32_t posts;     /* POSTs that no weft_rma_start_epoch has awaited yet */
+    uint32_t completes; /* COMPLETEs that no weft_rma_wait has awaited yet */
+    bool is_granted;    /* its lock was granted */
+    bool queues;        /* it queues for this member's lock, as follows */
+    bool is_exclusive;
+    uint32_t ticket;    /* lock_word.h */
+    uint32_t next;      /* member that queues behind it; UINT32_MAX: none */
+} weft_sync_member;
+
+typedef struct weft_window_sync {
+    uint32_t first, last; /* of the members that queue by messages for this member's lock; UINT32_MAX: none */
+    weft_sync_member members[];
+} weft_window_sync;
+
+int weft_window_sync_open(weft_window *window);
+void weft_window_sync_close(weft_window *window);
+void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
+int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind kind, bool is_exclusive);
+/* A LOCK, GRANT, UNLOCK or SERVE has come (lock.c). */
+void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_sync_note *note);
+
+/* Waits until is_over(), which may be called by another thread of this process, under the lock. member: which is awaited; WEFT_ANY. */
+typedef struct weft_sync_wait {
+    weft_wait wait;
+    weft_window *window;
+    bool (*is_over)(struct weft_sync_wait *self);
+    const uint32_t *ranks; /* arguments of is_over */
+    uint32_t count, member, ticket;
+    bool is_exclusive;
+} weft_sync_wait;
+void weft_window_sync_await(weft_sync_wait *self);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * window: memory that the members of a group open to each other's one-sided access (MPI 5.0 chapter 12), without MPI's objects and rules
+ * (src/mpi/win.h has these). open.h opens and closes it, memory.h maps memory of the node, op.h moves data, sync.h is the synchronization.
+ * Guarded by worker->lock, but what members of a node share (weft_window_control, and the memory itself).
+ *
+ * Each target is reached in one way, chosen when the window is opened:
+ *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
+ *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
+ * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), so both
+ * ways may be mixed.
+ */
+#ifndef WEFT_RMA_WINDOW_H
+#define WEFT_RMA_WINDOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "collectives/team.h"
+#include "p2p/chan.h"
+
+enum weft_window_flavor { WEFT_WINDOW_CREATE, WEFT_WINDOW_ALLOCATE, WEFT_WINDOW_DYNAMIC, WEFT_WINDOW_SHARED };
+
+/* State of one member that others of its node map: zero when the window opens. A member that none of them maps has one in own memory.
+ * Every field has a line of its own. */
+typedef struct weft_window_control {
+    _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
+    _Atomic uint32_t waiting;                         /* members of the node that wait for it (lock.c) */
+    _Atomic uint32_t queued;                          /* members that wait for it by messages (lock.c) */
+    _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c); held by a
+                                                       * thread that neither waits nor calls the program meanwhile */
+} weft_window_control;
+
+/* What a member knows of a target. */
+typedef struct weft_window_target {
+    char *mapped;                 /* the target's memory in this process; NULL: by messages, or the target has none */
+    weft_window_control *control; /* the target's, in this process; NULL: it is on another node, or the node has no memory for it */
+    bool is_mapped;               /* its memory is mapped here, and its control */
+    uint64_t base;                /* address in the target (DYNAMIC: 0, displacements are addresses) */
+    uint64_t bytes;               /* of its memory (DYNAMIC: not known here, UINT64_MAX) */
+    uint64_t unit;                /* displacement unit, bytes */
+    /* By messages (op.c): operations of this origin, which only grow. */
+    uint64_t sent;                /* started */
+    uint64_t performed;           /* of those, known to be performed at the target */
+} weft_window_target;
+
+typedef struct weft_window weft_window;
+struct weft_window {
+    weft_worker *worker;
+    weft_chan *chan;              /* messages of operations and synchronization; of the window's own communicator */
+    weft_team *team;              /* collectives of the same */
+    uint32_t size, rank;
+    enum weft_window_flavor flavor;
+    weft_window_target *targets;  /* [size], owned */
+    uint64_t messaged;            /* sum over targets of sent - performed */
+    struct weft_window_memory *memory; /* memory that the window allocated, and controls (memory.c), owned */
+    struct weft_window_sync *sync;     /* state of locks and of post, start, complete, wait (sync_state.h), owned */
+    struct weft_window_inbox *inbox;   /* operations that arrive (inbox.c), owned */
+    struct weft_window_regions *regions; /* DYNAMIC: attached memory (regions.c), owned; else NULL */
+};
+
+static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->is_mapped; }
+
+#endif
