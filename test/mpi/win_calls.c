@@ -102,18 +102,20 @@ static void handlers(MPI_Win win)
 static void query(MPI_Win win, int64_t bytes, bool must)
 {
     MPI_Aint found, unit_c;
-    int unit, left = (rank + size - 1) % size;
+    int unit, left = (rank + size - 1) % size, right = (rank + 1) % size, writes, is_written;
     char *at, *mine;
     OK(MPI_Win_shared_query(win, rank, &found, &unit, &mine));
     CHECK(found == bytes && unit == 1 && (bytes == 0 || mine));
     OK(MPI_Win_shared_query_c(win, left, &found, &unit_c, &at));
     CHECK(unit_c == 1 && (found == bytes || (!must && found == 0 && !at)));
+    writes = found > 0;
+    OK(MPI_Sendrecv(&writes, 1, MPI_INT, left, 0, &is_written, 1, MPI_INT, right, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     OK(MPI_Win_fence(0, win));
     for (int64_t i = 0; i < found; i++)
         at[i] = (char)(left + i);
     OK(MPI_Win_sync(win));
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
-    for (int64_t i = 0; i < bytes && found; i++)
+    for (int64_t i = 0; i < bytes && is_written; i++)
         CHECK(mine[i] == (char)(rank + i), "byte %d", (int)i);
 }
 
