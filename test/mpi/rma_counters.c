@@ -1,10 +1,10 @@
-/* np: 1 2 3 4 : counters in a window: a million fetch_and_op give each value once, compare_and_swap, sums under exclusive locks */
+/* np: 1 2 3 4 : counters in a window: fetch_and_op gives each value once (a million of them: argument 1000000), compare_and_swap, sums under exclusive locks */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
-enum { TOTAL = 1000000, SWAPS = 2000, SUMS = 500 };
+enum { SWAPS = 500, SUMS = 100 };
 
-static int rank, size;
+static int rank, size, all = 50000; /* fetches of all ranks together */
 static int64_t *words; /* 0: fetch_and_op, 1: compare_and_swap, 2: sum by get and put */
 static MPI_Win win;
 
@@ -21,21 +21,21 @@ static int64_t fetch(int64_t value, MPI_Op op, MPI_Aint at)
     return old;
 }
 
-/* Each of the values 0 to TOTAL - 1 is fetched by one rank, and each rank sees them rise. */
+/* Each of the values 0 to all - 1 is fetched by one rank, and each rank sees them rise. */
 static void count_up(void)
 {
-    int64_t mine = share_of(TOTAL), last = -1;
-    unsigned char *seen = calloc(TOTAL, 1);
+    int64_t mine = share_of(all), last = -1;
+    unsigned char *seen = calloc(all, 1);
     CHECK(seen);
     OK(MPI_Win_lock_all(0, win));
     for (int64_t i = 0; i < mine; i++) {
         int64_t old = fetch(1, MPI_SUM, 0);
-        CHECK(old > last && old < TOTAL, "%ld after %ld", (long)old, (long)last);
+        CHECK(old > last && old < all, "%ld after %ld", (long)old, (long)last);
         seen[last = old] = 1;
     }
     OK(MPI_Win_unlock_all(win));
-    OK(MPI_Allreduce(MPI_IN_PLACE, seen, TOTAL, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD));
-    for (int i = 0; i < TOTAL; i++)
+    OK(MPI_Allreduce(MPI_IN_PLACE, seen, all, MPI_UNSIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD));
+    for (int i = 0; i < all; i++)
         CHECK(seen[i] == 1, "value %d fetched %d times", i, seen[i]);
     free(seen);
 }
@@ -82,13 +82,15 @@ static void check_word(MPI_Aint at, int64_t must)
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv, &rank, &size);
+    if (argc > 1)
+        all = atoi(argv[1]);
     OK(MPI_Win_allocate(3 * sizeof *words, sizeof *words, MPI_INFO_NULL, MPI_COMM_WORLD, &words, &win));
     OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win));
     memset(words, 0, 3 * sizeof *words);
     OK(MPI_Win_unlock(rank, win));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     count_up();
-    check_word(0, TOTAL);
+    check_word(0, all);
     swap_up();
     check_word(1, (int64_t)SWAPS * size);
     sum_under_lock();
