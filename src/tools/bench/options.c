@@ -38,7 +38,7 @@ static const option_row rows[] = {
     {"time", 't', NUMBER, AT(row_ms), 1, 600000, "MS", "target time of a row, all samples together, in ms (200)"},
     {"samples", 's', NUMBER, AT(samples), 1, BENCH_SAMPLES_MAX, "N",
      "samples of a row, of which median, min and max are shown (11)"},
-    {"window", 'w', NUMBER, AT(window), 1, 4096, "N", "messages in flight in bandwidth, bibw, rate, vector (64)"},
+    {"window", 'w', NUMBER, AT(window), 1, 4096, "N", "messages in flight in bandwidth, bibw, rate, vector, one-sided bandwidth and rate (64)"},
     {"depth", 'd', NUMBER, AT(depth), 1, 30000, "N", "queue length of posted and unexpected (4096)"},
     {"rotate", 'r', NUMBER, AT(rotate_bytes), 1, 1L << 34, "BYTES",
      "rotate buffers through BYTES of memory, so that they are in no cache"},

@@ -14,5 +14,6 @@ weft_bench_SOURCES = \
 	src/tools/bench/options.c src/tools/bench/options.h \
 	src/tools/bench/pair.c \
 	src/tools/bench/report.c src/tools/bench/report.h \
+	src/tools/bench/rma.c \
 	src/tools/bench/timing.c src/tools/bench/timing.h \
 	src/tools/bench/vector.c
