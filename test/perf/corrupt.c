@@ -204,3 +204,74 @@ COLLECTIVE(Alltoallw, alltoallw,
            (const void *out, const int n[], const int at[], const MPI_Datatype types[], void *in, const int counts[],
             const int displs[], const MPI_Datatype in_types[], MPI_Comm comm),
            (out, n, at, types, in, counts, displs, in_types, comm), in, counts[0], in_types[0])
+
+/* One-sided calls: what is put is spoilt in a copy before; what is fetched is spoilt by the call that completes it. */
+static struct
+{
+    const char *name;
+    void *at;
+    long bytes;
+} fetched;
+
+static const void *spoilt(const char *name, const void *buffer, long bytes)
+{
+    static unsigned char copies[16][1 << 16];
+    static unsigned next;
+
+    if (!chosen(name) || bytes <= 0 || bytes > (long)sizeof copies[0]) {
+        return buffer;
+    }
+    memcpy(copies[++next % 16], buffer, (size_t)bytes);
+    flip(copies[next % 16], bytes);
+    return copies[next % 16];
+}
+
+static void fetch(const char *name, void *at, long bytes)
+{
+    fetched.name = name;
+    fetched.at = at;
+    fetched.bytes = bytes;
+}
+
+static int complete(int rc)
+{
+    if (fetched.at && chosen(fetched.name)) {
+        flip(fetched.at, fetched.bytes);
+    }
+    fetched.at = NULL;
+    return rc;
+}
+
+int MPI_Put(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win)
+{
+    return PMPI_Put(spoilt("put", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, win);
+}
+
+int MPI_Accumulate(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type,
+                   MPI_Op op, MPI_Win win)
+{
+    return PMPI_Accumulate(spoilt("accumulate", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, op, win);
+}
+
+int MPI_Get(void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win)
+{
+    fetch("get", origin, size_of(count, type));
+    return PMPI_Get(origin, count, type, target, disp, target_count, target_type, win);
+}
+
+int MPI_Fetch_and_op(const void *origin, void *result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op op, MPI_Win win)
+{
+    fetch("fetched", result, size_of(1, type));
+    return PMPI_Fetch_and_op(spoilt("added", origin, size_of(1, type)), result, type, target, disp, op, win);
+}
+
+int MPI_Compare_and_swap(const void *origin, const void *compare, void *result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Win win)
+{
+    fetch("swapped", result, size_of(1, type));
+    return PMPI_Compare_and_swap(spoilt("stored", origin, size_of(1, type)), compare, result, type, target, disp, win);
+}
+
+int MPI_Win_flush(int rank, MPI_Win win) { return complete(PMPI_Win_flush(rank, win)); }
+int MPI_Win_unlock(int rank, MPI_Win win) { return complete(PMPI_Win_unlock(rank, win)); }
+int MPI_Win_fence(int assert, MPI_Win win) { return complete(PMPI_Win_fence(assert, win)); }
+int MPI_Win_complete(MPI_Win win) { return complete(PMPI_Win_complete(win)); }
