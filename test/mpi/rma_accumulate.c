@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : accumulates of all ranks at once lose nothing: exact sums, bits, maxima, derived types, long vectors, overlapping ranges, all fetched values */
+/* np: 1 2 3 4 : accumulates of all ranks at once lose nothing: exact sums, bits, maxima, derived types, long vectors, fetched values */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

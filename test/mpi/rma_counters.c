@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : counters in a window: fetch_and_op gives each value once (a million of them: argument 1000000), compare_and_swap, sums under exclusive locks */
+/* np: 1 2 3 4 : counters: fetch_and_op gives each value once (argument 1000000: that many), compare_and_swap, sums under locks */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

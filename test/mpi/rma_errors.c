@@ -1,4 +1,4 @@
-/* np: 1 2 3 : wrong use of windows returns the standard's error class: arguments, ranges, operators, epochs, flavors, freed windows; the window still works */
+/* np: 1 2 3 : wrong use of windows returns the standard's error class, and the window still works: arguments, ranges, epochs, flavors */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "expect.h"
 

@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : histories of fetch_and_op and compare_and_swap of all ranks on few words are linearizable: some order agrees with every result and clock */
+/* np: 1 2 3 4 : histories of fetch_and_op and compare_and_swap of all ranks on few words are linearizable */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -1,4 +1,4 @@
-/* np: 2 3 4 : ordering: data before a flag by put and flush, accumulates of one origin to one place in order, reads after writes, no torn values */
+/* np: 2 3 4 : data before a flag by put and flush, accumulates of one origin in order, reads after writes, no torn values */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : accumulate, get_accumulate, fetch_and_op and compare_and_swap with every predefined operator and type, against MPI_Reduce_local */
+/* np: 1 2 3 4 : accumulate, fetch and swap calls with every predefined operator and type, against MPI_Reduce_local */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <complex.h>
 #include <stdbool.h>
@@ -143,7 +143,8 @@ static void combine(const kind_row *t, const operator_row *o)
         if (call == 0)
             OK(MPI_Accumulate(out, n, t->type, next, 0, n, t->type, o->op, win));
         else if (call == 1)
-            OK(MPI_Get_accumulate(o->op == MPI_NO_OP ? NULL : out, o->op == MPI_NO_OP ? 0 : n, t->type, old, n, t->type, next, 0, n, t->type, o->op, win));
+            OK(MPI_Get_accumulate(o->op == MPI_NO_OP ? NULL : out, o->op == MPI_NO_OP ? 0 : n, t->type, old, n, t->type, next, 0, n, t->type,
+                                  o->op, win));
         else
             OK(MPI_Fetch_and_op(out, old, t->type, next, 0, o->op, win));
         OK(MPI_Win_flush(next, win));

@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : post, start, complete, wait and test over any groups: rings, all pairs, one-way graphs, empty groups, nocheck, uneven numbers of epochs */
+/* np: 1 2 3 4 : post, start, complete, wait and test: rings, all pairs, one-way graphs, empty groups, nocheck, one target, one origin */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 8 : random one-sided programs by seed against a sequential model that each rank computes: any flavor, synchronization, call and type */
+/* np: 1 2 3 4 8 : random one-sided programs by seed against a sequential model: any flavor, synchronization, call and type */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

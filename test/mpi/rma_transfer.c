@@ -1,4 +1,4 @@
-/* np: 1 2 3 4 : put and get: sizes, derived types on both sides, types freed after the call, units of each rank, no bytes, MPI_PROC_NULL, own window */
+/* np: 1 2 3 4 : put and get: sizes, derived types on both sides, units of each rank, no bytes, MPI_PROC_NULL, own window */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 
