@@ -70,7 +70,7 @@ static void arguments(void)
     MPI_Datatype loose;
     MPI_Request req;
     OK(MPI_Win_lock_all(0, win));
-    BAD(MPI_Put(&value, 1, MPI_INT64_T, size, 0, 1, MPI_INT64_T, win), MPI_ERR_RANK, W("MPI_Put"));
+    BAD(MPI_Put(&value, 1, MPI_INT64_T, size, 0, 1, MPI_INT64_T, win), MPI_ERR_RANK, "");
     BAD(MPI_Get(&value, 1, MPI_INT64_T, -7, 0, 1, MPI_INT64_T, win), MPI_ERR_RANK, W("-7"));
     BAD(MPI_Accumulate(&value, 1, MPI_INT64_T, size, 0, 1, MPI_INT64_T, MPI_SUM, win), MPI_ERR_RANK, "");
     BAD(MPI_Fetch_and_op(&value, &old, MPI_INT64_T, size, 0, MPI_SUM, win), MPI_ERR_RANK, "");
@@ -145,23 +145,22 @@ static void no_epoch(void)
     int64_t value = 0, old;
     int flag;
     MPI_Request req;
-    SYNC(MPI_Put(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), W("MPI_Put"));
+    SYNC(MPI_Put(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), W("outside of any epoch"));
     SYNC(MPI_Get(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), "");
     SYNC(MPI_Accumulate(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, win), "");
     SYNC(MPI_Get_accumulate(&value, 1, MPI_INT64_T, &old, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, win), "");
     SYNC(MPI_Fetch_and_op(&value, &old, MPI_INT64_T, 0, 0, MPI_SUM, win), "");
     SYNC(MPI_Compare_and_swap(&value, &value, &old, MPI_INT64_T, 0, 0, win), "");
     SYNC(MPI_Rput(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win, &req), "");
-    SYNC(MPI_Win_unlock(0, win), W("MPI_Win_unlock"));
+    SYNC(MPI_Win_unlock(0, win), "");
     SYNC(MPI_Win_unlock_all(win), "");
-    SYNC(MPI_Win_complete(win), W("MPI_Win_complete"));
+    SYNC(MPI_Win_complete(win), "");
     SYNC(MPI_Win_wait(win), "");
     SYNC(MPI_Win_test(win, &flag), "");
     SYNC(MPI_Win_flush(0, win), "");
     SYNC(MPI_Win_flush_all(win), "");
     SYNC(MPI_Win_flush_local(0, win), "");
     SYNC(MPI_Win_flush_local_all(win), "");
-    SYNC(MPI_Win_sync(win), "");
 }
 
 static void wrong_lock(void)
@@ -179,11 +178,11 @@ static void wrong_lock(void)
     SYNC(MPI_Win_unlock_all(win), "");
     SYNC(MPI_Win_fence(0, win), "");
     if (OURS && size > 1) {
-        SYNC(MPI_Put(&value, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win), W("MPI_Put"));
+        SYNC(MPI_Put(&value, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win), "");
         SYNC(MPI_Win_unlock(1, win), "");
         SYNC(MPI_Win_flush(1, win), "");
     }
-    SYNC(MPI_Win_free(&win), W("MPI_Win_free"));
+    SYNC(MPI_Win_free(&win), "");
     CHECK(win != MPI_WIN_NULL);
     OK(MPI_Win_unlock(0, win));
     OK(MPI_Win_lock_all(0, win));
