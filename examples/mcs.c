@@ -5,6 +5,7 @@
  * Exit code: 0 no update was lost, 1 one was, 2 bad usage.
  */
 #include <mpi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static void acquire(const mcs *m)
     }
     fetch(m, (int)before, NEXT, MPI_REPLACE, m->rank);
     while (fetch(m, m->rank, WAITS, MPI_NO_OP, 0)) {
+        sched_yield(); /* ranks may outnumber CPUs */
     }
 }
 
@@ -65,6 +67,7 @@ static void release(const mcs *m)
             return;
         }
         while ((next = fetch(m, m->rank, NEXT, MPI_NO_OP, 0)) == NOBODY) { /* a rank is joining */
+            sched_yield();
         }
     }
     fetch(m, (int)next, WAITS, MPI_REPLACE, 0);

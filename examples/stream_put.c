@@ -4,6 +4,7 @@
  */
 #include "stream.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 typedef struct put_state
@@ -50,7 +51,10 @@ void put_source(stream *s)
     size_t first = places_at(s) + (size_t)(s->rank - 1) * (size_t)s->places * s->block;
 
     for (long i = 0; i < s->blocks; i++) {
-        while (i >= emptied + s->places) {
+        for (int is_first = 1; i >= emptied + s->places; is_first = 0) {
+            if (!is_first) {
+                sched_yield(); /* ranks may outnumber CPUs */
+            }
             read_counters(p, s->rank, &emptied, 1);
         }
         block_fill(s, block, i);
@@ -69,7 +73,11 @@ int put_sink(stream *s)
     long left = s->blocks * s->sources;
     int wrong = 0;
 
-    while (left) {
+    for (long before = -1; left;) {
+        if (left == before) { /* nothing had come */
+            sched_yield();
+        }
+        before = left;
         read_counters(p, 0, p->seen, s->sources);
         for (int r = 0; r < s->sources; r++) {
             for (; emptied[r] < p->seen[r]; emptied[r]++, left--) {
