@@ -300,7 +300,8 @@ RMA_TEST(put, "one put and its completion, by each synchronization", BENCH_MICRO
 RMA_TEST(get, "one get and its completion, by each synchronization", BENCH_MICROSECONDS, 8, 4 << 20, 1, synchronizations);
 RMA_TEST(accumulate, "one sum of 8-byte integers and its completion, by each synchronization", BENCH_MICROSECONDS, 8, 1 << 16, WORD,
          synchronizations);
-RMA_TEST(fetch_and_op, "one fetch-and-add and its completion, by each synchronization", BENCH_MICROSECONDS, WORD, WORD, 0, synchronizations);
+RMA_TEST(fetch_and_op, "one fetch-and-add and its completion, by each synchronization", BENCH_MICROSECONDS, WORD, WORD, 0,
+         synchronizations);
 RMA_TEST(compare_and_swap, "one compare-and-swap and its completion, by each synchronization", BENCH_MICROSECONDS, WORD, WORD, 0,
          synchronizations);
 RMA_TEST(put_bandwidth, "windows of puts in one direction, each completed by a flush", BENCH_GB_PER_S, 8, 4 << 20, 1, NULL);
