@@ -167,7 +167,7 @@ static int await_end(awaited *self)
 
 typedef struct member_wait {
     awaited base;
-    const weft_chan *chan;
+    weft_chan *chan;
     uint32_t rank; /* in the channel */
     bool has_knocked;
 } member_wait;
