@@ -202,6 +202,7 @@ void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t
         self->page = rig.pages[i] = (weft_rank_page *)(pages + i * WEFT_PAGE);
         self->worker.world = &self->world;
         weft_list_init(&self->worker.areas);
+        weft_list_init(&self->worker.inboxes);
         self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
     }
 }
