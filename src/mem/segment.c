@@ -94,7 +94,7 @@ static uint64_t heap_unit_of(uint64_t heap_bytes)
 }
 
 /* The only function that defines the order of the parts. heap_bytes: rounded down to units. */
-static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t heap_bytes, uint64_t job)
+static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t area_count, uint64_t heap_bytes, uint64_t job)
 {
     memset(hdr, 0, sizeof(*hdr));
     hdr->magic = WEFT_SEGMENT_MAGIC;
@@ -103,7 +103,7 @@ static void hdr_lay_out(weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_by
     hdr->job = job;
     hdr->rank_pages = WEFT_PAGE;
     hdr->area_bytes = WEFT_SEGMENT_AREA_BYTES;
-    hdr->area_count = WEFT_SEGMENT_AREA_COUNT;
+    hdr->area_count = area_count;
     hdr->ring_bytes = WEFT_SEGMENT_RING_BYTES;
     hdr->pool_bytes = WEFT_SEGMENT_POOL_BYTES;
     hdr->heap_map = hdr->rank_pages + (uint64_t)ranks * WEFT_PAGE;
@@ -151,19 +151,22 @@ static uint64_t heap_bytes_wanted(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page * HEAP_OF_MEMORY : (uint64_t)1 << 32;
 }
 
-/* Sizes the file, with as much heap as the limit and the file system allow: each try has half as much; the last one has none. */
+/* Sizes the file, with as much heap as the limit and the file system allow: each try has half as much; the last ones have none, and at last
+ * few areas. */
 static int file_size(int fd, weft_segment_hdr *hdr, uint32_t ranks, uint64_t extra_bytes, uint64_t job)
 {
-    uint64_t limit = file_limit(), heap_bytes = heap_bytes_wanted();
-    bool is_last;
+    uint64_t limit = file_limit(), heap_bytes = heap_bytes_wanted(), area_count = WEFT_SEGMENT_AREA_COUNT;
 
-    do {
-        is_last = heap_bytes < WEFT_SEGMENT_HEAP_UNIT_MIN;
-        hdr_lay_out(hdr, ranks, extra_bytes, heap_bytes, job);
+    for (;;) {
+        hdr_lay_out(hdr, ranks, extra_bytes, area_count, heap_bytes, job);
         if (hdr->total_bytes <= limit && ftruncate(fd, (off_t)hdr->total_bytes) == 0)
             return WEFT_OK;
+        if (area_count == WEFT_SEGMENT_AREA_FEW)
+            break;
+        if (heap_bytes < WEFT_SEGMENT_HEAP_UNIT_MIN)
+            area_count = WEFT_SEGMENT_AREA_FEW;
         heap_bytes /= 2;
-    } while (!is_last);
+    }
     if (hdr->total_bytes > limit)
         return weft_fail(WEFT_E_NOSPACE, "shared memory of %llu bytes (sparse) exceeds the limit of file sizes: see ulimit -f",
                          (unsigned long long)hdr->total_bytes);
@@ -228,9 +231,9 @@ static int hdr_check(const weft_segment_hdr *hdr, uint64_t file_bytes)
                          hdr->version, WEFT_SEGMENT_VERSION);
     if (hdr->ranks < 1 || hdr->ranks > WEFT_SEGMENT_RANKS_MAX)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is for %u ranks", hdr->ranks);
-    if (hdr->extra_bytes > file_bytes || hdr->heap_bytes > file_bytes)
+    if (hdr->extra_bytes > file_bytes || hdr->heap_bytes > file_bytes || hdr->area_count > WEFT_SEGMENT_AREA_COUNT)
         return weft_fail(WEFT_E_INTERN, "the launcher's shared memory is shorter than its header says");
-    hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->heap_bytes, hdr->job);
+    hdr_lay_out(&want, hdr->ranks, hdr->extra_bytes, hdr->area_count, hdr->heap_bytes, hdr->job);
     if (hdr->rank_pages != want.rank_pages || hdr->areas != want.areas || hdr->inboxes != want.inboxes ||
         hdr->pools != want.pools || hdr->calls != want.calls || hdr->total_bytes != want.total_bytes ||
         hdr->ring_bytes != want.ring_bytes || hdr->pool_bytes != want.pool_bytes || hdr->extra != want.extra ||

@@ -21,7 +21,8 @@
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are used first */
 #define WEFT_SEGMENT_POOL_BYTES ((uint64_t)4 << 20)   /* bulk chunks of one rank */
 #define WEFT_SEGMENT_AREA_BYTES ((uint64_t)4 << 20)   /* one node area */
-#define WEFT_SEGMENT_AREA_COUNT 1024
+#define WEFT_SEGMENT_AREA_COUNT 1024 /* at most */
+#define WEFT_SEGMENT_AREA_FEW 64     /* where the limit of file sizes allows no more */
 #define WEFT_SEGMENT_RANKS_MAX 4096
 #define WEFT_SEGMENT_HEAP_UNITS 65536u                  /* at most, of the heap */
 #define WEFT_SEGMENT_HEAP_UNIT_MIN ((uint64_t)64 << 10) /* bytes; larger if the heap has more than that many */
