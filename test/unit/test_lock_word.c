@@ -71,8 +71,10 @@ static void *hold(void *arg)
         }
         is_exclusive ? writers++ : readers++;
         wrong += writers > 1 || (writers && readers);
-        value += is_exclusive;
-        written += is_exclusive;
+        if (is_exclusive) {
+            value++;
+            written++;
+        }
         is_exclusive ? writers-- : readers--;
         weft_lock_word_release(&lock, is_exclusive);
     }
