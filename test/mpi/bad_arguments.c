@@ -105,7 +105,7 @@ static void handles(void)
 static void pointers(void)
 {
     MPI_Comm comm;
-    MPI_Win win;
+    char port[MPI_MAX_PORT_NAME];
     int rank;
     BAD(MPI_Comm_rank(MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "MPI_Comm_rank", "rank is NULL", "MPI_COMM_WORLD");
     BAD(MPI_Isend(x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "MPI_Isend", "request is NULL");
@@ -117,7 +117,7 @@ static void pointers(void)
     BAD(MPI_Get_count(MPI_STATUS_IGNORE, MPI_INT, &rank), MPI_ERR_ARG, "MPI_Get_count", "status is NULL");
     BAD(MPI_Comm_split(MPI_COMM_WORLD, -4, 0, &comm), MPI_ERR_ARG, "MPI_Comm_split", "color is -4");
     BAD(MPI_Op_create(NULL, 1, &(MPI_Op){MPI_OP_NULL}), MPI_ERR_ARG, "user_fn is NULL");
-    BAD(MPI_Win_create(x, sizeof x, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Win_create", "not built");
+    BAD(MPI_Open_port(MPI_INFO_NULL, port), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Open_port", "not built");
 }
 
 /* Unusual but valid arguments. */

@@ -22,13 +22,13 @@ static const struct way ways[] = {
     {"after", -1, {"MPI_Comm_size", "after MPI_Finalize", NULL}},
     {"twice", -1, {"MPI_Finalize", NULL}},
     {"again", -1, {"MPI_Init", NULL}},
-    {"missing", MPI_ERR_UNSUPPORTED_OPERATION, {"MPI_Win_create", "MPI_ERR_UNSUPPORTED_OPERATION", NULL}},
+    {"missing", MPI_ERR_UNSUPPORTED_OPERATION, {"MPI_Open_port", "MPI_ERR_UNSUPPORTED_OPERATION", NULL}},
 };
 
 static void misbehave(const char *name)
 {
     int value = 0, two[2] = {0};
-    MPI_Win win;
+    char port[MPI_MAX_PORT_NAME];
     MPI_Comm comm;
     MPI_Request req;
     if (!strcmp(name, "before"))
@@ -51,7 +51,7 @@ static void misbehave(const char *name)
     } else if (!strcmp(name, "call")) {
         MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_IO);
     } else if (!strcmp(name, "missing")) {
-        MPI_Win_create(two, sizeof two, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        MPI_Open_port(MPI_INFO_NULL, port);
     }
     MPI_Finalize();
     if (!strcmp(name, "after"))
