@@ -23,6 +23,8 @@ packages_slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # Allocators that test/stress preloads.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
+# Another release of gfortran than the library's (test/fortran/compilers).
+packages_compilers="gfortran-11"
 
 # Source packages of contrib/programs: what test/programs builds needs. The other programs' needs are in contrib/lib/programs.
 packages_programs="dpkg-dev perl libblas-dev"

@@ -15,7 +15,7 @@ static MPI_Aint base; /* target's displacement of word 0 */
 static void compute(int64_t *words)
 {
     struct timespec pause = {0, 1000000};
-    int64_t work = 0;
+    uint64_t work = 0;
     for (int ms = 0;; ms++) {
         int marks = 0;
         for (int r = 1; r < size; r++)
@@ -23,8 +23,8 @@ static void compute(int64_t *words)
         if (marks == size - 1)
             return;
         for (int i = 0; i < 100000; i++)
-            work = work * 7 + i;
-        words[WORDS - 1] = work;
+            work = work * 7 + (uint64_t)i;
+        words[WORDS - 1] = (int64_t)work;
         CHECK(ms < LONGEST_S * 1000, "%d of %d origins are done: the others wait for this rank, which computes", marks, size - 1);
         nanosleep(&pause, NULL);
     }
