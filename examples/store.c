@@ -65,7 +65,7 @@ static int is_current(const server *s, int64_t place, int64_t block)
     return s->place_of[block] == place;
 }
 
-/* A place that no block refers to and nobody reads is free. */
+/* A place is free if no block refers to it and no thread reads it. */
 static void leave(server *s, int64_t place, int64_t block)
 {
     if (!s->readers[place] && !is_current(s, place, block)) {

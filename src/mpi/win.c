@@ -65,6 +65,8 @@ int weft_mpi_win_get_name(MPI_Win win, char *win_name, int *resultlen)
 /* A name longer than MPI_MAX_OBJECT_NAME - 1 is truncated (MPI 5.0 7.8). */
 int weft_mpi_win_set_name(weft_win *win, const char *win_name)
 {
+    if (!win_name)
+        return weft_fail(WEFT_E_ARG, "win_name is NULL");
     snprintf(win->traits.name, sizeof win->traits.name, "%s", win_name);
     return 0;
 }

@@ -218,7 +218,7 @@ static char *place_of(const weft_window *window, const weft_rma_head *head, cons
     return NULL;
 }
 
-/* An operation that cannot be performed: its messages are received or sent without bytes, and the origin is told. */
+/* Refuses an operation: receives or sends its messages without bytes, and reports the error to the origin. */
 static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head)
 {
     weft_rma_peer *peer = &inbox->peers[from];

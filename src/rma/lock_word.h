@@ -28,7 +28,7 @@ static inline uint64_t weft_lock_word_increased(uint64_t word, enum weft_lock_wo
     return (word & ~mask) | ((word + ((uint64_t)1 << which * WEFT_LOCK_BITS)) & mask);
 }
 
-/* Takes the lock if nobody holds or awaits it in a way that excludes that. */
+/* Acquires the lock if it is compatible with all holders and waiters. Does not wait. */
 static inline bool weft_lock_word_try(_Atomic uint64_t *lock, bool is_exclusive)
 {
     uint64_t word = atomic_load_explicit(lock, memory_order_relaxed), taken;
@@ -68,7 +68,7 @@ static inline void weft_lock_word_increase(_Atomic uint64_t *lock, bool reader, 
     } while (!atomic_compare_exchange_weak_explicit(lock, &word, next, memory_order_seq_cst, memory_order_relaxed));
 }
 
-/* A reader lets the next one in: whoever enters so must wake those that wait. */
+/* Acquires the lock for the ticket whose turn it is. A reader also admits the next reader: its caller must wake the waiters. */
 static inline void weft_lock_word_enter(_Atomic uint64_t *lock, bool is_exclusive)
 {
     if (!is_exclusive)

@@ -65,7 +65,7 @@ static void set_targets(weft_window *window, const weft_window_wire *wires)
     }
 }
 
-/* The handle of this node's memory is told by its first member. */
+/* Handle of this node's shared memory. The node's first member publishes it. */
 static uint64_t node_handle(const weft_window *window, const weft_window_wire *wires)
 {
     return window->memory->count ? wires[window->memory->members[0]].handle : 0;

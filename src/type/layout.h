@@ -41,6 +41,20 @@ struct weft_type_layout {
     void *memory;                    /* blocks or disps, if this node owns them; else NULL */
 };
 
+/* Index of the entry of a LIST or TABLE that contains packed byte `skip`. O(log count). */
+static inline uint64_t weft_layout_list_find(const weft_type_layout *node, uint64_t skip)
+{
+    uint64_t low = 0, high = node->count;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (node->blocks[middle].start <= skip)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* node = one dense block of bytes at disp. */
 void weft_layout_dense(weft_type_layout *node, int64_t disp, uint64_t bytes);
 /* node = count times child, stride bytes apart, merged into one run if possible. The result may point to child. */

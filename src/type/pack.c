@@ -260,24 +260,10 @@ static inline __attribute__((always_inline)) void loop_move(const weft_type_layo
     }
 }
 
-/* Index of the entry that contains packed byte `skip`. */
-static uint64_t list_find(const weft_type_layout *node, uint64_t skip)
-{
-    uint64_t low = 0, high = node->count;
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (node->blocks[middle].start <= skip)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static inline __attribute__((always_inline)) void list_move(const weft_type_layout *node, char *memory, uint64_t skip, uint64_t bytes,
                                                             char *packed, bool packing)
 {
-    const weft_layout_block *b = &node->blocks[skip ? list_find(node, skip) : 0];
+    const weft_layout_block *b = &node->blocks[skip ? weft_layout_list_find(node, skip) : 0];
     skip -= b->start;
     for (; bytes; b++) {
         uint64_t left = b[1].start - b->start - skip, part = left < bytes ? left : bytes;

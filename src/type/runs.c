@@ -21,20 +21,6 @@ void weft_runs_begin(weft_runs *runs, const weft_type *type, const void *buf, ui
     runs->left = 0;
 }
 
-/* The entry of a list that has packed byte `skip`. */
-static const weft_layout_block *block_at(const weft_type_layout *node, uint64_t skip)
-{
-    uint64_t low = 0, high = node->count;
-    while (high - low > 1) {
-        uint64_t middle = low + (high - low) / 2;
-        if (node->blocks[middle].start <= skip)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &node->blocks[low];
-}
-
 /* A dense block: its rest from `skip` on. */
 static void found(weft_runs *runs, uintptr_t at, uint64_t skip, uint64_t block)
 {
@@ -70,7 +56,7 @@ static void descend(weft_runs *runs)
             node = node->child;
             break;
         default:
-            b = block_at(node, skip);
+            b = &node->blocks[weft_layout_list_find(node, skip)];
             at += (uintptr_t)b->disp;
             skip -= b->start;
             if (!b->child) {

@@ -184,7 +184,7 @@ static void half_words(void)
     acceptor_close(&self);
 }
 
-/* A daemon of this job that runs another release is told of: its hello was made with the secret. */
+/* A daemon with the job's secret and another release is reported. */
 static void daemon_of_another_release(void)
 {
     acceptor self;
