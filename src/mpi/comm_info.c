@@ -57,13 +57,8 @@ int weft_mpi_comm_set_info(weft_comm *comm, weft_info *info)
 /* Returns all supported hints with their values (MPI 5.0 7.4.4). */
 int weft_mpi_comm_get_info(weft_comm *comm, MPI_Info *info_used)
 {
-    char kinds[WEFT_INFO_VALUE_BYTES];
     weft_info *info = weft_info_new();
-    int rc;
-    weft_memory_kinds(NULL, kinds);
-    rc = info ? weft_info_set(info, "mpi_memory_alloc_kinds", kinds) : WEFT_E_NOMEM;
-    if (!rc && comm->asserted_kinds)
-        rc = weft_info_set(info, "mpi_assert_memory_alloc_kinds", weft_memory_kinds_kept(comm->asserted_kinds));
+    int rc = info ? weft_memory_kinds_add(info, comm->asserted_kinds) : WEFT_E_NOMEM;
     for (unsigned i = 0; i < weft_count(hints) && !rc; i++)
         rc = weft_info_set(info, hints[i], comm->hints >> i & 1 ? "true" : "false");
     if (!rc)

@@ -94,3 +94,14 @@ const char *weft_memory_kinds_kept(uint8_t number)
     pthread_mutex_unlock(&guard);
     return list;
 }
+
+int weft_memory_kinds_add(weft_info *info, uint8_t asserted)
+{
+    char kinds[WEFT_INFO_VALUE_BYTES];
+    int rc;
+    weft_memory_kinds(NULL, kinds);
+    rc = weft_info_set(info, "mpi_memory_alloc_kinds", kinds);
+    if (!rc && asserted)
+        rc = weft_info_set(info, "mpi_assert_memory_alloc_kinds", weft_memory_kinds_kept(asserted));
+    return rc;
+}

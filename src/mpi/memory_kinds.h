@@ -22,4 +22,8 @@ uint8_t weft_memory_kinds_keep(const char *list);
 /* The list of a number from weft_memory_kinds_keep; NULL for 0. */
 const char *weft_memory_kinds_kept(uint8_t number);
 
+/* Adds mpi_memory_alloc_kinds to an object's info, and mpi_assert_memory_alloc_kinds unless `asserted` (of weft_memory_kinds_keep) is 0.
+ * 0 or an error. */
+int weft_memory_kinds_add(weft_info *info, uint8_t asserted);
+
 #endif

@@ -76,13 +76,8 @@ static int add_accumulate(const weft_win *win, weft_info *info)
 /* Returns all supported hints with their values (MPI 5.0 12.2.7). */
 int weft_mpi_win_get_info(weft_win *win, MPI_Info *info_used)
 {
-    char kinds[WEFT_INFO_VALUE_BYTES];
     weft_info *info = weft_info_new();
-    int rc;
-    weft_memory_kinds(NULL, kinds);
-    rc = info ? weft_info_set(info, "mpi_memory_alloc_kinds", kinds) : WEFT_E_NOMEM;
-    if (!rc && win->asserted_kinds)
-        rc = weft_info_set(info, "mpi_assert_memory_alloc_kinds", weft_memory_kinds_kept(win->asserted_kinds));
+    int rc = info ? weft_memory_kinds_add(info, win->asserted_kinds) : WEFT_E_NOMEM;
     for (unsigned i = 0; i < weft_count(hints) && !rc; i++)
         rc = weft_info_set(info, hints[i], win->hints >> i & 1 ? "true" : "false");
     if (!rc)
