@@ -390,13 +390,13 @@ static void free_inside(void)
 static void on_event_raises(MPI_T_event_instance event, MPI_T_event_registration registration, MPI_T_cb_safety safety, void *user)
 {
     log_ *log = user;
-    int value = 7;
+    int value = 7, messages = log->count < 20 ? log->max : 1; /* 20 times is enough to drop events */
     (void)event, (void)registration, (void)safety;
     if (++log->count > 100000)
         check_fail(__FILE__, __LINE__, "a delivery without end", "%d calls", log->count);
-    for (int i = 0; i < log->max; i++)
+    for (int i = 0; i < messages; i++)
         OK(MPI_Send(&value, 1, MPI_INT, 0, 78, MPI_COMM_SELF));
-    for (int i = 0; i < log->max; i++)
+    for (int i = 0; i < messages; i++)
         OK(MPI_Recv(&value, 1, MPI_INT, 0, 78, MPI_COMM_SELF, MPI_STATUS_IGNORE));
 }
 
@@ -417,7 +417,7 @@ static void feeds_itself(int events)
         OK(MPI_Send(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF));
     for (int i = 0; i < 2; i++)
         OK(MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE));
-    CHECK(logs[0].count >= 1, "%d", logs[0].count);
+    CHECK(logs[0].count >= 1 && (logs[0].drops > 0) == (events > 1000), "%d, %d", logs[0].count, logs[0].drops);
     after = logs[0].count;
     OK(MPI_Sendrecv_replace(&value, 1, MPI_INT, 0, 2, 0, 2, MPI_COMM_SELF, MPI_STATUS_IGNORE));
     CHECK(logs[0].count > after, "what a callback raised is delivered by a later call");
