@@ -239,7 +239,7 @@ int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req)
     sched->req = *req;
     (*req)->chan = team->chan;
     (*req)->extra = sched;
-    sched->ext.free = free_sched;
+    sched->ext = (weft_req_ext){.free = free_sched};
     weft_list_init(&sched->link);
     if (op) { /* the user may free the operator meanwhile */
         sched->own_op = *op;

@@ -190,6 +190,10 @@ def indented(texts):
 SCATTERED = re.compile("(?:I?|Neighbor_|Ineighbor_)(?:all)?(gather|toall|scatter)(v|w)?(_init)?$", re.IGNORECASE)
 
 
+# Buffers of one item of `datatype`.
+ONE_ITEM = ("Fetch_and_op", "Compare_and_swap")
+
+
 def partners(procedure, arg):
     """(count, type): the arguments that with it describe one block of items; None: there are none, or many blocks."""
     stem = {"sendbuf": "send", "recvbuf": "recv", "origin_addr": "origin_", "result_addr": "result_"}.get(arg.c_name, "")
@@ -207,8 +211,9 @@ def sparse(procedure, prefix, name):
     """The cold function for buffers of which at least one is a sparse array; its name is the entry's with _sparse."""
     passed = [pass_arg(procedure, arg, True) for arg in procedure.args]
     opened, closed, declared = [], [], []
+    request = next((a for a in procedure.args if a.what == "handle" and a.param.kind_is("request") and a.mark == ">"), None)
     for arg, own in zip(procedure.args, passed):
-        if arg.what != "choice" or procedure.row.name == "Get_address":
+        if arg.what != "choice":
             continue
         pair, given = partners(procedure, arg), arg.c_name
         if pair:
@@ -219,6 +224,17 @@ def sparse(procedure, prefix, name):
             own.value = given + "_block.address"
             values[0].value = "%s%s_block.count" % ("" if procedure.wide else "(int)", given)
             values[1].value = given + "_block.type"
+        elif procedure.row.name in ONE_ITEM:
+            kind = passed[procedure.args.index(procedure.find("datatype"))].value
+            opened.append("weft_f_item_open(&%s_block, %s, %s)" % (given, given, kind))
+            declared.append("weft_f_block %s_block;" % given)
+            own.value = given + "_block.address"
+        elif request:
+            begun = "false" if procedure.row.name.endswith("_init") else "true"
+            is_in = "true" if arg.param.is_in() else "false"
+            opened.append("weft_f_stage(&staged, %s, %s, %s, &%s_c)" % (given, is_in, begun, given))
+            declared.append("void *%s_c = NULL;" % given)
+            own.value = given + "_c"
         elif not arg.is_asynchronous:
             opened.append("weft_f_copy_open(&%s_copy, %s)" % (given, given))
             declared.append("weft_f_copy %s_copy = {.made = NULL};" % given)
@@ -226,6 +242,9 @@ def sparse(procedure, prefix, name):
             own.value = given + "_copy.address"
         else:
             opened.append("weft_f_is_sparse(%s) ? MPI_ERR_BUFFER : MPI_SUCCESS" % given)
+    if any("weft_f_stage(" in text for text in opened):
+        declared.append("weft_language_copy *staged = NULL;")
+        closed.append("weft_f_stage_end(staged, rc, request_c);")
     comm = procedure.row.comm()
     place = "weft_f_comm(*%s)" % comm.name if comm else "MPI_COMM_SELF"
     call = "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed)))
@@ -270,7 +289,7 @@ def function(procedure, prefix, by_descriptor, name, aliases):
         return body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))))
 
     out, tests = [], []
-    if by_descriptor and procedure.row.name != "Get_address":
+    if by_descriptor and not re.search("^Get_address$|_end$", procedure.row.name):  # wants the address; has the buffer of X_begin
         out.append(sparse(procedure, prefix, name))
         is_sparse = " || ".join("weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice")
         tests.append(passed_on(is_sparse, stem + "_sparse", procedure))
@@ -310,7 +329,7 @@ def files(fortran):
     made = {}
     for what, chapters in FILES.items():
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
-        out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n')
+        out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n#include "fortran/staging.h"\n')
         for row in fortran.rows:
             if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):
                 out += entries_of(fortran, row)

@@ -28,7 +28,7 @@ nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
 libmpi_abi_la_LIBADD = libweft.la
 # The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
-	-export-symbols-regex '^(P?MPI_|weft_language_(set|refuse|done)$$)'
+	-export-symbols-regex '^(P?MPI_|weft_language_(set|refuse|keep|done)$$)'
 
 # make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all

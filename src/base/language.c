@@ -18,3 +18,11 @@ const weft_language *weft_language_take(void)
     current = NULL;
     return language;
 }
+
+void weft_language_copies_free(weft_language_copy *first)
+{
+    for (weft_language_copy *one = first, *next; one; one = next) {
+        next = one->next;
+        one->free(one);
+    }
+}

@@ -9,6 +9,7 @@
 #define WEFT_BASE_LANGUAGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Kinds of objects whose handles are passed to functions. */
@@ -41,6 +42,26 @@ typedef struct weft_language_request {
 } weft_language_request;
 #define WEFT_LANGUAGE_DONE 4096
 extern __attribute__((visibility("default"))) void *weft_language_done;
+/* A copy of an array with gaps, that a binding keeps while a request has it as a buffer. The operation sees the copy. */
+typedef struct weft_language_copy {
+    struct weft_language_copy *next; /* of the same request; NULL: none */
+    /* Moves bytes from .. to - 1 of the copy: from the array, or (is_out) those that have changed since, back to it. `to` may be too large.
+     * Any thread; ranges that are moved at the same time do not overlap. */
+    void (*move)(struct weft_language_copy *self, bool is_out, size_t from, size_t to);
+    void (*free)(struct weft_language_copy *self);
+} weft_language_copy;
+/* Gives copies to the request (MPI_Request) of a collective or partitioned operation that was made just now; its thread has not passed it
+ * to another one. From then on the request owns them: MPI_Start and MPI_Pready move into them (a nonblocking operation's were moved into
+ * before it was called), completion and MPI_Parrived move out of them. Exported like weft_language_set; in src/mpi/language.c. */
+__attribute__((visibility("default"))) void weft_language_keep(void *request, weft_language_copy *first);
+/* Moves bytes of all copies of a request; first may be NULL. */
+static inline void weft_language_move(weft_language_copy *first, bool is_out, size_t from, size_t to)
+{
+    for (weft_language_copy *one = first; one; one = one->next)
+        one->move(one, is_out, from, to);
+}
+/* Frees all of them. */
+void weft_language_copies_free(weft_language_copy *first);
 /* This thread's language; from then on it is C, so that functions called meanwhile are not taken for the other language. */
 const weft_language *weft_language_take(void);
 

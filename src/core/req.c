@@ -128,7 +128,9 @@ void weft_req_free(weft_req *req)
     if (req->is_static)
         return;
     if (weft_unlikely(req->extra != NULL)) {
+        weft_language_copy *copies = ((weft_req_ext *)req->extra)->copies;
         ((weft_req_ext *)req->extra)->free(req);
+        weft_language_copies_free(copies);
         req->extra = NULL;
     }
     req->magic = 0;

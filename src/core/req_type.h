@@ -69,6 +69,7 @@ typedef struct weft_recv_info {
 /* First member of what req->extra points to: the state of kinds that a short message does not need. */
 typedef struct weft_req_ext {
     void (*free)(weft_req *req); /* frees all of req->extra; called by weft_req_free */
+    weft_language_copy *copies;  /* of buffers that are arrays with gaps in a binding; freed by weft_req_free. NULL: none */
 } weft_req_ext;
 
 /* Two lines, and a pool's begins an even one. A message that matches a posted receive touches no more of it. The state of a rendezvous

@@ -148,17 +148,28 @@ void weft_f_block_close(weft_f_block *self)
         PMPI_Type_free(&self->type);
 }
 
-/* Copies all elements from the array to `packed`, or back. */
-static void copy(const weft_f_array *array, char *packed, bool is_out)
+int weft_f_item_open(weft_f_block *self, const weft_f_array *array, MPI_Datatype type)
 {
-    MPI_Count elements = elements_of(array, array->rank);
-    for (MPI_Count i = 0; i < elements; i++) {
-        char *at = (char *)array->base + place_of(array, i);
-        if (is_out)
-            memcpy(at, packed, array->bytes);
-        else
-            memcpy(packed, at, array->bytes);
-        packed += array->bytes;
+    MPI_Count size;
+    *self = (weft_f_block){weft_f_buffer(array->base), 1, type, false};
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size_c(type, &size))
+        return 0; /* reported by the call itself */
+    return size <= (MPI_Count)array->bytes ? 0 : MPI_ERR_TYPE;
+}
+
+size_t weft_f_array_bytes(const weft_f_array *array) { return (size_t)elements_of(array, array->rank) * array->bytes; }
+
+void weft_f_array_move(const weft_f_array *array, char *packed, char *before, bool is_out, size_t from, size_t to)
+{
+    while (from < to) {
+        size_t skip = from % array->bytes, part = array->bytes - skip < to - from ? array->bytes - skip : to - from;
+        char *at = (char *)array->base + place_of(array, (MPI_Count)(from / array->bytes)) + skip;
+        bool is_changed = !is_out || !before || memcmp(packed + from, before + from, part) != 0;
+        if (is_changed)
+            memcpy(is_out ? at : packed + from, is_out ? packed + from : at, part);
+        if (is_changed && before)
+            memcpy(before + from, packed + from, part);
+        from += part;
     }
 }
 
@@ -167,17 +178,17 @@ int weft_f_copy_open(weft_f_copy *self, const weft_f_array *array)
     *self = (weft_f_copy){array, weft_f_buffer(array->base), NULL};
     if (!weft_f_is_sparse(array))
         return 0;
-    self->address = self->made = malloc((size_t)elements_of(array, array->rank) * array->bytes + 1);
+    self->address = self->made = malloc(weft_f_array_bytes(array) + 1);
     if (!self->made)
         return MPI_ERR_NO_MEM;
-    copy(array, self->made, false);
+    weft_f_array_move(array, self->made, NULL, false, 0, weft_f_array_bytes(array));
     return 0;
 }
 
 void weft_f_copy_close(weft_f_copy *self, bool is_out)
 {
     if (self->made && is_out)
-        copy(self->array, self->made, true);
+        weft_f_array_move(self->array, self->made, NULL, true, 0, weft_f_array_bytes(self->array));
     free(self->made);
 }
 
@@ -187,7 +198,7 @@ int weft_f_array_refuse(MPI_Comm comm, const char *function, int class)
         int class, code;
         const char *text;
     } causes[] = {
-        {MPI_ERR_BUFFER, WEFT_E_BUFFER, "a section with gaps cannot be a buffer of this call: pass a contiguous array"},
+        {MPI_ERR_BUFFER, WEFT_E_BUFFER, "memory that outlives the call has no gaps (MPI 5.0 3.6, 12.2): pass a whole array or its first element"},
         {MPI_ERR_COUNT, WEFT_E_COUNT, "the count is larger than the number of items in the section of the array"},
         {MPI_ERR_TYPE, WEFT_E_TYPE, "a section with gaps needs a datatype without gaps that divides its elements: pass a contiguous array"},
         {MPI_ERR_NO_MEM, WEFT_E_NOMEM, "no memory to copy a section with gaps"},

@@ -55,6 +55,15 @@ typedef struct weft_f_block {
 int weft_f_block_open(weft_f_block *self, const weft_f_array *array, MPI_Count count, MPI_Datatype type);
 void weft_f_block_close(weft_f_block *self);
 
+/* The same of one item, which must lie in the first element. */
+int weft_f_item_open(weft_f_block *self, const weft_f_array *array, MPI_Datatype type);
+
+/* Bytes of all elements. */
+size_t weft_f_array_bytes(const weft_f_array *array);
+/* Moves bytes from .. to - 1 of the elements, as if they were adjacent, from the array to `packed`, or is_out: back. before: what `packed`
+ * was at the last move, which is brought up to date; bytes out of elements that have not changed since are not written; NULL: all are. */
+void weft_f_array_move(const weft_f_array *array, char *packed, char *before, bool is_out, size_t from, size_t to);
+
 /* A choice buffer of a blocking call that no datatype can describe: a sparse array is copied, and copied back. open: 0 or
  * MPI_ERR_NO_MEM. */
 typedef struct weft_f_copy {

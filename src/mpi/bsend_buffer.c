@@ -273,7 +273,7 @@ int weft_bsend_buffer_flush(weft_bsend_buffer *buffer, weft_worker *worker, weft
         return weft_fail(WEFT_E_NOMEM, "no memory for a request");
     }
     req->extra = self;
-    *self = (flush){.ext = {free_flush}, .req = req, .before = buffer->order, .left = buffer->in_flight};
+    *self = (flush){.ext = {.free = free_flush}, .req = req, .before = buffer->order, .left = buffer->in_flight};
     weft_list_append(&buffer->flushes, &self->link);
     if (!self->left)
         end_flush(buffer, self);

@@ -49,7 +49,7 @@ int weft_mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_
         *request = MPI_REQUEST_NULL;
         return weft_fail(WEFT_E_NOMEM, "no memory for a generalized request");
     }
-    *self = (grequest){{free_grequest}, query_fn, free_fn, cancel_fn, extra_state, weft_language_take(), false};
+    *self = (grequest){{.free = free_grequest}, query_fn, free_fn, cancel_fn, extra_state, weft_language_take(), false};
     req->extra = self;
     *request = (MPI_Request)req;
     return 0;

@@ -86,6 +86,15 @@ weft_req *weft_partitioned_unit(weft_partitioned *self, uint32_t i, enum weft_re
     return self->units[i];
 }
 
+void weft_partitioned_move(const weft_partitioned *self, uint32_t partition, bool is_out)
+{
+    const weft_type *type = self->type;
+    int64_t from = (int64_t)(self->count * partition) * type->extent, to = from + (int64_t)(self->count - 1) * type->extent;
+    int64_t low = (from < to ? from : to) + type->true_lb, high = (from < to ? to : from) + type->true_lb + type->true_extent;
+    if (self->count && high > 0)
+        weft_language_move(self->ext.copies, is_out, (size_t)(low > 0 ? low : 0), (size_t)high);
+}
+
 int weft_partitioned_find(MPI_Request request, enum weft_req_kind kind, weft_req **out, bool *is_idle)
 {
     weft_req *req = *out = weft_request_of(request);

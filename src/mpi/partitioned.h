@@ -63,6 +63,8 @@ void weft_partitioned_begin(weft_partitioned *self, uint32_t units);
 void weft_partitioned_one_done(weft_partitioned *self, int rc);
 /* The request of unit i, made at its first use. NULL: out of memory. */
 weft_req *weft_partitioned_unit(weft_partitioned *self, uint32_t i, enum weft_req_kind kind);
+/* Moves a partition between a binding's copy of the buffer, if there is one, and the buffer. Any thread. */
+void weft_partitioned_move(const weft_partitioned *self, uint32_t partition, bool is_out);
 /* The active request of this kind behind a handle. MPI_ERR_REQUEST if it has another kind; is_idle: it is null or inactive. */
 int weft_partitioned_find(MPI_Request request, enum weft_req_kind kind, weft_req **req, bool *is_idle);
 

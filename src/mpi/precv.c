@@ -155,6 +155,7 @@ static void on_setup(weft_completion *completion)
 static int start(weft_req *req)
 {
     precv *self = req->extra;
+    weft_language_move(self->shared.ext.copies, false, 0, SIZE_MAX);
     if (self->shared.rank == WEFT_PROC_NULL) {
         req->recv_info = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
         weft_req_end(req, 0);
@@ -239,6 +240,7 @@ static bool has_arrived(precv *self, uint32_t partition)
             return false;
     for (uint32_t i = first; i <= last; i++)
         unpack(self, i);
+    weft_partitioned_move(shared, partition, true);
     return true;
 }
 
@@ -275,6 +277,7 @@ static int query(weft_req *req, MPI_Status *status, bool completes)
     (void)completes;
     for (uint32_t i = 0; self->packed && !req->rc && i < self->shared.setup.units; i++)
         unpack(self, i);
+    weft_language_move(self->shared.ext.copies, true, 0, SIZE_MAX);
     weft_status_fill(status, &req->recv_info);
     return req->rc;
 }

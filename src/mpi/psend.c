@@ -174,6 +174,8 @@ static int make_ready(MPI_Request request, int length, const int *list, int low)
     }
     for (int i = 0; i < length && !rc; i++) {
         uint32_t unit;
+        if (weft_unlikely(self->shared.ext.copies != NULL))
+            weft_partitioned_move(&self->shared, (uint32_t)(list ? list[i] : low + i), false);
         rc = mark(self, list ? list[i] : low + i, &unit);
         if (unit == UINT32_MAX)
             continue;

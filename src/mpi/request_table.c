@@ -5,9 +5,23 @@
 #include "collectives/sched.h"
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
+#include "mpi/status.h"
 #include "p2p/p2p.h"
 
-static const weft_request_ops sched = {.name = "collective operation", .start = weft_sched_restart};
+static int start_sched(weft_req *req)
+{
+    weft_language_move(((const weft_req_ext *)req->extra)->copies, false, 0, SIZE_MAX);
+    return weft_sched_restart(req);
+}
+
+static int query_sched(weft_req *req, MPI_Status *status, bool completes)
+{
+    (void)completes;
+    weft_language_move(((const weft_req_ext *)req->extra)->copies, true, 0, SIZE_MAX);
+    weft_status_fill(status, &req->recv_info);
+    return req->rc;
+}
+static const weft_request_ops sched = {.name = "collective operation", .start = start_sched, .query = query_sched};
 static const weft_request_ops other = {.name = "operation", .holds_type = true};
 
 /* The messages were copied: the request ends at once. */

@@ -122,7 +122,7 @@ static int start(weft_comm *comm, const half *send, const half *recv, void *copy
         free(copy);
         return weft_request_return(comm, comm->chan, NULL, rc, request);
     }
-    self->ext.free = free_pair;
+    self->ext = (weft_req_ext){.free = free_pair};
     self->completion = (weft_completion){.left = 2, .open = on_both_done};
     self->both = both;
     self->recv = in;

@@ -137,12 +137,11 @@ contains
     call MPI_Error_string(code, text, length)
     call must(class == MPI_ERR_COUNT .and. index(text, 'section') > 0, 'more items than the section has')
     block
-      integer, asynchronous :: sums(8)
-      type(MPI_Request) :: request
-      call MPI_Iallreduce(MPI_IN_PLACE, sums(1:8:2), 4, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, request, code)
+      integer, asynchronous :: memory(8)
+      call MPI_Comm_attach_buffer(MPI_COMM_WORLD, memory(1:8:2), 16, code)
       call MPI_Error_class(code, class)
       call MPI_Error_string(code, text, length)
-      call must(class == MPI_ERR_BUFFER .and. index(text, 'MPI_Iallreduce: a section') > 0, 'a section in a nonblocking reduction')
+      call must(class == MPI_ERR_BUFFER .and. index(text, 'MPI_Comm_attach_buffer: memory') > 0, 'a section as a buffer to attach')
     end block
     call MPI_Comm_set_errhandler(MPI_COMM_WORLD, old)
   end subroutine
