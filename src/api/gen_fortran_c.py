@@ -158,7 +158,7 @@ def needs_language(procedure):
     return any(a.what in ("procedure", "attr", "state") for a in procedure.args)
 
 
-def body(procedure, passed, call):
+def body(procedure, passed, call, is_quick=False):
     before = [text for p in passed for text in p.before]
     declares = [text for text in before if " " in text.split(" = ")[0]]
     others = [text for text in before if text not in declares]
@@ -167,6 +167,8 @@ def body(procedure, passed, call):
     language = "weft_f_deprecated" if procedure.row.deprecated == "2.0" else "weft_f_language"
     if not procedure.has_ierror:
         return ["%s%s;" % ("return " if procedure.result else "", call)]
+    if is_quick:  # before what follows the call
+        after = ["WEFT_F_LATE(%s);" % text[1:text.index(" ")] for text in after if text[0] == "*"] + ["WEFT_F_LATE(ierror);"] + after
     if not before and not after and not needs_language(procedure):
         return ["weft_f_end(ierror, %s);" % call]
     out = declares + ["int rc;"] + others
@@ -277,7 +279,8 @@ def quick(procedure, passed, by_descriptor):
         elif arg.what == "handle" and arg.mark == "":
             handles.append("*" + arg.c_name)
             own.value = "(MPI_%s)(uintptr_t)(unsigned)*%s" % (arg.handle(), arg.c_name)
-    return " || ".join(["(unsigned)(%s) >= WEFT_F_CONSTANTS" % " | ".join(handles)] + tests)
+    constants = ["(unsigned)(%s) >= WEFT_F_CONSTANTS" % " | ".join(handles)] if handles else []
+    return " || ".join(constants + tests)
 
 
 def function(procedure, prefix, by_descriptor, name, aliases):
@@ -285,20 +288,21 @@ def function(procedure, prefix, by_descriptor, name, aliases):
     passed = [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args]
     result, stem = procedure.row.returns or "void", name.rstrip("_")
 
-    def statements():
-        return body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))))
+    def statements(is_quick=False):
+        return body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))), is_quick)
 
     out, tests = [], []
     if by_descriptor and not re.search("^Get_address$|_end$", procedure.row.name):  # wants the address; has the buffer of X_begin
         out.append(sparse(procedure, prefix, name))
         is_sparse = " || ".join("weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice")
         tests.append(passed_on(is_sparse, stem + "_sparse", procedure))
-    if "quick" in procedure.rules:
+    is_quick = "quick" in procedure.rules
+    if is_quick and procedure.has_choice:
         out.append("%s\n{\n%s\n}\n" % (wrapped("static WEFT_F_APART void %s_rare(%s)" % (stem, parameters(procedure, passed))),
                                        indented(statements())))
-        tests.append(passed_on(quick(procedure, passed, by_descriptor), stem + "_rare", procedure))
+        tests += [passed_on(quick(procedure, passed, by_descriptor), stem + "_rare", procedure), "weft_f_reload();"]
     head = wrapped("WEFT_F_ENTRY %s %s(%s)" % (result, name, parameters(procedure, passed)))
-    out.append("%s\n{\n%s\n}" % (head, indented(tests + statements())))
+    out.append("%s\n{\n%s\n}" % (head, indented(tests + statements(is_quick))))
     out += ["WEFT_F_ALIAS(%s, %s);" % (alias, name) for alias in aliases]
     return "\n".join(out) + "\n"
 

@@ -21,7 +21,7 @@
 #define WEFT_F_ALIAS_OF(name, of) WEFT_F_ALIAS(name, of) /* of names that are macros */
 #define WEFT_F_ALIAS(name, of) extern __typeof__(of) name __attribute__((alias(#of), visibility("default")))
 
-#define WEFT_F_APART __attribute__((noinline)) /* not rare enough to be cold */
+#define WEFT_F_APART __attribute__((noinline, noclone)) /* not rare enough to be cold */
 #define WEFT_F_COLD __attribute__((cold, noinline))
 
 #define WEFT_F_FEW 16    /* arrays up to this length are translated on the stack */
@@ -56,6 +56,11 @@ static inline MPI_Status *weft_f_status(void *given)
 {
     return given == weft_sentinels_.status_ignore ? MPI_STATUS_IGNORE : given;
 }
+
+/* After the call: the argument is in memory until now, so that no register has to be saved for it. */
+#define WEFT_F_LATE(argument) __asm__("" : "+m"(argument))
+/* What was read through arguments to choose a way is read again where it is passed: until then the registers hold the arguments. */
+static inline void weft_f_reload(void) { __asm__ volatile("" ::: "memory"); }
 
 static inline void weft_f_end(int *ierror, int rc)
 {
