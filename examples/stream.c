@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * stream: data acquisition. Sources (ranks 1, 2, ...) fill blocks in memory of the sink (rank 0) that is known beforehand; the sink looks at
  * each block and returns a credit for its place. A source without credit waits: nothing is lost, and the sink's memory is bounded.
- *     mpicc stream.c -o stream && mpirun -n 2 ./stream --by put --block 1M --total 4G
- * --by put: blocks by MPI_Put and MPI_Win_flush, then a counter by MPI_Accumulate; the sink polls its counters. send: MPI_Isend into posted
+ *     make stream && mpirun -n 2 ./stream --by notify --block 1M --total 4G
+ * --by notify: blocks by puts that the sink sees counted (MPIX_Put_notify, or standard calls). put: blocks by MPI_Put and MPI_Win_flush, then a counter by MPI_Accumulate; the sink polls its counters. send: MPI_Isend into posted
  * receives. socket: a TCP connection for each source. One line tells GB/s, and CPU seconds for each GB on both sides.
  * Exit code: 0 every block arrived once, in order and right, 1 not so, 2 bad usage.
  */
@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const way ways[] = {{"put", put_open, put_source, put_sink, put_close},
+static const way ways[] = {{"notify", notify_open, notify_source, notify_sink, notify_close},
+                           {"put", put_open, put_source, put_sink, put_close},
                            {"send", send_open, send_source, send_sink, send_close},
                            {"socket", socket_open, socket_source, socket_sink, socket_close}};
 
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
     const way *by = parse(&s, argc, argv, &total);
     if (!by || ranks < 2) {
         if (!s.rank) {
-            fprintf(stderr, "usage: mpirun -n 2 stream [--by put|send|socket] [--block BYTES] [--places N] [--total BYTES] [--check]\n"
+            fprintf(stderr, "usage: mpirun -n 2 stream [--by notify|put|send|socket] [--block BYTES] [--places N] [--total BYTES] [--check]\n"
                             "At least 2 ranks. BYTES: with K, M or G; a block: a multiple of 8, at least 16. --places: blocks in flight of each\n"
                             "source (8). --total: bytes of all sources (64M). --check: every word, not only a block's first and last.\n");
         }

@@ -28,6 +28,8 @@ typedef struct way
     void (*close)(stream *s);
 } way;
 
+void notify_open(stream *s), notify_source(stream *s), notify_close(stream *s);
+int notify_sink(stream *s);
 void put_open(stream *s), put_source(stream *s), put_close(stream *s);
 int put_sink(stream *s);
 void send_open(stream *s), send_source(stream *s), send_close(stream *s);

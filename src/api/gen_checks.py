@@ -143,7 +143,7 @@ def is_array_in(row, param):
     if length_of(row, param) is None or param.mark not in ("", ">", "<>"):
         return False
     return param.kind_is("displ", "count", "blocklen", "pcount", "adispl", "aint", "elems", "counts", "int", "type", "dims", "flag", "coord", "urank",
-                         "degree", "index", "rank")
+                         "degree", "index", "rank", "counter", "notices")
 
 
 def is_null_callback(param):

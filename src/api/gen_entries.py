@@ -15,6 +15,7 @@ FILES = {
     "comm": ("communicators", "topologies", "processes", "sessions"),
     "env": ("environment", "info", "external", "abi", "deprecated"),
     "rest": ("windows", "files", "tools"),
+    "ext": ("extensions",),
 }
 
 CARD = """\
@@ -83,7 +84,7 @@ def calls_header(tables):
         out.append('#include "%s"' % path)
     out.append("")
     out.append("#pragma GCC visibility push(hidden)")
-    for row in tables.rows:
+    for row in tables.rows + tables.extensions:
         if row.built == "yes":
             out.append(wrapped("%s %s(%s);" % (row.result(), inner_name(row), inner_declare(row))))
     out.append("#pragma GCC visibility pop\n\n#endif")
@@ -371,9 +372,11 @@ def entry(row, name, wide):
 
 def entries(tables, chapters, what):
     out = [CARD % ("entries-%s: the functions of MPI's C interface: %s." % (what, ", ".join(chapters)))]
+    if "extensions" in chapters:
+        out.append("#include <mpi-ext.h>\n")
     out.append('#include "api/checks.h"\n#include "core/progress_thread.h"\n#include "mpi/calls.h"\n#include "mpi/errors.h"\n')
     out.append('#pragma GCC diagnostic ignored "-Wunused-parameter"\n')
-    for row in tables.rows:
+    for row in tables.rows + tables.extensions:
         if row.chapter not in chapters:
             continue
         if row.built == "yes" and not row.returns and row.via != "tool":
@@ -386,12 +389,14 @@ def entries(tables, chapters, what):
 def missing_source(tables):
     names = [name for row in tables.rows for name, _ in row.forms() if row.built == "no"]
     total = sum(len(row.forms()) for row in tables.rows)
-    out = [CARD % "missing: functions that are not implemented yet, for weft-info."]
+    out = [CARD % "missing: functions that are not implemented yet, and extensions, for weft-info."]
     out.append('#include "api/missing.h"\n\n#include <stddef.h>\n')
     out.append("const char *const weft_api_missing[] = {")
     out += ['    "%s",' % name for name in names]
     out.append("    NULL\n};\nconst unsigned weft_api_missing_count = %d;" % len(names))
     out.append("const unsigned weft_api_total = %d;" % total)
+    out.append("const char *const weft_api_extensions[] = {")
+    out += ['    "%s",' % name for row in tables.extensions for name, _ in row.forms()] + ["    NULL\n};"]
     return "\n".join(out) + "\n"
 
 
@@ -399,13 +404,13 @@ def names_source(tables):
     out = [CARD % "call_names: names of the calls numbered by core/call_status, for launchers."]
     out.append('#include "mem/segment.h"\n')
     out.append("const char *const weft_call_names[] = {")
-    out += ['    [%d] = "MPI_%s",' % (row.number, row.name) for row in tables.rows if call_number(row) is not None]
+    out += ['    [%d] = "%s",' % (row.number, row.forms()[0][0]) for row in tables.rows + tables.extensions if call_number(row) is not None]
     out.append("};\nconst uint32_t weft_call_names_count = sizeof weft_call_names / sizeof *weft_call_names;")
     return "\n".join(out) + "\n"
 
 
 def files(tables):
-    chapters = {row.chapter for row in tables.rows}
+    chapters = {row.chapter for row in tables.rows + tables.extensions}
     known = {chapter for group in FILES.values() for chapter in group}
     if chapters - known:
         raise TableError("no file contains the chapter '%s'" % sorted(chapters - known)[0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_header: generates include/mpi.h from the tables. Used by gen_api.
-# Invariant: it contains the standard ABI only; C99 and later and C++11 and later compile it without warnings.
+# gen_header: generates include/mpi.h and include/mpi-ext.h from the tables. Used by gen_api.
+# Invariant: mpi.h contains the standard ABI only; C99 and later and C++11 and later compile both without warnings.
 import textwrap
 
 TOP = """\
@@ -18,6 +18,25 @@ TOP = """\
 #ifdef __cplusplus
 extern "C" {
 #endif
+"""
+
+EXTENSIONS = """\
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mpi-ext.h: what this library has beyond MPI 5.0, each part with a macro by which programs can ask for it. C and C++.
+ * Generated from the tables of src/api: change those, then run src/api/gen_api --extensions include/mpi-ext.h.
+ */
+#ifndef WEFT_MPI_EXT_H
+#define WEFT_MPI_EXT_H
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Notified access: the target of a put or get counts it, and can wait for it. Manual pages MPIX_Put_notify(3), MPIX_Win_notify_wait(3). */
+#define MPIX_NOTIFIED_ACCESS 1
 """
 
 STATUS = """
@@ -43,6 +62,16 @@ def enumeration(tag, names):
     head = "typedef enum %s {" % tag if tag else "enum {"
     body = ",\n".join("    %-40s = %s" % (n[0], n[1]) for n in names)
     return "%s\n%s\n}%s;\n" % (head, body, " " + tag if tag else "")
+
+
+def prototypes(row):
+    return [wrapped("%s %s%s(%s);" % (row.result(), prefix, name, row.declare(wide))) for prefix in ("", "P")
+            for name, wide in row.forms()]
+
+
+def extensions_header(tables):
+    out = [EXTENSIONS] + [text for row in tables.extensions for text in prototypes(row)]
+    return "\n".join(out + ["\n#ifdef __cplusplus\n}\n#endif\n\n#endif"]) + "\n"
 
 
 def header(tables):
@@ -79,8 +108,6 @@ def header(tables):
         if row.chapter != chapter:
             chapter = row.chapter
             out.append("/* %s */" % chapter)
-        for prefix in ("", "P"):
-            for name, wide in row.forms():
-                out.append(wrapped("%s %s%s(%s);" % (row.result(), prefix, name, row.declare(wide))))
+        out += prototypes(row)
     out.append("\n#ifdef __cplusplus\n}\n#endif\n\n#include \"weft_f2c.h\" /* what lies outside of the ABI */\n\n#endif")
     return "\n".join(out) + "\n"

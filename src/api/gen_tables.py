@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_tables: reads functions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by gen_api and its modules, and test/api.
+# gen_tables: reads functions.tbl, extensions.tbl, kinds.tbl, constants.tbl and types.tbl into objects. Used by gen_api and its modules, and test/api.
 # Invariant: every row is checked here (kinds known, lengths name a parameter), so the generators need no checks.
 import os
 import re
@@ -132,9 +132,12 @@ class Row:
         if self.via == "comm" and not self.comm():
             raise TableError("via comm, but it has no communicator")
 
+    def is_extension(self):
+        return self.chapter == "extensions"
+
     def forms(self):
         """[(name, is_wide)]: MPI_X and, if it exists, MPI_X_c."""
-        name = "MPI_" + self.name
+        name = ("MPIX_" if self.is_extension() else "MPI_") + self.name
         return [(name, False)] + ([(name + "_c", True)] if self.twin_since else [])
 
     def needs_form(self):
@@ -170,14 +173,15 @@ class Tables:
             self.kinds[kind.name] = kind
             for name in kind.names:
                 self.kind_of_name[name] = kind.name
-        self.rows = []
-        for title, _, rows in sections(path("functions.tbl")):
-            for number, text in rows:
-                try:
-                    self.rows.append(Row(text, title.split()[0], self))
-                    self.rows[-1].number = len(self.rows)
-                except (TableError, ValueError) as error:
-                    raise TableError("functions.tbl:%d: %s: %s" % (number, text.split()[0], error))
+        self.rows, self.extensions = [], []
+        for table, into in (("functions.tbl", self.rows), ("extensions.tbl", self.extensions)):
+            for title, _, rows in sections(path(table)):
+                for number, text in rows:
+                    try:
+                        into.append(Row(text, title.split()[0], self))
+                        into[-1].number = len(self.rows) + len(self.extensions)
+                    except (TableError, ValueError) as error:
+                        raise TableError("%s:%d: %s: %s" % (table, number, text.split()[0], error))
         self.constants = [(title, what, [text.split() for _, text in rows])
                           for title, what, rows in sections(path("constants.tbl"))]
         self.types = {title: [text for _, text in rows] for title, _, rows in sections(path("types.tbl"))}

@@ -1,9 +1,9 @@
 # src/api: tables of the ABI, gen_api, and libmpi_abi.so, the library that programs link
 gen_api_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
 	src/api/gen_fortran.py src/api/gen_fortran_c.py src/api/gen_fortran_mod.py src/api/fortran.tbl \
-	src/api/constants.tbl src/api/functions.tbl src/api/kinds.tbl src/api/types.tbl
+	src/api/constants.tbl src/api/functions.tbl src/api/extensions.tbl src/api/kinds.tbl src/api/types.tbl
 gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
-	src/api/entries-type.c
+	src/api/entries-type.c src/api/entries-ext.c
 gen_fortran_entries = src/fortran/entries-coll.c src/fortran/entries-comm.c src/fortran/entries-env.c src/fortran/entries-p2p.c \
 	src/fortran/entries-rest.c src/fortran/entries-type.c
 gen_fortran_modules = src/fortran/weft_mpi_types.f90 src/fortran/mpi_f08.f90 src/fortran/mpi.f90
@@ -20,7 +20,7 @@ $(gen_api_made): gen_api.stamp
 	@test -f $@ || { rm -f gen_api.stamp; $(MAKE) $(AM_MAKEFLAGS) gen_api.stamp; }
 
 # Committed; test/api/generated compares it with the tables' output.
-include_HEADERS = include/mpi.h include/weft_f2c.h
+include_HEADERS = include/mpi.h include/mpi-ext.h include/weft_f2c.h
 
 lib_LTLIBRARIES = libmpi_abi.la
 libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
@@ -28,7 +28,7 @@ nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
 libmpi_abi_la_LIBADD = libweft.la
 # The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
-	-export-symbols-regex '^(P?MPI_|weft_language_(set|refuse|keep|done)$$)'
+	-export-symbols-regex '^(P?MPIX?_|weft_language_(set|refuse|keep|done)$$)'
 
 # make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all
@@ -39,7 +39,7 @@ check-abi: all
 # Manual pages, below man/ of the build directory. Section 1 is what the tools print; a cross build, which cannot run them, has section 3 only.
 all-local: gen_manual.stamp
 gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/gen_fortran.py src/api/gen_fortran_mod.py src/api/fortran.tbl \
-		src/api/manual.tbl src/api/functions.tbl src/api/kinds.tbl \
+		src/api/manual.tbl src/api/functions.tbl src/api/extensions.tbl src/api/kinds.tbl \
 		mpirun$(EXEEXT) weft-info$(EXEEXT) weft-bench$(EXEEXT) mpicc$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) man/man1 man/man3 && \
 	$(PYTHON3) $(srcdir)/src/api/gen_manual --functions man/man3 $(PACKAGE_VERSION) && \

@@ -19,9 +19,10 @@
 enum weft_wait_reason {
     WEFT_WAIT_REASON_NONE, WEFT_WAIT_REASON_SEND, WEFT_WAIT_REASON_RECV, WEFT_WAIT_REASON_PROBE, WEFT_WAIT_REASON_REQUESTS,
     WEFT_WAIT_REASON_COLLECTIVE, WEFT_WAIT_REASON_FINALIZE, WEFT_WAIT_REASON_LAUNCH, WEFT_WAIT_REASON_REGISTRATION,
-    WEFT_WAIT_REASON_WINDOW
+    WEFT_WAIT_REASON_WINDOW, WEFT_WAIT_REASON_NOTIFY
 };
 #define WEFT_STATUS_ANY_TAG (-2)
+/* NOTIFY: peer is the window's number, tag the counter (-N: one of N), bytes how many notifications have come << 32 | how many must. */
 
 /* What a thread waits for: written by the thread (relaxed stores) after a long wait, read by the launcher at any time. */
 typedef struct weft_page_status {

@@ -12,6 +12,7 @@
 #include "mpi/win_epoch.h"
 #include "rma/atomic.h"
 #include "rma/direct.h"
+#include "rma/notify.h"
 #include "rma/op.h"
 
 const weft_request_ops weft_request_ops_rma = {.name = "one-sided operation"};
@@ -122,11 +123,12 @@ static int start(weft_win *win, const weft_rma_op *op, int rc, bool is_null, MPI
     return request ? weft_request_return(win->comm, win->window->chan, req, rc, request) : rc;
 }
 
+/* notify: counter + 1, which the target has; 0: none. */
 static int move(enum weft_rma_kind kind, const void *origin, MPI_Count count, const weft_type *type, int rank, MPI_Aint disp,
-                MPI_Count target_count, const weft_type *target_type, weft_win *win, MPI_Request *request)
+                MPI_Count target_count, const weft_type *target_type, weft_win *win, MPI_Request *request, uint32_t notify)
 {
     weft_rma_op op = {.kind = kind, .target = (uint32_t)rank, .origin = origin, .origin_count = (uint64_t)count, .origin_type = type,
-                      .target_count = (uint64_t)target_count, .target_type = target_type};
+                      .target_count = (uint64_t)target_count, .target_type = target_type, .notify = notify};
     bool is_null;
     int rc = check_target(win, rank, request, &is_null);
     if (!rc && !is_null)
@@ -161,7 +163,7 @@ int weft_mpi_put(const void *origin_addr, MPI_Count origin_count, const weft_typ
     char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
     if (weft_unlikely(!at))
         return move(WEFT_RMA_PUT, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
-                    NULL);
+                    NULL, 0);
     weft_rma_copy(at, origin_addr, (uint64_t)origin_count * (uint64_t)origin_datatype->size);
     return 0;
 }
@@ -172,7 +174,7 @@ int weft_mpi_get(void *origin_addr, MPI_Count origin_count, const weft_type *ori
     const char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
     if (weft_unlikely(!at))
         return move(WEFT_RMA_GET, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
-                    NULL);
+                    NULL, 0);
     weft_rma_copy(origin_addr, at, (uint64_t)origin_count * (uint64_t)origin_datatype->size);
     return 0;
 }
@@ -181,15 +183,70 @@ int weft_mpi_rput(const void *origin_addr, MPI_Count origin_count, const weft_ty
                   MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, weft_win *win, MPI_Request *request)
 {
     return move(WEFT_RMA_PUT, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
-                request);
+                request, 0);
 }
 
 int weft_mpi_rget(void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank, MPI_Aint target_disp,
                   MPI_Count target_count, const weft_type *target_datatype, weft_win *win, MPI_Request *request)
 {
     return move(WEFT_RMA_GET, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
-                request);
+                request, 0);
 }
+
+/* -- with notifications (an extension, docs/rma.md) -- */
+
+static int bad_id(const weft_win *win, int rank, int id)
+{
+    uint32_t count = win->window->notify->targets[rank].count;
+    if (!count)
+        return weft_fail(WEFT_E_ARG, "argument id is %d: target %d has no counters, as it called MPIX_Win_notify_init with count 0", id,
+                         rank);
+    return weft_fail(WEFT_E_ARG, "argument id is %d: target %d has the counters 0..%u", id, rank, count - 1);
+}
+
+/* The slow path. */
+static __attribute__((noinline)) int notified(enum weft_rma_kind kind, const void *origin, MPI_Count count, const weft_type *type, int rank,
+                                              MPI_Aint disp, MPI_Count target_count, const weft_type *target_type, weft_win *win, int id)
+{
+    const weft_window *window = win->window;
+    if (!window->notify)
+        return weft_fail(WEFT_E_WIN, "argument win has no notification counters: call MPIX_Win_notify_init for it before");
+    if ((uint32_t)rank < window->size && (uint32_t)id >= window->notify->targets[rank].count)
+        return bad_id(win, rank, id);
+    return move(kind, origin, count, type, rank, disp, target_count, target_type, win, NULL, (uint32_t)id + 1);
+}
+
+static inline bool has_counter(const weft_win *win, int rank, int id)
+{
+    const weft_window_notify *notify = win->window->notify;
+    return weft_likely(notify && (uint32_t)id < notify->targets[rank].count);
+}
+
+int weft_mpi_put_notify(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank,
+                        MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, weft_win *win, int id)
+{
+    char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    if (weft_unlikely(!at || !has_counter(win, target_rank, id)))
+        return notified(WEFT_RMA_PUT, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
+                        win, id);
+    weft_rma_copy(at, origin_addr, (uint64_t)origin_count * (uint64_t)origin_datatype->size);
+    weft_notify_count(win->window, (uint32_t)target_rank, (uint32_t)id);
+    return 0;
+}
+
+int weft_mpi_get_notify(void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank, MPI_Aint target_disp,
+                        MPI_Count target_count, const weft_type *target_datatype, weft_win *win, int id)
+{
+    const char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    if (weft_unlikely(!at || !has_counter(win, target_rank, id)))
+        return notified(WEFT_RMA_GET, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
+                        win, id);
+    weft_rma_copy(origin_addr, at, (uint64_t)origin_count * (uint64_t)origin_datatype->size);
+    weft_notify_count(win->window, (uint32_t)target_rank, (uint32_t)id);
+    return 0;
+}
+
+/* -- accumulates -- */
 
 /* Accumulates dense data of a predefined type on mapped memory. False: the slow path decides. result NULL: nothing is fetched. */
 static inline bool accumulate_direct(weft_win *win, const void *origin, void *result, MPI_Count count, const weft_type *type, int rank,

@@ -36,4 +36,5 @@ libweft_la_SOURCES += \
 	src/mpi/topo.c src/mpi/topo.h src/mpi/topo_create.c src/mpi/topo_create.h \
 	src/mpi/topo_grid.c src/mpi/topo_order.c src/mpi/topo_part.c src/mpi/topo_reorder.c src/mpi/topo_reorder.h \
 	src/mpi/win.c src/mpi/win.h src/mpi/win_create.c src/mpi/win_epoch.c src/mpi/win_epoch.h src/mpi/win_epoch_type.h src/mpi/win_info.c src/mpi/win_info.h \
+	src/mpi/win_notify.c \
 	src/mpi/win_sync.c src/mpi/rma.c

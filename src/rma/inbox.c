@@ -19,6 +19,7 @@
 #include "p2p/p2p.h"
 #include "rma/atomic.h"
 #include "rma/message.h"
+#include "rma/notice.h"
 #include "rma/regions.h"
 #include "type/pack.h"
 #include "type/wire.h"
@@ -37,6 +38,7 @@ typedef struct job {
     const weft_type *type; /* held; NULL: none */
     void *temporary;       /* owned; NULL: none */
     char *at;              /* JOB_ACCUMULATE: place */
+    weft_rma_notice *notice; /* JOB_PUT, JOB_REPLY of a get; NULL: none */
     uint64_t sequence;     /* JOB_PUT: among the operations without REPLY */
     weft_rma_head head;
     uint32_t from;
@@ -151,7 +153,8 @@ static void job_reply(job *self, const void *buf, uint64_t count, const weft_typ
 
 static uint64_t performed_of(const weft_rma_peer *peer)
 {
-    return weft_list_is_empty(&peer->puts) ? peer->handled : weft_container(peer->puts.next, job, order)->sequence - 1;
+    uint64_t received = weft_list_is_empty(&peer->puts) ? peer->handled : weft_container(peer->puts.next, job, order)->sequence - 1;
+    return weft_rma_notice_counted(peer, received);
 }
 
 static void tell(weft_window_inbox *inbox, uint32_t to, weft_rma_note *note, const char *text)
@@ -237,6 +240,24 @@ static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head 
         job_receive(at, NULL, 0, weft_sched_bytes());
 }
 
+/* A notification of a job. False: out of memory, and the job was aborted. */
+static bool notify_later(job *self, uint64_t sequence)
+{
+    weft_rma_peer *peer = &self->inbox->peers[self->from];
+    if (weft_rma_notice_begin(self->inbox->window, peer, self->head.notify, sequence, &self->notice))
+        return true;
+    abort_job(self->inbox, self->from);
+    return false;
+}
+
+/* The same of an operation without REPLY that is performed. */
+static void notify(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head)
+{
+    weft_rma_peer *peer = &inbox->peers[from];
+    if (!weft_rma_notice_now(inbox->window, peer, head->notify, peer->handled))
+        abort_job(inbox, from);
+}
+
 static void put(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at, const char *data)
 {
     weft_rma_peer *peer = &inbox->peers[from];
@@ -244,10 +265,11 @@ static void put(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *he
     peer->handled++;
     if (!head->has_data) {
         weft_unpack(type, at, head->count, 0, head->bytes, data);
+        notify(inbox, from, head);
         return;
     }
     receive = job_new(inbox, from, JOB_PUT, head, 0);
-    if (!receive)
+    if (!receive || !notify_later(receive, peer->handled))
         return;
     receive->sequence = peer->handled;
     weft_list_append(&peer->puts, &receive->order);
@@ -258,7 +280,7 @@ static void put(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *he
 static void get(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, const char *at)
 {
     job *reply = job_new(inbox, from, JOB_REPLY, head, 0);
-    if (!reply)
+    if (!reply || !notify_later(reply, 0))
         return;
     job_hold(reply, type);
     job_reply(reply, at, head->count, type);
@@ -367,6 +389,10 @@ static void handle(weft_window_inbox *inbox, uint32_t from, const char *message,
     switch (head.kind) {
     case WEFT_RMA_FLUSH: on_flush(inbox, from, head.offset); break;
     case WEFT_RMA_TYPE: on_type(inbox, from, &head, data); break;
+    case WEFT_RMA_NOTIFY:
+        inbox->peers[from].handled++;
+        notify(inbox, from, &head);
+        break;
     default: operate(inbox, from, &head, data);
     }
 }
@@ -394,6 +420,7 @@ static void job_finish(job *self)
     int rc = self->req->rc;
     if (rc && self->kind != JOB_REPLY) /* damaged or cut off */
         weft_rma_error_set(&peer->failed, rc, weft_fail_text(rc));
+    weft_rma_notice_end(inbox->window, peer, self->notice, !rc);
     if (self->kind == JOB_PUT)
         weft_list_remove(&self->order);
     else if (self->kind != JOB_REPLY)
@@ -505,6 +532,7 @@ int weft_rma_inbox_open(weft_window *window)
     weft_list_init(&inbox->records);
     for (uint32_t i = 0; i < window->size; i++) {
         weft_list_init(&inbox->peers[i].puts);
+        weft_list_init(&inbox->peers[i].notices);
         weft_list_init(&inbox->peers[i].records);
     }
     window->inbox = inbox;
@@ -543,6 +571,7 @@ void weft_rma_inbox_close(weft_window *window)
                 weft_type_drop(peer->types[slot]);
         free(peer->types);
         free(peer->failed.text);
+        weft_rma_notices_free(peer);
     }
     free(inbox->out);
     if (!inbox->jobs_count && !inbox->records_count) /* else messages of an erroneous program still refer to it */

@@ -24,7 +24,7 @@
 #define WEFT_RMA_PREDEFINED 255u /* head.slot: head.type is a handle */
 
 /* head.kind: enum weft_rma_kind, or: */
-enum { WEFT_RMA_FLUSH = 16, WEFT_RMA_TYPE };
+enum { WEFT_RMA_FLUSH = 16, WEFT_RMA_TYPE, WEFT_RMA_NOTIFY };
 
 typedef struct weft_rma_head {
     uint8_t kind, slot;     /* slot: of the target's datatype, or WEFT_RMA_PREDEFINED */
@@ -32,7 +32,7 @@ typedef struct weft_rma_head {
     bool has_data;          /* a DATA message follows; else the data are behind the head */
     uint16_t basic, type;   /* handles of predefined types */
     uint32_t number;
-    uint32_t unused;
+    uint32_t notify;        /* PUT, GET, NOTIFY: counter + 1; 0: none */
     uint64_t offset, count; /* place and elements at the target. FLUSH: offset is the count of operations that shall be performed */
     uint64_t skip, bytes;   /* packed bytes of this piece */
 } weft_rma_head;
@@ -68,6 +68,7 @@ typedef struct weft_rma_peer {
     weft_list_link puts;     /* jobs: puts that receive their DATA, in order */
     bool is_ready, is_busy;  /* is_busy: no HEAD is taken before the job under way has ended */
     uint32_t jobs;
+    weft_list_link notices;  /* operations that order notifications (notice.h) */
     uint64_t handled;        /* operations without REPLY whose HEAD was handled */
     uint64_t flush, flush_last; /* lowest and highest count that a FLUSH waits for; 0: none */
     weft_type **types;       /* [WEFT_RMA_SLOTS], decoded, each with one reference; NULL: none yet */
@@ -103,6 +104,7 @@ void weft_rma_error_set(weft_rma_error *error, int rc, const char *text);
 
 /* outbox.c */
 int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req);
+int weft_rma_send_notify(weft_window *window, uint32_t target, uint32_t notify); /* a notification without data */
 int weft_rma_ask(weft_window *window, uint32_t target); /* sends a FLUSH unless one is under way for all operations so far */
 void weft_rma_outbox_finish(weft_window_inbox *inbox); /* ends records that are complete */
 void weft_rma_outbox_on_note(weft_window_inbox *inbox, uint32_t from, const weft_rma_note *note);

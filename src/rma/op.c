@@ -13,16 +13,31 @@
 #include "core/world.h"
 #include "rma/direct.h"
 #include "rma/message.h"
+#include "rma/notify.h"
 
 #define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
 
+static int notify_alone(weft_window *window, const weft_rma_op *op)
+{
+    if (!window->targets[op->target].is_mapped)
+        return weft_rma_send_notify(window, op->target, op->notify);
+    weft_notify_count(window, op->target, op->notify - 1);
+    return 0;
+}
+
 int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
+    int rc;
     if (req)
         *req = &window->worker->done_req;
     if (!op->target_count || !op->target_type->size)
-        return 0;
-    return window->targets[op->target].is_mapped ? weft_rma_direct(window, op) : weft_rma_send(window, op, req);
+        return weft_unlikely(op->notify) ? notify_alone(window, op) : 0;
+    if (!window->targets[op->target].is_mapped)
+        return weft_rma_send(window, op, req);
+    rc = weft_rma_direct(window, op);
+    if (!rc && op->notify)
+        weft_notify_count(window, op->target, op->notify - 1);
+    return rc;
 }
 
 /* A wait for the operations of this member on some targets. */
@@ -90,8 +105,7 @@ static __attribute__((noinline)) int flush_messages(weft_window *window, int tar
 /* Has no operation of this member used a message since the last flush? */
 static bool is_quiet(const weft_window *window) { return !window->messaged && !window->inbox->records_count && !window->inbox->has_error; }
 
-/* A program may repeat a flush until another member's operation comes, which must be handled meanwhile, and whose member needs a CPU. */
-static __attribute__((noinline)) void poll_between(weft_window *window)
+__attribute__((noinline)) void weft_rma_poll_between(weft_window *window)
 {
     weft_window_inbox *inbox = window->inbox;
     inbox->idle = weft_worker_poll(window->worker) ? 0 : inbox->idle + 1;
@@ -105,7 +119,7 @@ static __attribute__((noinline)) void poll_between(weft_window *window)
 int weft_rma_flush_local(weft_window *window, int target)
 {
     if (weft_unlikely(window->inbox->is_remote))
-        poll_between(window);
+        weft_rma_poll_between(window);
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, false);
 }
 
@@ -113,6 +127,6 @@ int weft_rma_flush(weft_window *window, int target)
 {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored to mapped targets is visible */
     if (weft_unlikely(window->inbox->is_remote))
-        poll_between(window);
+        weft_rma_poll_between(window);
     return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, true);
 }

@@ -21,4 +21,8 @@ int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req);
 int weft_rma_flush_local(weft_window *window, int target);
 int weft_rma_flush(weft_window *window, int target);
 
+/* Polls. A program may repeat a call until another member's operation comes, which must be handled meanwhile, and whose member needs a
+ * CPU: yields after empty polls if ranks share CPUs. */
+void weft_rma_poll_between(weft_window *window);
+
 #endif

@@ -15,6 +15,7 @@
 #include "core/worker.h"
 #include "rma/inbox.h"
 #include "rma/memory.h"
+#include "rma/notify.h"
 #include "rma/op.h"
 #include "rma/regions.h"
 #include "rma/sync_state.h"
@@ -37,8 +38,7 @@ static int exchange(weft_window *window, const weft_window_wire *own, weft_windo
     return weft_team_trust(window->team, weft_coll_run(window->team, WEFT_COLL_ALLGATHER, &coll));
 }
 
-/* Exchanges the results. The own error is the first; else a text names the first member that failed. */
-static int agree(weft_window *window, weft_window_wire *own, weft_window_wire *all, int rc)
+int weft_window_agree(weft_window *window, weft_window_wire *own, weft_window_wire *all, int rc)
 {
     char cause[512];
     int exchanged;
@@ -76,11 +76,11 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
 {
     weft_window_wire wire = {.base = (uintptr_t)own->base, .bytes = own->bytes, .unit = own->unit};
     uint64_t handle;
-    rc = agree(window, &wire, wires, rc);
+    rc = weft_window_agree(window, &wire, wires, rc);
     if (rc)
         return rc;
     rc = weft_window_memory_make(window, wires, own->is_contiguous, &wire.handle);
-    rc = agree(window, &wire, wires, rc);
+    rc = weft_window_agree(window, &wire, wires, rc);
     if (rc)
         return rc;
     handle = node_handle(window, wires);
@@ -93,7 +93,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     wire.base = (uintptr_t)window->targets[window->rank].mapped;
     window->chan->owner = window; /* messages may come as soon as another member returns */
     window->chan->on_notify = on_notify;
-    rc = agree(window, &wire, wires, rc);
+    rc = weft_window_agree(window, &wire, wires, rc);
     if (!rc)
         set_targets(window, wires);
     return rc;
@@ -105,6 +105,7 @@ void weft_window_abandon(weft_window *window)
     window->chan->owner = NULL;
     if (window->inbox)
         weft_rma_inbox_close(window);
+    weft_notify_close(window);
     if (window->regions)
         weft_rma_regions_close(window);
     weft_window_sync_close(window);

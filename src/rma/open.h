@@ -27,4 +27,10 @@ int weft_window_close(weft_window *window);
 /* Local, at finalize: frees a window that the members did not close. Its channel must not be used any more. */
 void weft_window_abandon(weft_window *window);
 
+struct weft_window_wire; /* memory.h */
+
+/* Collective step: exchanges what each member tells (own into all[size]) and the results rc. Returns the own error, if any; else an error
+ * if another member has one, with a text that names the first. */
+int weft_window_agree(weft_window *window, struct weft_window_wire *own, struct weft_window_wire *all, int rc);
+
 #endif

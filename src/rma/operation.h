@@ -26,6 +26,7 @@ typedef struct weft_rma_op {
     uint64_t result_count;
     const weft_type *result_type;
     const weft_op *op;           /* ACCUMULATE, GET_ACCUMULATE: predefined */
+    uint32_t notify;             /* PUT, GET: counter of the target (notify.h) + 1; 0: none */
 } weft_rma_op;
 
 #endif

@@ -360,7 +360,8 @@ static int accumulate(weft_window_inbox *inbox, const weft_rma_op *op, weft_rma_
 int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
     weft_window_inbox *inbox = window->inbox;
-    weft_rma_head head = {.kind = (uint8_t)op->kind, .offset = op->offset, .bytes = op->target_count * (uint64_t)op->target_type->size};
+    weft_rma_head head = {.kind = (uint8_t)op->kind, .offset = op->offset, .notify = op->notify,
+                          .bytes = op->target_count * (uint64_t)op->target_type->size};
     int rc = describe(inbox, op, &head);
     if (rc)
         return rc;
@@ -372,6 +373,18 @@ int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
     case WEFT_RMA_COMPARE_AND_SWAP: return compare_and_swap(inbox, op, &head);
     default: return accumulate(inbox, op, &head, req);
     }
+}
+
+int weft_rma_send_notify(weft_window *window, uint32_t target, uint32_t notify)
+{
+    weft_rma_head head = {.kind = WEFT_RMA_NOTIFY, .notify = notify};
+    record *at = NULL;
+    int rc;
+    count_sent(window, target);
+    rc = send_head(window->inbox, target, &head, 0, &at);
+    if (at)
+        record_made(at, rc);
+    return rc;
 }
 
 int weft_rma_ask(weft_window *window, uint32_t target)

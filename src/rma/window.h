@@ -59,6 +59,7 @@ struct weft_window {
     struct weft_window_sync *sync;     /* state of locks and of post, start, complete, wait (sync_state.h), owned */
     struct weft_window_inbox *inbox;   /* operations that arrive (inbox.c), owned */
     struct weft_window_regions *regions; /* DYNAMIC: attached memory (regions.c), owned; else NULL */
+    struct weft_window_notify *notify;   /* notification counters (notify.h), owned; NULL: none */
 };
 
 static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->is_mapped; }

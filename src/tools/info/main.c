@@ -19,7 +19,7 @@
 
 enum section {
     BUILD = 1, MACHINE = 2, TRANSPORTS = 4, KNOBS = 8, MISSING = 16, REGISTRATION = 32, ALL_TRANSPORTS = 64,
-    COLLECTIVES = 128,
+    COLLECTIVES = 128, EXTENSIONS = 256,
     USUAL = BUILD | MACHINE | TRANSPORTS | REGISTRATION | KNOBS
 };
 
@@ -32,6 +32,7 @@ static const char help[] =
     "  --registration  the memory monitors of the registration cache, each tested now\n"
     "  --knobs         each knob: value, origin, meaning\n"
     "  --missing       the functions of the MPI standard ABI that are not implemented yet\n"
+    "  --extensions    the functions beyond MPI 5.0\n"
     "  --protocols     the protocol for each message size, with measured rates (starts two ranks)\n"
     "  --collectives [RANKS [NODES]]\n"
     "                  the algorithm of each collective by length, with its cost (16 ranks on one node)\n"
@@ -58,6 +59,7 @@ static void show_build(out *to)
     out_row(to, "PMI-1, PMI-2", "yes", "for mpiexec of MPICH (hydra), srun --mpi=pmi2");
     snprintf(text, sizeof(text), "%u of %u", weft_api_total - weft_api_missing_count, weft_api_total);
     out_row(to, "MPI functions", text, "of MPI 5.0; weft-info --missing lists the others");
+    out_row(to, "extensions", "MPIX_NOTIFIED_ACCESS", "mpi-ext.h; weft-info --extensions lists the functions");
     out_section_end(to);
 }
 
@@ -107,6 +109,14 @@ static void show_missing(out *to)
     out_section_end(to);
 }
 
+static void show_extensions(out *to)
+{
+    out_section(to, "extensions", "functions beyond MPI 5.0, declared in mpi-ext.h; their manual pages describe them");
+    for (const char *const *name = weft_api_extensions; *name; name++)
+        out_row(to, *name, "present", to->is_json ? NULL : "");
+    out_section_end(to);
+}
+
 static uint32_t coll_ranks = 16, coll_nodes = 1;
 
 static void show_collectives(out *to) { collectives_show(to, coll_ranks, coll_nodes); }
@@ -130,7 +140,7 @@ static bool section_add(const char *option, unsigned *sections)
         const char *name;
         unsigned sections;
     } rows[] = {{"--build", BUILD}, {"--machine", MACHINE}, {"--transports", ALL_TRANSPORTS}, {"--registration", REGISTRATION}, {"--knobs",
-        KNOBS}, {"--missing", MISSING}};
+        KNOBS}, {"--missing", MISSING}, {"--extensions", EXTENSIONS}};
     for (size_t i = 0; i < weft_count(rows); i++)
         if (strcmp(option, rows[i].name) == 0) {
             *sections |= rows[i].sections;
@@ -175,7 +185,7 @@ int main(int argc, char **argv)
         enum section section;
         void (*show)(out *to);
     } shows[] = {{BUILD, show_build}, {MACHINE, show_machine}, {TRANSPORTS, show_transports}, {ALL_TRANSPORTS, show_all_transports},
-                 {REGISTRATION, devices_show_memmons}, {KNOBS, show_knobs}, {MISSING, show_missing},
+                 {REGISTRATION, devices_show_memmons}, {KNOBS, show_knobs}, {MISSING, show_missing}, {EXTENSIONS, show_extensions},
                  {COLLECTIVES, show_collectives}};
     for (size_t i = 0; i < weft_count(shows); i++)
         if (sections & shows[i].section)

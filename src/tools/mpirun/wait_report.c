@@ -182,11 +182,13 @@ static void wait_text(const weft_page_status *status, char *text, size_t capacit
         [WEFT_WAIT_REASON_LAUNCH] = "waits for other ranks to start",
         [WEFT_WAIT_REASON_REGISTRATION] = "waits until the network has registered memory",
         [WEFT_WAIT_REASON_WINDOW] = "waits in the synchronization of a window for",
+        [WEFT_WAIT_REASON_NOTIFY] = "waits for notifications of window",
     };
     uint32_t why = atomic_load_explicit(&status->why, memory_order_relaxed);
     int32_t peer = atomic_load_explicit(&status->peer, memory_order_relaxed),
             tag = atomic_load_explicit(&status->tag, memory_order_relaxed);
-    char peer_text[40] = "", what[40] = "";
+    uint64_t bytes = atomic_load_explicit(&status->bytes, memory_order_relaxed);
+    char peer_text[40] = "", what[80] = "";
 
     if (why == WEFT_WAIT_REASON_NONE || why >= weft_count(whys))
         return;
@@ -195,6 +197,12 @@ static void wait_text(const weft_page_status *status, char *text, size_t capacit
         snprintf(what, sizeof(what), tag == WEFT_STATUS_ANY_TAG ? ", any tag" : ", tag %d", tag);
     } else if (why == WEFT_WAIT_REASON_WINDOW) {
         snprintf(peer_text, sizeof(peer_text), peer >= 0 ? " rank %d" : " other ranks", peer);
+    } else if (why == WEFT_WAIT_REASON_NOTIFY) {
+        snprintf(peer_text, sizeof(peer_text), " %d", peer);
+        if (tag < 0)
+            snprintf(what, sizeof(what), ", by one of %u counters", 0u - (uint32_t)tag);
+        else
+            snprintf(what, sizeof(what), ", counter %d: %u of %u have come", tag, (uint32_t)(bytes >> 32), (uint32_t)bytes);
     } else if (why == WEFT_WAIT_REASON_REQUESTS && peer >= 0) {
         snprintf(peer_text, sizeof(peer_text), " with rank %d", peer);
     }
