@@ -247,6 +247,19 @@ int MPI_Put(const void *origin, int count, MPI_Datatype type, int target, MPI_Ai
     return PMPI_Put(spoilt("put", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, win);
 }
 
+#if defined __has_include
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
+#ifdef MPIX_NOTIFIED_ACCESS /* else the benchmark's own calls MPI_Put */
+int MPIX_Put_notify(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type,
+                    MPI_Win win, int id)
+{
+    return PMPIX_Put_notify(spoilt("put", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, win, id);
+}
+#endif
+
 int MPI_Accumulate(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type,
                    MPI_Op op, MPI_Win win)
 {

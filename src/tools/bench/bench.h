@@ -97,6 +97,7 @@ struct bench_case
     MPI_Datatype type;   /* MPI_DATATYPE_NULL: bytes */
     struct bench_coll_state *coll; /* collective tests (coll.h) */
     struct bench_rma_state *rma;   /* one-sided tests (rma.c) */
+    struct bench_notify_state *notify; /* of notified puts (notify.c) */
     bool posted;         /* receives of the long queue are posted (matching tests) */
     int failures;        /* of this rank in this case */
 };
@@ -108,7 +109,7 @@ extern const bench_test bench_latency, bench_bandwidth, bench_bibw, bench_rate, 
 extern const bench_test bench_posted, bench_unexpected, bench_vector, bench_shapes;
 extern const bench_test bench_overlap;
 extern const bench_test bench_put, bench_get, bench_accumulate, bench_fetch_and_op, bench_compare_and_swap;
-extern const bench_test bench_put_bandwidth, bench_get_bandwidth, bench_put_rate, bench_get_rate;
+extern const bench_test bench_put_bandwidth, bench_get_bandwidth, bench_put_rate, bench_get_rate, bench_put_notify;
 extern const bench_test bench_collectives[]; /* ends with a test without name */
 
 #endif

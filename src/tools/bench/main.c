@@ -14,7 +14,7 @@ static const bench_test *const plain_tests[] = {
     &bench_latency, &bench_bandwidth,  &bench_bibw,   &bench_exchange, &bench_rate,
     &bench_posted,  &bench_unexpected, &bench_vector, &bench_shapes,   &bench_overlap,
     &bench_put,     &bench_get,        &bench_accumulate, &bench_fetch_and_op, &bench_compare_and_swap,
-    &bench_put_bandwidth, &bench_get_bandwidth, &bench_put_rate, &bench_get_rate, NULL,
+    &bench_put_bandwidth, &bench_get_bandwidth, &bench_put_rate, &bench_get_rate, &bench_put_notify, NULL,
 };
 
 /* Lists all tests, collective ones last; `to` has room for BENCH_TESTS_MAX + 1. */

@@ -10,6 +10,7 @@ weft_bench_SOURCES = \
 	src/tools/bench/coll_check.c \
 	src/tools/bench/exchange.c \
 	src/tools/bench/match.c \
+	src/tools/bench/notify.c \
 	src/tools/bench/overlap.c \
 	src/tools/bench/options.c src/tools/bench/options.h \
 	src/tools/bench/pair.c \
