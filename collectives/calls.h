@@ -9,13 +9,18 @@
 #include "collectives/team.h"
 
 const char *weft_coll_name(enum weft_coll_kind kind);
+/* Only pairs of members know the counts (gatherv, scatterv, alltoallv, alltoallw, neighborhood collectives): no choice depends on them. */
+static inline bool weft_coll_is_by_pairs(enum weft_coll_kind kind)
+{
+    return kind == WEFT_COLL_GATHERV || kind == WEFT_COLL_SCATTERV || kind == WEFT_COLL_ALLTOALLV || kind == WEFT_COLL_ALLTOALLW ||
+           kind >= WEFT_COLL_NEIGHBOR_ALLGATHER;
+}
+
 /* Bytes by which rules are chosen, equal on all members: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's
- * block; in allgatherv and reduce_scatter, of all; 0 where only pairs of members know it (gatherv, scatterv, alltoallv, alltoallw,
- * neighborhood collectives). */
+ * block; in allgatherv and reduce_scatter, of all; 0 where only pairs of members know it. */
 static inline uint64_t weft_coll_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)
 {
-    if (kind == WEFT_COLL_BARRIER || kind == WEFT_COLL_GATHERV || kind == WEFT_COLL_SCATTERV || kind == WEFT_COLL_ALLTOALLV ||
-        kind == WEFT_COLL_ALLTOALLW || kind >= WEFT_COLL_NEIGHBOR_ALLGATHER)
+    if (kind == WEFT_COLL_BARRIER || weft_coll_is_by_pairs(kind))
         return 0;
     if ((kind == WEFT_COLL_GATHER && !is_root) || (kind == WEFT_COLL_SCATTER && is_root))
         return args->sendcount * (uint64_t)args->sendtype->size;

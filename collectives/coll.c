@@ -9,6 +9,7 @@
 #include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
+#include "collectives/agreement.h"
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
 #include "collectives/inquiry.h"
@@ -21,7 +22,6 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,25 +97,6 @@ int weft_team_stopped(const weft_team *team)
     return !team->is_origin || (team->area && weft_shmcoll_is_second(team->area)) ? WEFT_OK : team->stopped;
 }
 
-static void __attribute__((noreturn, cold)) abort_job(const weft_team *team, int rc)
-{
-    weft_boot *boot = team->chan->worker->world->boot;
-    char text[800];
-
-    snprintf(text, sizeof text,
-             "a message by which the members of a communicator agree on their next steps was damaged: %s\n"
-             "The job ends, since the members would hang. Likely failing memory or network: check the error counters of host and device.",
-             weft_fail_text(rc));
-    boot->ops->abort(boot, 1, text);
-}
-
-int weft_team_trust(const weft_team *team, int rc)
-{
-    if (weft_unlikely(weft_status_is_damage(rc)))
-        abort_job(team, rc);
-    return rc;
-}
-
 static int next_tag(weft_team *team, weft_call call, bool is_agreement)
 {
     uint32_t number = team->sequence++ & WEFT_TAG_BITS, tag = weft_call_tag(call, number, is_agreement);
@@ -173,11 +154,11 @@ static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_ki
     return rule->algorithm;
 }
 
-static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, bool is_agreement)
+static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call)
 {
     weft_sched sched;
 
-    weft_sched_begin_immediate(&sched, team, next_tag(team, call, is_agreement));
+    weft_sched_begin_immediate(&sched, team, next_tag(team, call, false));
     sched.op = args->op;
     algorithm(&sched, args);
     return weft_sched_end_immediate(&sched);
@@ -190,16 +171,11 @@ static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum w
     return weft_call_of(kind, form, args, weft_coll_bytes(kind, args, args->root == (int)team->rank));
 }
 
-static int perform_agreement(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args)
-{
-    return perform(team, algorithm, args, team->agreement_call, true);
-}
-
 /* What a call that may block must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. */
 static __attribute__((noinline)) int setup(weft_team *team, weft_call call)
 {
-    int tag = (int)(team->sequence & WEFT_TAG_BITS), rc;
-
+    if (team->agreement)
+        weft_agreement_await(team);
     if (weft_team_next_call_is_over(team)) {
         weft_team_leave_area(team);
         return weft_team_stop_error_of_call(team, call);
@@ -207,12 +183,7 @@ static __attribute__((noinline)) int setup(weft_team *team, weft_call call)
     if (!team->may_share)
         return WEFT_OK;
     team->may_share = false;
-    team->needs_setup = team->stopped;
-    team->agreement_call = call;
-    rc = weft_team_trust(team, weft_shmcoll_agree(team, perform_agreement));
-    if (rc)
-        weft_team_stop(team, rc, tag);
-    return rc;
+    return weft_agreement_run(team, next_tag(team, call, true));
 }
 
 /* A blocking call that needs setup. *is_done: it has been performed, on an intercommunicator, so that other calls need no test. */
@@ -222,7 +193,7 @@ static __attribute__((noinline)) int setup_blocking(weft_team *team, enum weft_c
     int rc = setup(team, call);
 
     *is_done = rc || team->is_inter;
-    return *is_done && !rc ? perform(team, select_algorithm(team, kind, args, NODE_SLOTS), args, call, false) : rc;
+    return *is_done && !rc ? perform(team, select_algorithm(team, kind, args, NODE_SLOTS), args, call) : rc;
 }
 
 /* Nonblocking calls precede the blocking one in the area. */
@@ -255,11 +226,11 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     }
     call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
     if (team->area) {
-        int rc = weft_shmcoll_publish(team->area, call, !team->topology);
+        int rc = weft_shmcoll_publish(team->area, call, team->sequence, !team->topology);
         if (rc)
             return rc;
     }
-    return perform(team, rule->algorithm, args, call, false);
+    return perform(team, rule->algorithm, args, call);
 }
 
 /* algorithm NULL: through the node area. */
@@ -270,7 +241,7 @@ static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
-    if (algorithm && team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, true)))
+    if (algorithm && team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, team->sequence, true)))
         return rc;
     tag = next_tag(team, call, false);
     rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req)
@@ -278,16 +249,72 @@ static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm
     return rc ? rc : weft_sched_restart(*req);
 }
 
+/* The agreement has ended. */
+static void begin_deferred(weft_sched *sched)
+{
+    weft_team *team = sched->team;
+    weft_shmcoll_pending *pending = sched->pending;
+    uint32_t tag = (uint32_t)sched->tag;
+    int rc = WEFT_OK;
+
+    if (!weft_team_is_over(team, tag)) {
+        weft_sched_algorithm *algorithm = pending ? select_algorithm(team, pending->kind, &pending->args, TEAM_SLOTS) : NULL;
+        if (pending)
+            weft_sched_decide(sched, algorithm ? NULL : team->area, algorithm);
+        if (!sched->pending && team->area && !team->topology)
+            rc = weft_shmcoll_publish(team->area, sched->call, tag, true);
+        if (rc)
+            weft_sched_fail(sched, rc);
+    }
+    weft_sched_restart_later(sched->req);
+}
+
+/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that; if only pairs of members know
+ * the counts, there is none, and the arguments, which another layout has, are read now. */
+static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
+{
+    bool is_first = team->may_share;
+    int rc = WEFT_OK, tag;
+    weft_sched *sched;
+
+    if (team->stopped && weft_team_is_over(team, team->sequence))
+        return weft_team_stop_error_of_call(team, call);
+    if (is_first) {
+        team->may_share = false;
+        rc = weft_agreement_record(team, next_tag(team, call, true), begin_deferred);
+    }
+    if (rc)
+        return rc;
+    tag = next_tag(team, call, false);
+    rc = weft_coll_is_by_pairs(kind) ? weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req)
+                                     : weft_sched_record_in_area(team, NULL, kind, args, call, tag, req);
+    if (rc) {
+        if (is_first)
+            weft_agreement_discard(team, rc);
+        return rc;
+    }
+    sched = (*req)->extra;
+    sched->call = call;
+    (*req)->is_active = true;
+    weft_agreement_defer(team, sched);
+    return WEFT_OK;
+}
+
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    return start(team, kind, select_algorithm(team, kind, args, TEAM_SLOTS), args,
-                 call_of(team, kind, WEFT_CALL_NONBLOCKING, args), req);
+    weft_call call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
+
+    if (weft_unlikely(team->needs_setup) && (team->may_share || team->agreement))
+        return defer(team, kind, args, call, req);
+    return start(team, kind, select_algorithm(team, kind, args, TEAM_SLOTS), args, call, req);
 }
 
 int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)team->rank);
 
+    if (!team->is_inter)
+        return weft_coll_start(team, kind, args, req);
     return start(team, kind, select_rule(team, kind, args, TEAM_SLOTS)->algorithm, args,
                  weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
 }
@@ -298,6 +325,8 @@ static int open_lane(weft_team *team, enum weft_coll_kind kind, const weft_coll 
     int rc = WEFT_OK;
 
     *lane = NULL;
+    if (team->agreement) /* its parameters decide */
+        weft_agreement_await(team);
     if (team->is_inter || team->topology)
         return WEFT_OK;
     if (team->area && weft_shmcoll_has_pending(team->area))
@@ -307,7 +336,7 @@ static int open_lane(weft_team *team, enum weft_coll_kind kind, const weft_coll 
     if (rc || !team->area)
         return rc;
     if (select_rule(team, kind, args, TEAM_SLOTS)->algorithm)
-        return weft_shmcoll_publish(team->area, call, true);
+        return weft_shmcoll_publish(team->area, call, team->sequence, true);
     rc = weft_shmcoll_open_lane(team->area, kind, args, call, lane);
     return team->area->rc ? rc : weft_team_trust(team, rc); /* calls that differ stop the team, also by truncation */
 }

@@ -20,9 +20,6 @@ void weft_team_set_reproducible(weft_team *team, bool value);
 
 /* The error by which this member stopped the team. 0: not stopped, stopped by another member, or a node-local rank found the same first. */
 int weft_team_stopped(const weft_team *team);
-/* Returns rc, the result of a collective whose data decides the later steps of the members. Aborts the job on damage: members would decide
- * differently and hang. */
-int weft_team_trust(const weft_team *team, int rc);
 
 /* Blocking call. Returns 0 or an error. May run user code (operators) with the lock released. */
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args);

@@ -146,7 +146,7 @@ static void record(weft_sched *sched, const weft_step *step)
     sched->steps[sched->step_count++] = *step;
 }
 
-static void make_ready(weft_sched *sched)
+void weft_sched_make_ready(weft_sched *sched)
 {
     weft_worker *worker = sched->team->chan->worker;
 
@@ -157,10 +157,10 @@ static void make_ready(weft_sched *sched)
 static void on_round_done(weft_completion *completion)
 {
     completion->left = 1;
-    make_ready(weft_container(completion, weft_sched, completion));
+    weft_sched_make_ready(weft_container(completion, weft_sched, completion));
 }
 
-static void on_awaited(weft_completion *awaited) { make_ready(weft_container(awaited, weft_sched, awaited)); }
+static void on_awaited(weft_completion *awaited) { weft_sched_make_ready(weft_container(awaited, weft_sched, awaited)); }
 
 static weft_sched *take_spare(weft_worker *worker)
 {
@@ -193,7 +193,7 @@ void weft_sched_free_spares(weft_worker *worker)
     }
 }
 
-static void drop_types(const weft_coll *args)
+void weft_sched_drop_types(const weft_coll *args)
 {
     if (args->sendtype)
         weft_type_drop(args->sendtype);
@@ -209,8 +209,8 @@ static void free_sched(weft_req *req)
     if (sched->regs)
         sched->free_regs(sched->regs);
     if (sched->pending) {
-        drop_types(&sched->pending->args);
-        if (sched->pending->area->is_lane)
+        weft_sched_drop_types(&sched->pending->args);
+        if (sched->pending->area && sched->pending->area->is_lane)
             weft_shmcoll_close(sched->pending->area);
     }
     for (uint32_t i = 0; i < sched->step_count; i++) {
@@ -329,6 +329,18 @@ void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t 
         return;
     if (sched->is_immediate)
         weft_coll_apply_op(sched->team->chan->worker, sched->op, type, in, inout, count);
+    else
+        record(sched, &step);
+}
+
+void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg)
+{
+    weft_step step = {.op = WEFT_STEP_CALL, .call = call, .to = arg, .to_type = weft_sched_bytes()};
+
+    if (sched->rc)
+        return;
+    if (sched->is_immediate)
+        call(sched, arg);
     else
         record(sched, &step);
 }

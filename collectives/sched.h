@@ -38,13 +38,15 @@ static inline void weft_sched_window_add(weft_sched *sched, weft_sched_window *w
         weft_sched_await(sched, *oldest);
     *oldest = sent;
 }
-/* Awaits all messages. */
 /* No effect if `to` and `from` are the same memory in the same layout. */
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
                     const weft_type *from_type);
 /* inout = in op inout with the schedule's operator. */
 void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type);
+/* Awaits all messages. */
 void weft_sched_fence(weft_sched *sched);
+/* call(sched, arg); must not wait. */
+void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg);
 /* Returns memory for count elements of type with their extent; the address is that of element 0. Freed with the schedule (restarts keep
  * it). Out of memory: returns NULL and the schedule stops, so later steps do not access it. */
 void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type);
@@ -107,6 +109,8 @@ void weft_sched_free_spares(weft_worker *worker);
 int weft_sched_progress(weft_worker *worker);
 /* Starts a persistent or newly recorded schedule. */
 int weft_sched_restart(weft_req *req);
+/* The same, but its first steps are left to progress, except for a call through the area: in the middle of another schedule's end. */
+void weft_sched_restart_later(weft_req *req);
 /* Records rc (not 0) as damage or as the error that stops the schedule; the latter also stops the team. */
 void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
 static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }

@@ -79,6 +79,19 @@ int weft_sched_record_in_area(weft_team *team, weft_shmcoll *area, enum weft_col
     return rc;
 }
 
+void weft_sched_decide(weft_sched *sched, weft_shmcoll *area, weft_sched_algorithm *algorithm)
+{
+    weft_shmcoll_pending *pending = sched->pending;
+
+    pending->area = area;
+    if (area)
+        return;
+    algorithm(sched, &pending->args);
+    weft_sched_fence(sched);
+    weft_sched_drop_types(&pending->args);
+    sched->pending = NULL;
+}
+
 void weft_sched_begin_in_area(weft_sched *sched)
 {
     int rc = sched->rc ? sched->rc : weft_shmcoll_enqueue(sched->pending);
@@ -94,6 +107,6 @@ void weft_sched_spin(weft_req *req)
 {
     const weft_sched *sched = req->extra;
 
-    if (sched->pending)
+    if (sched->pending && sched->pending->area) /* else the call is deferred */
         weft_shmcoll_spin(sched->pending);
 }

@@ -9,9 +9,12 @@
 #include "collectives/sched.h"
 
 /* The same as weft_sched_record for a call through `area`: team->area, or a lane, which the schedule owns then. On an error the caller owns
- * it. */
+ * it. NULL: weft_sched_decide follows. */
 int weft_sched_record_in_area(weft_team *team, struct weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call,
                               int tag, weft_req **req);
+/* Before a schedule recorded without an area starts: its call goes through `area`, or, if that is NULL, by the steps of `algorithm`. An
+ * error is the schedule's, and the team has stopped. */
+void weft_sched_decide(weft_sched *sched, struct weft_shmcoll *area, weft_sched_algorithm *algorithm);
 /* The schedule starts. It may end before the return. */
 void weft_sched_begin_in_area(weft_sched *sched);
 /* A wait for the request of a schedule begins: may end it. */

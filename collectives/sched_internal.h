@@ -25,6 +25,10 @@ void weft_sched_immediate_fence(weft_sched *sched);
 bool weft_sched_begin_await(weft_sched *sched, uint32_t message);
 void weft_sched_end_await(weft_sched *sched, uint32_t message);
 
+/* Of the call that a recorded schedule keeps. */
+void weft_sched_drop_types(const weft_coll *args);
+/* Recorded schedules: the next poll performs its next steps. */
+void weft_sched_make_ready(weft_sched *sched);
 /* Recorded schedules: the schedule has ended, by sched->rc or damage; completes its request (sched_progress.c). */
 void weft_sched_end(weft_sched *sched);
 

@@ -30,6 +30,9 @@ static void step_perform(weft_sched *sched, const weft_step *step)
     case WEFT_STEP_REDUCE:
         weft_coll_apply_op(sched->team->chan->worker, sched->op, step->to_type, step->from, step->to, step->to_count);
         break;
+    case WEFT_STEP_CALL:
+        step->call(sched, step->to);
+        break;
     case WEFT_STEP_AWAIT:
     case WEFT_STEP_FENCE:
         break;
@@ -134,7 +137,7 @@ int weft_sched_progress(weft_worker *worker)
     return n;
 }
 
-int weft_sched_restart(weft_req *req)
+static void prepare(weft_req *req)
 {
     weft_sched *sched = req->extra;
 
@@ -150,15 +153,42 @@ int weft_sched_restart(weft_req *req)
     weft_list_append(&sched->team->active, &sched->active);
     if (weft_unlikely(sched->team->stopped) && weft_team_is_over(sched->team, (uint32_t)sched->tag))
         sched->rc = weft_team_stop_error(sched->team);
+}
+
+static void begin_in_area(weft_sched *sched)
+{
+    const weft_req *req = sched->req;
+
+    weft_sched_begin_in_area(sched);
+    if (!req->is_done)
+        help_begin(sched);
+}
+
+int weft_sched_restart(weft_req *req)
+{
+    weft_sched *sched = req->extra;
+
+    prepare(req);
     if (weft_unlikely(sched->tag & (int)WEFT_TAG_PREPARED))
         weft_calls_check_ahead(sched->team, (uint32_t)sched->tag, sched->call);
     if (sched->pending) {
-        weft_sched_begin_in_area(sched);
-        if (!req->is_done)
-            help_begin(sched);
+        begin_in_area(sched);
         return WEFT_OK;
     }
     help_begin(sched);
     sched_continue(sched);
     return WEFT_OK;
+}
+
+void weft_sched_restart_later(weft_req *req)
+{
+    weft_sched *sched = req->extra;
+
+    prepare(req);
+    if (sched->pending) {
+        begin_in_area(sched);
+        return;
+    }
+    help_begin(sched);
+    weft_sched_make_ready(sched);
 }

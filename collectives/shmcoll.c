@@ -321,13 +321,12 @@ int weft_shmcoll_allgather(weft_shmcoll *area, const weft_coll *args, uint32_t p
     return rc ? rc : area->damage;
 }
 
-int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, bool is_alone)
+int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, uint32_t number, bool is_alone)
 {
     if (area->rc)
         return weft_shmcoll_stop_error(area);
     weft_shmcoll_log_call(area, call);
-    if (area->team)
-        weft_shmcoll_log_number(area, area->team->sequence);
+    weft_shmcoll_log_number(area, number);
     if (is_alone) /* members that expect this call in the area would wait for this one */
         weft_shmcoll_wake_all(area);
     else

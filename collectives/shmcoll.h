@@ -10,18 +10,11 @@
 #include "collectives/sched.h"
 #include "collectives/shmcoll_area.h"
 
-/* Runs an algorithm on the team by messages (in coll.c). Returns 0 or an error. */
-typedef int weft_shmcoll_performer(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args);
-
-/* Collective, blocks. The members on each node allocate and attach an area: team->area, NULL if there is none. Sets team->params,
- * latency_bytes, eager_bytes and eager_total_max to equal values on all members. Only messages fail; that no area is free is not an
- * error. */
-int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform);
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
-/* Call by an algorithm of messages: only publishes it, before it begins. is_alone: no stage of it uses the area. Returns 0, or the error
- * that ended the use of the area. */
-int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, bool is_alone);
+/* Call by an algorithm of messages: only publishes it, before it begins. number: of its schedule. is_alone: no stage of it uses the area.
+ * Returns 0, or the error that ended the use of the area. */
+int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, uint32_t number, bool is_alone);
 /* Nonblocking calls (shmcoll_queue.c): opens area->exchange for the call. WEFT_E_NOMEM. */
 int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
 /* Performs at most one round of the open call, without waiting. WEFT_AGAIN: some is left, and *has_moved says whether some was done. Else

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_setup: weft_shmcoll_agree. In a team's first blocking call the members of each node agree, by messages, on a node area, and all
- * members on the wire's parameters (params, latency_bytes, eager_bytes, eager_total_max).
- * Invariant: the agreement advances team->sequence by SCHEDS_MAX on every member, whatever its node decides.
+ * shmcoll_setup: see shmcoll_setup.h.
  */
+#include "collectives/shmcoll_setup.h"
+
 #include <stdlib.h>
 
 #include "base/knob.h"
-#include "base/status.h"
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
 #include "collectives/shmcoll.h"
+#include "collectives/stop.h"
 #include "collectives/topology.h"
 #include "core/worker.h"
 #include "core/world.h"
@@ -18,18 +18,27 @@
 enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM = 8 };
 #define NO_AREA UINT32_MAX
 #define LARGE_AREAS 64u /* of a node: later ones have shorter slots */
-#define SCHEDS_MAX 5u /* schedules of one agreement, at most */
 
 typedef struct wire { /* see weft_team */
     weft_coll_params params;
     uint32_t latency_bytes, eager_bytes, eager_total_max;
 } wire;
 
-typedef struct agreement {
-    wire wire;
+/* What the first member on a node tells the others. */
+typedef struct decision {
+    wire wire;           /* told to it by the team's first member */
     uint32_t area_index; /* index in the segment; NO_AREA: none */
-    uint8_t flags;  /* SAYS_ flags; in map_area: 1 if all members have mapped the area */
-} agreement;
+    uint8_t flags;       /* MEMBER_ flags of all */
+} decision;
+
+struct weft_shmcoll_setup {
+    weft_team *team;
+    decision decision;
+    weft_shmcoll *mapped; /* the area, not agreed upon yet; NULL: none */
+    uint8_t has_all_mapped; /* 1: each member has mapped the area */
+    uint8_t own;            /* what this member tells the first one on its node */
+    uint8_t all[];        /* what the members tell; [ranks on this node] at the first one */
+};
 
 /* Bytes of the lines and slots of area `index`, at most: so that many communicators do not reserve as much memory as a few. */
 static uint64_t area_limit(uint32_t index, uint32_t ranks)
@@ -85,7 +94,7 @@ static uint8_t own_flags(const weft_team *team, uint32_t node_ranks)
     return flags;
 }
 
-/* A stage of the agreement, as a schedule of the team: among the node-local members or the leaders; without topology, among all. */
+/* A stage of the agreement: among the node-local members or the leaders; without topology, among all. */
 static void run_among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
     const weft_topology *topology = sched->team->topology;
@@ -96,23 +105,20 @@ static void run_among(weft_sched *sched, bool node_ranks, weft_sched_algorithm *
         weft_sched_sub(sched, topology->node_ranks, topology->node_rank_count, algorithm, args);
     else if (!topology->index)
         weft_sched_sub(sched, topology->leaders, topology->count, algorithm, args);
+    weft_sched_fence(sched);
 }
 
-static void gather_in_node(weft_sched *sched, const weft_coll *args) { run_among(sched, true, weft_gather_binomial, args); }
-static void bcast_in_node(weft_sched *sched, const weft_coll *args) { run_among(sched, true, weft_bcast_binomial, args); }
-static void bcast_leaders(weft_sched *sched, const weft_coll *args) { run_among(sched, false, weft_bcast_binomial, args); }
-
-static int gather_flags(weft_team *team, weft_shmcoll_performer *perform, uint8_t own, uint8_t *all)
+static void gather_flags(weft_sched *sched, weft_shmcoll_setup *self)
 {
-    weft_coll args = {.sendbuf = &own, .recvbuf = all, .sendcount = 1, .recvcount = 1, .sendtype = weft_sched_bytes(),
+    weft_coll args = {.sendbuf = &self->own, .recvbuf = self->all, .sendcount = 1, .recvcount = 1, .sendtype = weft_sched_bytes(),
                       .recvtype = weft_sched_bytes()};
-    return perform(team, gather_in_node, &args);
+    run_among(sched, true, weft_gather_binomial, &args);
 }
 
-static int bcast(weft_team *team, weft_shmcoll_performer *perform, weft_sched_algorithm *stage, void *buf, uint64_t bytes)
+static void bcast(weft_sched *sched, bool node_ranks, void *buf, uint64_t bytes)
 {
     weft_coll args = {.recvbuf = buf, .recvcount = bytes, .recvtype = weft_sched_bytes()};
-    return perform(team, stage, &args);
+    run_among(sched, node_ranks, weft_bcast_binomial, &args);
 }
 
 /* Parameters of the network, from the caps of the ep to a member on another node. */
@@ -132,39 +138,42 @@ static wire wire_params(const weft_team *team)
     return found;
 }
 
-static void root_decides(weft_team *team, uint32_t node_ranks, const uint8_t *all, agreement *agreement)
+static void decide(weft_sched *sched, void *arg)
 {
-    const weft_segment *segment = &team->chan->worker->world->boot->segment;
+    weft_shmcoll_setup *self = arg;
+    const weft_segment *segment = &self->team->chan->worker->world->boot->segment;
+    uint32_t node_ranks = node_group_of(self->team).count, index;
     uint8_t can = MEMBER_CAN, also = 0;
 
+    weft_team_trust(self->team, sched->damage);
     for (uint32_t i = 0; i < node_ranks; i++) {
-        can &= all[i];
-        also |= all[i];
+        can &= self->all[i];
+        also |= self->all[i];
     }
-    if (!can || weft_segment_alloc_area(segment, &agreement->area_index))
+    if (!can || weft_segment_alloc_area(segment, &index))
         return;
-    if (weft_segment_claim(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes,
-                           weft_shmcoll_used_bytes(area_limit(agreement->area_index, node_ranks), node_ranks, flags_of(also)))) {
-        weft_segment_free_area(segment, agreement->area_index);
-        agreement->area_index = NO_AREA;
+    if (weft_segment_claim(segment, segment->hdr->areas + index * segment->hdr->area_bytes,
+                           weft_shmcoll_used_bytes(area_limit(index, node_ranks), node_ranks, flags_of(also)))) {
+        weft_segment_free_area(segment, index);
         return;
     }
-    agreement->flags = also;
+    self->decision.area_index = index;
+    self->decision.flags = also;
 }
 
-static weft_shmcoll *open_area(weft_team *team, const node_group *group, const agreement *agreement)
+static weft_shmcoll *open_area(weft_team *team, const node_group *group, const decision *agreed)
 {
     weft_worker *worker = team->chan->worker;
     const weft_boot *boot = worker->world->boot;
     const weft_segment *segment = &boot->segment;
-    unsigned flags = flags_of(agreement->flags);
-    uint64_t bytes = weft_shmcoll_used_bytes(area_limit(agreement->area_index, group->count), group->count, flags);
+    unsigned flags = flags_of(agreed->flags);
+    uint64_t bytes = weft_shmcoll_used_bytes(area_limit(agreed->area_index, group->count), group->count, flags);
     uint64_t all = segment->hdr->area_bytes;
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS];
     weft_shmcoll *area;
     void *base;
 
-    if (weft_segment_view(segment, segment->hdr->areas + agreement->area_index * segment->hdr->area_bytes, all, &base))
+    if (weft_segment_view(segment, segment->hdr->areas + agreed->area_index * segment->hdr->area_bytes, all, &base))
         return NULL;
     for (uint32_t i = 0; i < group->count; i++) {
         uint32_t rank = job_rank(team, group, i);
@@ -179,74 +188,101 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *group, const a
     area->lanes = (char *)base + bytes;
     area->lanes_bytes = all - bytes;
     area->node_ranks = group->members;
-    area->area_index = agreement->area_index;
+    area->area_index = agreed->area_index;
     area->team = team;
     return area;
 }
 
-/* Maps the agreed area. If mapping fails on one member, no member uses the area. */
-static int map_area(weft_team *team, weft_shmcoll_performer *perform, const node_group *group, agreement *agreement, uint8_t *all)
+static void map_area(weft_sched *sched, void *arg)
 {
-    const weft_segment *segment = &team->chan->worker->world->boot->segment;
-    weft_shmcoll *area = open_area(team, group, agreement);
-    uint8_t can = 1;
-    int rc = gather_flags(team, perform, area != NULL, all);
+    weft_shmcoll_setup *self = arg;
+    node_group group = node_group_of(self->team);
 
-    for (uint32_t i = 0; all && !rc && i < group->count; i++)
-        can &= all[i];
-    agreement->flags = can;
-    if (!rc)
-        rc = bcast(team, perform, bcast_in_node, agreement, sizeof *agreement);
-    if (!rc && agreement->flags) {
-        team->area = area;
-        return WEFT_OK;
-    }
-    if (!rc && !group->rank)
-        weft_segment_free_area(segment, agreement->area_index); /* no member has written to it */
-    if (area) {
-        weft_segment_drop(area->hdr, area->bytes);
-        free(area);
-    }
-    return rc;
+    weft_team_trust(self->team, sched->damage); /* at once: members that it forwarded the data to do not know */
+    if (self->decision.area_index != NO_AREA && self->own & MEMBER_CAN)
+        self->mapped = open_area(self->team, &group, &self->decision);
+    self->own = self->mapped != NULL;
 }
 
-static int agree_in_node(weft_team *team, weft_shmcoll_performer *perform, agreement *agreement)
+static void conclude(weft_sched *sched, void *arg)
+{
+    weft_shmcoll_setup *self = arg;
+
+    (void)sched;
+    self->has_all_mapped = 1;
+    for (uint32_t i = 0; i < node_group_of(self->team).count; i++)
+        self->has_all_mapped &= self->all[i];
+}
+
+/* The first member allocates an area, which all map. If mapping fails on one member, no member uses the area. */
+static void agree_in_node(weft_sched *sched, weft_shmcoll_setup *self)
+{
+    bool is_first = !node_group_of(self->team).rank;
+
+    gather_flags(sched, self);
+    if (is_first)
+        weft_sched_call(sched, decide, self);
+    bcast(sched, true, &self->decision, sizeof self->decision);
+    weft_sched_call(sched, map_area, self);
+    gather_flags(sched, self);
+    if (is_first)
+        weft_sched_call(sched, conclude, self);
+    bcast(sched, true, &self->has_all_mapped, sizeof self->has_all_mapped);
+}
+
+void weft_shmcoll_setup_steps(weft_sched *sched, const weft_coll *args)
+{
+    weft_shmcoll_setup *self = args->recvbuf;
+    const weft_team *team = self->team;
+    node_group group = node_group_of(team);
+
+    if (team->nodes > 1)
+        bcast(sched, false, &self->decision.wire, sizeof self->decision.wire);
+    if (!is_one_per_node(team) && group.count > 1)
+        agree_in_node(sched, self);
+}
+
+weft_shmcoll_setup *weft_shmcoll_setup_new(weft_team *team)
 {
     node_group group = node_group_of(team);
-    uint8_t *all = group.rank ? NULL : calloc(1, group.count);
-    int rc = group.rank || all ? WEFT_OK : weft_fail(WEFT_E_NOMEM, "no memory for a communicator of %u", team->size);
+    weft_shmcoll_setup *self = calloc(1, sizeof *self + (group.rank ? 0 : group.count));
 
-    if (group.count > 1) {
-        if (!rc)
-            rc = gather_flags(team, perform, own_flags(team, group.count), all);
-        if (!rc && !group.rank)
-            root_decides(team, group.count, all, agreement);
-        if (!rc)
-            rc = bcast(team, perform, bcast_in_node, agreement, sizeof *agreement);
-        if (!rc && agreement->area_index != NO_AREA)
-            rc = map_area(team, perform, &group, agreement, all);
-    }
-    free(all);
-    return rc;
+    if (!self)
+        return NULL;
+    self->team = team;
+    self->decision.wire = !team->rank && team->nodes > 1 ? wire_params(team)
+                                                         : (wire){.params = team->params, .latency_bytes = team->latency_bytes};
+    self->decision.area_index = NO_AREA;
+    self->own = own_flags(team, group.count);
+    return self;
 }
 
-int weft_shmcoll_agree(weft_team *team, weft_shmcoll_performer *perform)
+static void drop_area(weft_shmcoll_setup *self, bool is_unused)
 {
-    agreement agreement = {.area_index = NO_AREA, .wire = {.params = team->params, .latency_bytes = team->latency_bytes}};
-    uint32_t scheds = team->sequence;
-    int rc = WEFT_OK;
+    const weft_segment *segment = &self->team->chan->worker->world->boot->segment;
 
-    if (!team->rank && team->nodes > 1)
-        agreement.wire = wire_params(team);
-    if (team->nodes > 1)
-        rc = bcast(team, perform, bcast_leaders, &agreement.wire, sizeof agreement.wire);
-    if (!rc && !is_one_per_node(team))
-        rc = agree_in_node(team, perform, &agreement);
-    team->params = agreement.wire.params;
-    team->latency_bytes = agreement.wire.latency_bytes;
-    weft_coll_choices_free(team); /* those of nonblocking calls before */
-    team->eager_bytes = agreement.wire.eager_bytes;
-    team->eager_total_max = agreement.wire.eager_total_max;
-    team->sequence = scheds + SCHEDS_MAX; /* nodes may use fewer schedules, but tags must be equal on all members */
-    return rc;
+    if (is_unused && self->decision.area_index != NO_AREA && !node_group_of(self->team).rank)
+        weft_segment_free_area(segment, self->decision.area_index); /* no member has written to it */
+    if (self->mapped) {
+        weft_segment_drop(self->mapped->hdr, self->mapped->bytes);
+        free(self->mapped);
+    }
+}
+
+void weft_shmcoll_setup_end(weft_shmcoll_setup *self, int rc)
+{
+    weft_team *team = self->team;
+
+    if (!rc && self->has_all_mapped)
+        team->area = self->mapped;
+    else
+        drop_area(self, !rc);
+    if (!rc) {
+        team->params = self->decision.wire.params;
+        team->latency_bytes = self->decision.wire.latency_bytes;
+        team->eager_bytes = self->decision.wire.eager_bytes;
+        team->eager_total_max = self->decision.wire.eager_total_max;
+        weft_coll_choices_free(team); /* those of the parameters before */
+    }
+    free(self);
 }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "collectives/shmcoll_area.h"
 #include "core/worker.h"
+#include "core/world.h"
 
 /* Body of a notification that the team has stopped. */
 typedef struct stop_msg {
@@ -468,6 +469,25 @@ int weft_team_stop_error_of_call(weft_team *team, weft_call call)
     memcpy(why, team->stop_text, sizeof why);
     weft_call_describe(team, team->rank, call, here, sizeof here);
     return weft_fail(rc, "%s%s; %s", own, here, why);
+}
+
+static void __attribute__((noreturn, cold)) abort_job(const weft_team *team, int rc)
+{
+    weft_boot *boot = team->chan->worker->world->boot;
+    char text[800];
+
+    snprintf(text, sizeof text,
+             "a message by which the members of a communicator agree on their next steps was damaged: %s\n"
+             "The job ends, since the members would hang. Likely failing memory or network: check the error counters of host and device.",
+             weft_fail_text(rc));
+    boot->ops->abort(boot, 1, text);
+}
+
+int weft_team_trust(const weft_team *team, int rc)
+{
+    if (weft_unlikely(weft_status_is_damage(rc)))
+        abort_job(team, rc);
+    return rc;
 }
 
 void weft_team_begin_making(weft_team *team, weft_team *local, enum weft_call_maker maker)

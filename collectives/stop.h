@@ -2,7 +2,7 @@
  *
  * stop: ends a team's collectives after an error. The failed member rejects later collective calls, cancels receives, rejects messages and
  * notifies members rank + 2^k, which do the same. So every member returns an error with the reason in bounded time.
- * Called by sched.c, coll.c, shmcoll_check.c and shmcoll_area.c; requires worker->lock.
+ * Called by sched.c, coll.c, agreement.c, shmcoll_check.c and shmcoll_area.c; requires worker->lock.
  * Invariants: a member that stops notifies, whatever the cause. Schedules older than the failed one continue on all members.
  */
 #ifndef WEFT_COLLECTIVES_STOP_H
@@ -92,6 +92,9 @@ void weft_team_stop_in_area(weft_team *team, int rc, uint64_t call) __attribute_
  * schedule: their own count distinguishes them. */
 bool weft_team_call_is_over(const weft_team *team);
 bool weft_team_next_call_is_over(const weft_team *team);
+/* Returns rc, the result of a collective whose data decides the later steps of the members. Aborts the job on damage: members would decide
+ * differently and hang. */
+int weft_team_trust(const weft_team *team, int rc);
 /* The error that this member returns for another member's error. */
 int weft_stop_code(int code);
 /* Error of a call on a stopped team; sets the text. */

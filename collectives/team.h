@@ -121,9 +121,9 @@ typedef struct weft_team {
     uint32_t latency_bytes;   /* bytes that the wire carries in one latency, a quarter of a segment; equal on all members */
     uint32_t eager_bytes;     /* blocks to other nodes are split into messages of this length; 0: not split; equal on all members */
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
-    bool needs_setup;        /* the next blocking call must first settle(): may_share, or the team has stopped */
+    bool needs_setup;        /* the next call must first look at may_share, agreement and stopped */
     bool has_areas;           /* its nodes may have areas: blocking calls of an intracommunicator of this job; equal on all members */
-    bool may_share;           /* the members have not agreed on a node area yet; the first blocking call does */
+    bool may_share;           /* the members have not begun to agree on a node area; the first call does */
     bool is_origin;           /* the team stopped by an error of this member */
     bool has_notified_all;    /* of that stop, since a member has freed the communicator and forwards nothing */
     int stopped;              /* error that later calls return (stop.h); 0: the team has not stopped */
@@ -134,7 +134,7 @@ typedef struct weft_team {
     bool awaits_remote;       /* is_making: it is this group's leader, and waits for the other one's */
     uint32_t making_tag, maker; /* number and hash of that call; enum weft_call_maker. Valid if is_making */
     struct weft_team *making_local; /* team of this group, whose collectives that call uses: stops with this one. Valid if is_making */
-    weft_call agreement_call;        /* the blocking call in which the members agree on an area */
+    struct weft_agreement *agreement; /* of a nonblocking call, under way (agreement.h); NULL: none */
     weft_call_log log;
     weft_list_link active;    /* schedules under way (weft_sched.active) */
     weft_list_link children;  /* teams created by collectives of this one (weft_team_adopt) */
@@ -149,7 +149,9 @@ typedef struct weft_team {
 #define WEFT_TAG_HASH_SHIFT 22
 #define WEFT_TAG_PREPARED 0x40000000u /* set in tags of persistent schedules: their numbers never expire, and are counted apart */
 
-enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_AWAIT, WEFT_STEP_FENCE };
+enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_CALL, WEFT_STEP_AWAIT, WEFT_STEP_FENCE };
+
+typedef void weft_sched_callback(weft_sched *sched, void *arg);
 
 typedef struct weft_step {
     enum weft_step_op op;
@@ -157,8 +159,11 @@ typedef struct weft_step {
         int32_t peer;               /* send, recv: rank in the team's channel */
         uint32_t message;           /* await */
     };
-    const void *from;               /* send, copy, reduce */
-    void *to;                       /* recv, copy, reduce */
+    union {
+        const void *from;           /* send, copy, reduce */
+        weft_sched_callback *call;  /* call */
+    };
+    void *to;                       /* recv, copy, reduce; call: its argument */
     uint64_t from_count, to_count;  /* elements; only copy uses from_count and from_type */
     const weft_type *from_type, *to_type;
 } weft_step;
@@ -192,7 +197,7 @@ struct weft_sched {
     bool has_deferred;          /* immediate: `deferred` is a receive not posted yet; a wait for it may perform it as a blocking one */
     uint32_t deferred_message;    /* its number; valid if has_deferred */
     weft_step deferred;
-    weft_call call;             /* persistent only */
+    weft_call call;             /* persistent and deferred (agreement.h) only */
     bool is_helped;             /* recorded: counts in worker->helped */
     bool is_parked;             /* recorded: has failed by WEFT_E_REVOKED and waits for the notification with the reason */
     weft_req *receiving;        /* immediate: receive that a fence waits for; NULL: none */

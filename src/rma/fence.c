@@ -4,6 +4,7 @@
  * that it is seen by all that leave it.
  */
 #include "collectives/coll.h"
+#include "collectives/stop.h"
 #include "rma/op.h"
 #include "rma/sync.h"
 

@@ -134,7 +134,7 @@ cases_call rig_call(uint32_t i)
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
     weft_call call = weft_call_of(WEFT_COLL_ALLREDUCE, WEFT_CALL_BLOCKING, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false));
-    int rc = weft_shmcoll_publish(area, call, false), rc_spread;
+    int rc = weft_shmcoll_publish(area, call, 0, false), rc_spread;
 
     if (rc)
         return rc;

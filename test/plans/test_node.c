@@ -333,7 +333,7 @@ static void call_once(member *self, const cases_call *call, uint32_t i, bool is_
 
     cases_begin(call, self->rank, &side);
     if (is_odd && rig.how == ODD_PASSES)
-        rc = weft_shmcoll_publish(self->area, weft_call_of(call->kind, WEFT_CALL_BLOCKING, &side.args, UINT64_MAX), true);
+        rc = weft_shmcoll_publish(self->area, weft_call_of(call->kind, WEFT_CALL_BLOCKING, &side.args, UINT64_MAX), 0, true);
     else
         rc = call_either(self, call, &side, i);
     if (self->rc && !rc && (call->count || call->kind == WEFT_COLL_BARRIER))

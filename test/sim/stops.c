@@ -16,11 +16,12 @@
 
 enum call { DUP, SPLIT, SPLIT_TYPE, BAD_COLOR, BAD_TYPE, BARRIER, BCAST, REDUCE, ALLREDUCE, LARGE, GATHER, SCATTER, ALLGATHER, ALLTOALL,
             IBCAST, IALLREDUCE, IDUP, BAD_COPY, CART, GRAPH, LARGE_GRAPH, MERGE, GROUP, PERSISTENT,
-            INTER_SUMS, INTER_BCAST, INTER_GATHER, INTER_ALLGATHER, INTER_IDUP, CALLS };
+            FIRST_IBCAST, FIRST_IALLREDUCE, FIRST_IDUP, INTER_SUMS, INTER_BCAST, INTER_GATHER, INTER_ALLGATHER, INTER_IDUP, CALLS };
 static const char *const names[] = {
     "dup", "split", "split_type", "bad color", "bad split_type", "barrier", "bcast", "reduce", "allreduce", "large allreduce", "gather",
     "scatter", "allgather", "alltoall", "ibcast", "iallreduce", "idup", "idup, bad copy function", "cart_create", "dist_graph_create",
-    "large dist_graph_create", "intercomm_create, merge", "create_group", "persistent", "allreduce between groups",
+    "large dist_graph_create", "intercomm_create, merge", "create_group", "persistent", "first ibcast", "first iallreduce",
+    "first idup", "allreduce between groups",
     "bcast between groups", "gather between groups", "allgather between groups", "idup of groups"};
 enum { RANKS_MAX = 6, COUNT = 300, COUNT_LARGE = 40000, EDGES = 12000 };
 
@@ -151,7 +152,7 @@ static int perform(const run *run, MPI_Comm c, MPI_Comm half, MPI_Comm *inter, i
     case SPLIT_TYPE: code = MPI_Comm_split_type(c, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made); break;
     case BAD_COLOR: code = MPI_Comm_split(c, rank == run->victim ? -77 : 0, 0, &made); break;
     case BAD_TYPE: code = MPI_Comm_split_type(c, rank == run->victim ? 77 : MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made); break;
-    case IDUP: case BAD_COPY: code = idup(run, c, &made); break;
+    case IDUP: case BAD_COPY: case FIRST_IDUP: code = idup(run, c, &made); break;
     case CART: code = cart(c, &made); break;
     case GRAPH: code = graph(c, rank, &made); break;
     case LARGE_GRAPH: code = large_graph(c, rank, &made); break;
@@ -166,8 +167,9 @@ static int perform(const run *run, MPI_Comm c, MPI_Comm half, MPI_Comm *inter, i
     case SCATTER: return MPI_Scatter(out, COUNT, type, in, COUNT, type, 1, c);
     case ALLGATHER: return MPI_Allgather(out, COUNT, type, in, COUNT, type, c);
     case ALLTOALL: return MPI_Alltoall(out, COUNT, type, in, COUNT, type, c);
-    case IBCAST: return wait_for(MPI_Ibcast(in, COUNT_LARGE, type, 0, c, &req), &req);
-    case IALLREDUCE: return wait_for(MPI_Iallreduce(out, in, COUNT, type, MPI_SUM, c, &req), &req);
+    case IBCAST: case FIRST_IBCAST: return wait_for(MPI_Ibcast(in, COUNT_LARGE, type, 0, c, &req), &req);
+    case IALLREDUCE: case FIRST_IALLREDUCE:
+        return wait_for(MPI_Iallreduce(out, in, COUNT, type, MPI_SUM, c, &req), &req);
     case INTER_SUMS: return MPI_Allreduce(out, in, COUNT_LARGE, type, MPI_SUM, c);
     case INTER_BCAST: return MPI_Bcast(in, COUNT_LARGE, type, rank % 2 ? 0 : rank ? MPI_PROC_NULL : MPI_ROOT, c);
     case INTER_GATHER:
@@ -202,11 +204,12 @@ static int program(int rank, void *arg)
     size_t capacity = COUNT_LARGE * sizeof(int64_t);
     int64_t *out = calloc(1, capacity), *in = calloc(1, capacity);
     int sent[RANKS_MAX] = {0}, got[RANKS_MAX], code, rc = MPI_Init(NULL, NULL);
-    MPI_Comm c, half, pair, inter = MPI_COMM_NULL;
-    bool is_pair = run->call >= INTER_SUMS;
+    MPI_Comm c, fresh, half, pair, used, inter = MPI_COMM_NULL;
+    bool is_pair = run->call >= INTER_SUMS, is_first = run->call >= FIRST_IBCAST && !is_pair;
 
     rc = rc ? rc : MPI_Comm_dup(MPI_COMM_WORLD, &c);
     rc = rc ? rc : MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+    rc = rc ? rc : MPI_Comm_dup(c, &fresh); /* no collective of it precedes the call */
     rc = rc ? rc : MPI_Comm_split(c, rank % 2, 0, &half);
     rc = rc ? rc : MPI_Intercomm_create(half, 0, c, rank % 2 ? 0 : 1, 7, &pair);
     rc = rc ? rc : MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
@@ -215,7 +218,8 @@ static int program(int rank, void *arg)
         return 1;
     if (rank == run->victim)
         left = run->number;
-    code = perform(run, is_pair ? pair : c, half, &inter, out, in, rank);
+    used = is_pair ? pair : is_first ? fresh : c;
+    code = perform(run, used, half, &inter, out, in, rank);
     if (rank == run->victim)
         left = -1;
     run->class[rank] = class_of(code);
@@ -226,7 +230,7 @@ static int program(int rank, void *arg)
         fprintf(stderr, "      rank %d: %s\n", rank, text);
     }
     run->later[rank] = class_of(is_pair ? MPI_Allreduce(out, in, 1, MPI_INT64_T, MPI_SUM, pair)
-                                        : MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, c));
+                                        : MPI_Allreduce(MPI_IN_PLACE, in, 1, MPI_INT64_T, MPI_SUM, used));
     free(out);
     free(in);
     rc = MPI_Alltoall(sent, 1, MPI_INT, got, 1, MPI_INT, MPI_COMM_WORLD); /* no rank leaves before it has received from all others */
@@ -234,6 +238,7 @@ static int program(int rank, void *arg)
         rc = rc ? rc : MPI_Comm_free(&inter);
     rc = rc ? rc : MPI_Comm_free(&pair);
     rc = rc ? rc : MPI_Comm_free(&half);
+    rc = rc ? rc : MPI_Comm_free(&fresh);
     rc = rc ? rc : MPI_Comm_free(&c);
     return rc || MPI_Finalize();
 }
