@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_lanes: persistent calls through lanes of a node area, with threads as members (node_rig.h): lanes are opened, started in another order
- * on each member, beside nonblocking and blocking calls of the area, closed, and their memory is taken again. `test_lanes SEED` repeats one
- * seed.
+ * on each member, beside nonblocking and blocking calls of the area, closed, and their memory is taken again. Where an allocation of one
+ * member fails, no member gets a lane. `test_lanes SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 enum { LANES = 6, PHASES = 120, OPENED_MAX = 2 * PHASES, MAIN_BYTES = 128 << 10 };
 
 static uint64_t first_seed = 1;
-static _Atomic uint64_t opened, refused, taken_again;
+static _Atomic uint64_t opened, refused, taken_again, without_memory;
 /* By number of the call that opens a lane: 1 + its place, equal on all members. 0: not known yet. */
 static _Atomic uint64_t places[OPENED_MAX];
 
@@ -46,8 +46,45 @@ static void check_place(member *self, const weft_shmcoll *lane, uint32_t number)
         }
 }
 
+/* ---- allocations of this thread ---- */
+
+static _Thread_local int left = -1; /* until the one that fails; < 0: none fails */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_FAIL 0
+#else
+#define CAN_FAIL 1
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t);
+
+static bool fails(void)
+{
+    if (left < 0 || left--)
+        return false;
+    atomic_fetch_add(&without_memory, 1);
+    return true;
+}
+
+void *malloc(size_t bytes) { return fails() ? NULL : __libc_malloc(bytes); }
+void *calloc(size_t count, size_t bytes) { return fails() ? NULL : __libc_calloc(count, bytes); }
+#endif
+
+/* Whether one member, the same for all, has no memory for this lane. Of its allocations in the call, one fails: the lane, its exchange, or
+ * at member 0 the place. */
+static bool inject(const member *self, uint32_t number)
+{
+    uint64_t random = rig.seed * 97 + number;
+    uint32_t victim = (uint32_t)(rig_draw(&random) % rig.ranks);
+
+    if (!CAN_FAIL || rig_draw(&random) % 6)
+        return false;
+    if (self->rank == victim)
+        left = (int)(rig_draw(&random) % (victim ? 2 : 3));
+    return true;
+}
+
 static void open_one(member *self, persistent *one, uint32_t number)
 {
+    bool is_injected;
     uint64_t bytes;
     weft_call call;
 
@@ -58,8 +95,12 @@ static void open_one(member *self, persistent *one, uint32_t number)
     weft_shmcoll_drain(self->area);
     if (!weft_shmcoll_can_hold(self->area, one->call.kind, &one->side.args))
         rig_complain("the area cannot hold the call", self->rank, number);
+    is_injected = inject(self, number);
     if (weft_shmcoll_open_lane(self->area, one->call.kind, &one->side.args, call, &one->lane))
         rig_complain("no agreement", self->rank, number);
+    if (is_injected && one->lane)
+        rig_complain("a lane, though a member has no memory", self->rank, number);
+    left = -1;
     check_place(self, one->lane, number);
     if (!one->lane)
         cases_end(&one->side);
@@ -196,6 +237,7 @@ static void test_lanes(void)
         }
     CU_ASSERT_EQUAL(rig.failures, 0);
     CU_ASSERT(opened > 0 && refused > 0 && taken_again > 0);
+    CU_ASSERT(!CAN_FAIL || without_memory > 50);
 }
 
 int main(int argc, char **argv)
