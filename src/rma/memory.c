@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory: see memory.h. The shared block of a node has the controls of its members first, then the memory of each, if the window allocates
- * it: each on pages of its own, or without gaps (MPI 5.0 12.2.3, alloc_shared_noncontig).
+ * memory: see memory.h. The shared block of a node has the controls of its members first, then what they tell each other, one row for each
+ * reader, then the memory of each, if the window allocates it: each on pages of its own, or without gaps (MPI 5.0 12.2.3,
+ * alloc_shared_noncontig).
  */
 #include "rma/memory.h"
 
@@ -11,6 +12,8 @@
 #include "base/status.h"
 #include "core/worker.h"
 #include "core/world.h"
+
+#define TOLD_MEMBERS_MAX 256 /* members of a node, up to which they tell each other by memory: 512 KiB of each window */
 
 static bool is_allocated(const weft_window *window)
 {
@@ -71,7 +74,16 @@ int weft_window_memory_open(weft_window *window)
     return 0;
 }
 
-static uint64_t controls_bytes(uint32_t count) { return weft_round_up(count * sizeof(weft_window_control), WEFT_PAGE); }
+/* Of a reader's row, whose lines are its own. */
+static uint64_t row_bytes(uint32_t count) { return weft_round_up(count * sizeof(weft_window_told), WEFT_LINE); }
+
+static bool has_told(uint32_t count) { return count <= TOLD_MEMBERS_MAX; }
+
+/* Controls, and what members tell each other. */
+static uint64_t controls_bytes(uint32_t count)
+{
+    return weft_round_up(count * (sizeof(weft_window_control) + (has_told(count) ? row_bytes(count) : 0)), WEFT_PAGE);
+}
 
 /* Bytes from the memory of one member to that of the next. */
 static uint64_t step_of(uint64_t bytes, bool is_contiguous) { return is_contiguous ? bytes : weft_round_up(bytes, WEFT_PAGE); }
@@ -147,9 +159,10 @@ static int own_control(weft_window *window)
 /* Targets of this node, whose block is mapped. */
 static void set_shared_targets(weft_window *window, const weft_window_wire *wires, bool is_contiguous)
 {
-    const weft_window_memory *memory = window->memory;
+    weft_window_memory *memory = window->memory;
     weft_window_control *controls = memory->shared.addr;
     char *at = (char *)controls + controls_bytes(memory->count);
+    memory->told = has_told(memory->count) ? (weft_window_told *)(controls + memory->count) : NULL;
     for (uint32_t i = 0; i < memory->count; i++) {
         weft_window_target *target = &window->targets[memory->members[i]];
         target->control = &controls[i];
@@ -198,6 +211,11 @@ void weft_window_memory_close(weft_window *window)
     free(memory->control);
     free(memory);
     window->memory = NULL;
+}
+
+weft_window_told *weft_window_memory_told(const weft_window_memory *memory, uint32_t reader, uint32_t writer)
+{
+    return (weft_window_told *)((char *)memory->told + reader * row_bytes(memory->count)) + writer;
 }
 
 void weft_window_memory_wake(const weft_window *window)

@@ -23,6 +23,7 @@ typedef struct weft_window_memory {
     uint32_t *members;       /* [count] members of this node, ascending; owned */
     uint32_t count, index;   /* index: this member's in members */
     weft_rank_page **pages;  /* [count], owned; NULL: the node's ranks have none */
+    weft_window_told *told;  /* what members of the node tell each other, in shared memory; NULL: they do it by messages */
     void *allocated;         /* own memory that the node does not share, owned */
     weft_window_control *control; /* own, if it is not in shared memory, owned */
 } weft_window_memory;
@@ -35,6 +36,8 @@ int weft_window_memory_make(weft_window *window, const weft_window_wire *wires, 
 /* Maps the memory of `handle` (0: none), and sets targets of this node and of this member, own memory included. 0 or an error. */
 int weft_window_memory_map(weft_window *window, const weft_window_wire *wires, bool is_contiguous, uint64_t handle);
 void weft_window_memory_close(weft_window *window);
+/* What the reader, a member of this node by its index, is told by the writer. Requires memory->told. */
+weft_window_told *weft_window_memory_told(const weft_window_memory *memory, uint32_t reader, uint32_t writer);
 /* Wakes the other members of this node, if they sleep. */
 void weft_window_memory_wake(const weft_window *window);
 

@@ -87,6 +87,8 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     set_targets(window, wires);
     rc = weft_window_memory_map(window, wires, own->is_contiguous, handle);
     if (!rc)
+        weft_window_sync_map(window);
+    if (!rc)
         rc = weft_rma_inbox_open(window);
     if (!rc && window->flavor == WEFT_WINDOW_DYNAMIC)
         rc = weft_rma_regions_open(window);

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pscw: general active target synchronization (MPI 5.0 12.5.2), and what all synchronization shares: its messages and waits. A POST says
- * that the sender's memory may be accessed, a COMPLETE that the sender's operations are performed; each goes from one member to one other.
- * With MPI_MODE_NOCHECK no POST is sent or awaited: the program promises that the memory is posted.
+ * pscw: general active target synchronization (MPI 5.0 12.5.2), and what all synchronization shares: its messages and waits. A post says
+ * that the teller's memory may be accessed, a complete that the teller's operations are performed; each goes from one member to one other:
+ * as a count in memory of the node, which the teller alone writes, or as a message to another node. A member that waits names the first one
+ * that is missing (control->awaited) and looks again; a teller wakes it only if it is named, so a sleeper is not woken in vain by others.
+ * With MPI_MODE_NOCHECK nothing is posted or awaited: the program promises that the memory is posted.
  */
 #include <stdlib.h>
 
 #include "base/status.h"
 #include "core/worker.h"
+#include "core/world.h"
+#include "rma/memory.h"
 #include "rma/op.h"
 #include "rma/sync_state.h"
+
+#define SPINS 400     /* looks before the full wait, unless ranks share CPUs; longer than some transfers of a cache line */
+#define POLL_EVERY 64 /* calls between two polls of the ifaces by a member that never waits */
 
 int weft_window_sync_open(weft_window *window)
 {
@@ -17,7 +24,23 @@ int weft_window_sync_open(weft_window *window)
     if (!window->sync)
         return weft_fail(WEFT_E_NOMEM, "no memory for the synchronization of a window of %u members", window->size);
     window->sync->first = window->sync->last = UINT32_MAX;
+    for (uint32_t i = 0; i < window->size; i++)
+        window->sync->members[i].from = &window->sync->members[i].told;
+    window->sync->members[window->rank].to = &window->sync->members[window->rank].told;
     return 0;
+}
+
+void weft_window_sync_map(weft_window *window)
+{
+    const weft_window_memory *memory = window->memory;
+    for (uint32_t i = 0; i < memory->count && memory->told; i++) {
+        weft_sync_member *at = &window->sync->members[memory->members[i]];
+        if (i == memory->index)
+            continue;
+        at->from = weft_window_memory_told(memory, memory->index, i);
+        at->to = weft_window_memory_told(memory, i, memory->index);
+        at->page = memory->pages[i];
+    }
 }
 
 void weft_window_sync_close(weft_window *window)
@@ -32,14 +55,21 @@ int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind 
     return weft_chan_notify(window->chan, to, &note, sizeof note);
 }
 
+/* By the only writer. */
+static void add(weft_window_told *told, enum weft_window_epoch_end end)
+{
+    uint32_t count = atomic_load_explicit(&told->counts[end], memory_order_relaxed);
+    atomic_store_explicit(&told->counts[end], count + 1, memory_order_release);
+}
+
 void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes)
 {
     const weft_sync_note *note = body;
     if (bytes < sizeof *note)
         return;
     switch (note->kind) {
-    case WEFT_SYNC_POST: window->sync->members[from].posts++; break;
-    case WEFT_SYNC_COMPLETE: window->sync->members[from].completes++; break;
+    case WEFT_SYNC_POST: add(&window->sync->members[from].told, WEFT_WINDOW_POST); break;
+    case WEFT_SYNC_COMPLETE: add(&window->sync->members[from].told, WEFT_WINDOW_COMPLETE); break;
     default: weft_window_lock_on_note(window, from, note);
     }
 }
@@ -62,42 +92,85 @@ void weft_window_sync_await(weft_sync_wait *self)
     weft_wait_end(&self->wait);
 }
 
-/* The first member of the group that has not posted, or completed, its number in *missing. */
-static bool find_missing(const weft_sync_wait *self, bool posts, uint32_t *missing)
+static inline bool is_told(const weft_sync_member *at, enum weft_window_epoch_end end)
+{
+    return atomic_load_explicit(&at->from->counts[end], memory_order_acquire) != at->taken[end];
+}
+
+/* Has every member of the group told it? Else self->member is the first that has not. */
+static bool have_told(weft_sync_wait *self)
 {
     for (uint32_t i = 0; i < self->count; i++) {
-        const weft_sync_member *at = &self->window->sync->members[self->ranks[i]];
-        if (posts ? at->posts : at->completes)
-            continue;
-        *missing = self->ranks[i];
-        return true;
+        self->member = self->ranks[i];
+        if (!is_told(&self->window->sync->members[self->member], self->end))
+            return false;
     }
+    return true;
+}
+
+/* Wait condition. Names the member that is missing before the look that decides. */
+static bool have_told_or_named(weft_sync_wait *self)
+{
+    _Atomic uint32_t *awaited = &self->window->targets[self->window->rank].control->awaited[self->end];
+    while (!have_told(self)) {
+        if (atomic_load_explicit(awaited, memory_order_relaxed) == self->member + 1)
+            return false;
+        atomic_store_explicit(awaited, self->member + 1, memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* pairs with wake_if_named() */
+    }
+    return true;
+}
+
+static bool have_told_soon(weft_sync_wait *self)
+{
+    for (uint32_t i = self->window->worker->world->is_oversubscribed ? 1 : SPINS; i; i--)
+        if (have_told(self))
+            return true;
     return false;
 }
 
-static bool have_posted(weft_sync_wait *self)
+/* wait false: looks once. Returns whether all have told. */
+static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_window_epoch_end end, bool wait)
 {
-    uint32_t missing;
-    return !find_missing(self, true, &missing);
+    weft_sync_wait self = {.window = window, .is_over = have_told_or_named, .ranks = ranks, .count = count, .end = end};
+    if (weft_unlikely(window->sync->calls++ % POLL_EVERY == 0))
+        weft_worker_poll(window->worker);
+    if (wait && weft_unlikely(!have_told_soon(&self))) {
+        weft_window_sync_await(&self);
+        atomic_store_explicit(&window->targets[window->rank].control->awaited[end], 0, memory_order_relaxed);
+    } else if (!wait && !have_told(&self)) {
+        weft_worker_poll(window->worker);
+        if (!have_told(&self))
+            return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        window->sync->members[ranks[i]].taken[end]++;
+    atomic_thread_fence(memory_order_seq_cst);
+    return true;
 }
 
-static bool have_completed(weft_sync_wait *self)
+static void wake_if_named(weft_window *window, const weft_sync_member *at, uint32_t member, enum weft_window_epoch_end end)
 {
-    uint32_t missing;
-    return !find_missing(self, false, &missing);
+    if (atomic_load_explicit(&window->targets[member].control->awaited[end], memory_order_relaxed) == window->rank + 1)
+        weft_page_wake_if_asleep(at->page);
 }
 
-static int tell_all(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_sync_kind kind)
+/* By memory first, then fences once, then wakes and sends messages. */
+static int tell_all(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_window_epoch_end end)
 {
     int rc = 0;
+    atomic_thread_fence(memory_order_seq_cst); /* what this member stored is seen by those that it tells */
+    for (uint32_t i = 0; i < count; i++)
+        if (window->sync->members[ranks[i]].to)
+            add(window->sync->members[ranks[i]].to, end);
+    atomic_thread_fence(memory_order_seq_cst); /* store before load of awaited and asleep; pairs with the sleeper */
     for (uint32_t i = 0; i < count; i++) {
+        const weft_sync_member *at = &window->sync->members[ranks[i]];
         int told = 0;
-        if (ranks[i] != window->rank)
-            told = weft_window_sync_tell(window, ranks[i], kind, false);
-        else if (kind == WEFT_SYNC_POST)
-            window->sync->members[window->rank].posts++;
-        else
-            window->sync->members[window->rank].completes++;
+        if (at->page)
+            wake_if_named(window, at, ranks[i], end);
+        else if (!at->to)
+            told = weft_window_sync_tell(window, ranks[i], end == WEFT_WINDOW_POST ? WEFT_SYNC_POST : WEFT_SYNC_COMPLETE, false);
         rc = rc ? rc : told;
     }
     return rc;
@@ -105,19 +178,16 @@ static int tell_all(weft_window *window, const uint32_t *ranks, uint32_t count, 
 
 int weft_rma_post(weft_window *window, const uint32_t *ranks, uint32_t count, bool is_checked)
 {
-    atomic_thread_fence(memory_order_seq_cst); /* what this member stored is seen by those that it tells */
-    return is_checked ? tell_all(window, ranks, count, WEFT_SYNC_POST) : 0;
+    if (is_checked)
+        return tell_all(window, ranks, count, WEFT_WINDOW_POST);
+    atomic_thread_fence(memory_order_seq_cst);
+    return 0;
 }
 
 int weft_rma_start_epoch(weft_window *window, const uint32_t *ranks, uint32_t count, bool is_checked)
 {
-    weft_sync_wait self = {.window = window, .is_over = have_posted, .ranks = ranks, .count = count};
-    if (!is_checked)
-        return 0;
-    if (find_missing(&self, true, &self.member))
-        weft_window_sync_await(&self);
-    for (uint32_t i = 0; i < count; i++)
-        window->sync->members[ranks[i]].posts--;
+    if (is_checked)
+        await_told(window, ranks, count, WEFT_WINDOW_POST, true);
     return 0;
 }
 
@@ -128,26 +198,12 @@ int weft_rma_complete(weft_window *window, const uint32_t *ranks, uint32_t count
         int flushed = weft_rma_flush(window, (int)ranks[i]);
         rc = rc ? rc : flushed;
     }
-    atomic_thread_fence(memory_order_seq_cst);
-    told = tell_all(window, ranks, count, WEFT_SYNC_COMPLETE);
+    told = tell_all(window, ranks, count, WEFT_WINDOW_COMPLETE);
     return rc ? rc : told;
 }
 
 int weft_rma_wait(weft_window *window, const uint32_t *ranks, uint32_t count, bool wait, bool *is_over)
 {
-    weft_sync_wait self = {.window = window, .is_over = have_completed, .ranks = ranks, .count = count};
-    bool is_missing = find_missing(&self, false, &self.member);
-    if (is_missing && wait) {
-        weft_window_sync_await(&self);
-    } else if (is_missing) {
-        weft_worker_poll(window->worker);
-        if (!have_completed(&self)) {
-            *is_over = false;
-            return 0;
-        }
-    }
-    for (uint32_t i = 0; i < count; i++)
-        window->sync->members[ranks[i]].completes--;
-    *is_over = true;
+    *is_over = await_told(window, ranks, count, WEFT_WINDOW_COMPLETE, wait);
     return 0;
 }

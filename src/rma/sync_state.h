@@ -6,6 +6,7 @@
 #define WEFT_RMA_SYNC_STATE_H
 
 #include "core/wait.h"
+#include "mem/rank_page.h"
 #include "rma/sync.h"
 
 /* First byte of a NOTIFY. Those of operations are below (inbox.h). */
@@ -26,8 +27,11 @@ typedef struct weft_sync_note {
 
 /* What this member knows of another. */
 typedef struct weft_sync_member {
-    uint32_t posts;     /* POSTs that no weft_rma_start_epoch has awaited yet */
-    uint32_t completes; /* COMPLETEs that no weft_rma_wait has awaited yet */
+    const weft_window_told *from; /* posts and completes of the member: in memory of the node, or `told` */
+    weft_window_told *to;   /* of this member to it; NULL: by messages */
+    weft_window_told told;  /* by messages, and what this member tells itself */
+    weft_rank_page *page;   /* its page, if `to` is in memory of the node; else NULL */
+    uint32_t taken[WEFT_WINDOW_ENDS]; /* of the counts of `from`, those whose wait is over */
     bool is_granted;    /* its lock was granted */
     bool queues;        /* it queues for this member's lock, as follows */
     bool is_exclusive;
@@ -36,11 +40,14 @@ typedef struct weft_sync_member {
 } weft_sync_member;
 
 typedef struct weft_window_sync {
+    uint32_t calls; /* of weft_rma_start_epoch and weft_rma_wait */
     uint32_t first, last; /* of the members that queue by messages for this member's lock; UINT32_MAX: none */
     weft_sync_member members[];
 } weft_window_sync;
 
 int weft_window_sync_open(weft_window *window);
+/* After weft_window_memory_map: members of the node tell each other by memory from now on. */
+void weft_window_sync_map(weft_window *window);
 void weft_window_sync_close(weft_window *window);
 void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind kind, bool is_exclusive);
@@ -54,6 +61,7 @@ typedef struct weft_sync_wait {
     bool (*is_over)(struct weft_sync_wait *self);
     const uint32_t *ranks; /* arguments of is_over */
     uint32_t count, member, ticket;
+    enum weft_window_epoch_end end;
     bool is_exclusive;
 } weft_sync_wait;
 void weft_window_sync_await(weft_sync_wait *self);

@@ -23,15 +23,23 @@
 
 enum weft_window_flavor { WEFT_WINDOW_CREATE, WEFT_WINDOW_ALLOCATE, WEFT_WINDOW_DYNAMIC, WEFT_WINDOW_SHARED };
 
-/* State of one member that others of its node map: zero when the window opens. A member that none of them maps has one in own memory.
- * Every field has a line of its own. */
+/* What members tell each other of exposure and access epochs (pscw.c). */
+enum weft_window_epoch_end { WEFT_WINDOW_POST, WEFT_WINDOW_COMPLETE, WEFT_WINDOW_ENDS };
+
+/* State of one member that others of its node map: zero when the window opens. A member that none of them maps has one in own memory. */
 typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
     _Atomic uint32_t waiting;                         /* members of the node that wait for it (lock.c) */
     _Atomic uint32_t queued;                          /* members that wait for it by messages (lock.c) */
     _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c); held by a
                                                        * thread that neither waits nor calls the program meanwhile */
+    _Alignas(WEFT_LINE) _Atomic uint32_t awaited[WEFT_WINDOW_ENDS]; /* 1 + the member whose post or complete this one waits for; 0: none */
 } weft_window_control;
+
+/* What one member has told another: counts that only grow. In memory of the node, written by the one, or in that of the other. */
+typedef struct weft_window_told {
+    _Atomic uint32_t counts[WEFT_WINDOW_ENDS];
+} weft_window_told;
 
 /* What a member knows of a target. */
 typedef struct weft_window_target {
