@@ -53,10 +53,9 @@ int weft_win_epoch_access_slow(weft_win *win, uint32_t target)
     return no_epoch(target);
 }
 
-int weft_win_epoch_check_passive(weft_win *win, uint32_t target)
+int weft_win_epoch_check_passive(const weft_win *win, uint32_t target)
 {
-    const weft_win_epoch *epoch = &win->epoch;
-    if (epoch->is_lock_all || (epoch->locks && epoch->access[target]))
+    if (weft_win_epoch_is_passive(win, target))
         return 0;
     return weft_fail(WEFT_E_RMA_SYNC, "target %u is not locked: this call is for passive target epochs, after MPI_Win_lock or "
                      "MPI_Win_lock_all", target);

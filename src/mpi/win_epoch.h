@@ -21,7 +21,11 @@ static inline int weft_win_epoch_access(weft_win *win, uint32_t target)
 }
 
 /* The same for calls that are allowed in passive target epochs only: with a request, or flush. */
-int weft_win_epoch_check_passive(weft_win *win, uint32_t target);
+int weft_win_epoch_check_passive(const weft_win *win, uint32_t target);
+static inline bool weft_win_epoch_is_passive(const weft_win *win, uint32_t target)
+{
+    return win->epoch.is_lock_all || (win->epoch.locks && win->epoch.access[target]);
+}
 
 /* May each kind of synchronization begin or end now? 0 or WEFT_E_RMA_SYNC. */
 int weft_win_epoch_check_fence(const weft_win *win);

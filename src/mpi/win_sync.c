@@ -230,22 +230,26 @@ int weft_mpi_win_unlock_all(weft_win *win)
     return rc;
 }
 
-static int check_flush(weft_win *win, int rank)
+/* Why no target is flushed: an error, or 0 for MPI_PROC_NULL. */
+static __attribute__((cold, noinline)) int refuse_flush(const weft_win *win, int rank)
 {
-    int rc = check_rank(win, rank);
-    return rc ? rc : weft_win_epoch_check_passive(win, (uint32_t)rank);
+    int rc = rank == MPI_PROC_NULL ? 0 : check_rank(win, rank);
+    return rc || rank == MPI_PROC_NULL ? rc : weft_win_epoch_check_passive(win, (uint32_t)rank);
+}
+
+static inline bool may_flush(const weft_win *win, int rank)
+{
+    return weft_likely((uint32_t)rank < win->window->size && weft_win_epoch_is_passive(win, (uint32_t)rank));
 }
 
 int weft_mpi_win_flush(int rank, weft_win *win)
 {
-    int rc = rank == MPI_PROC_NULL ? 0 : check_flush(win, rank);
-    return rc || rank == MPI_PROC_NULL ? rc : weft_rma_flush(win->window, rank);
+    return may_flush(win, rank) ? weft_rma_flush(win->window, rank) : refuse_flush(win, rank);
 }
 
 int weft_mpi_win_flush_local(int rank, weft_win *win)
 {
-    int rc = rank == MPI_PROC_NULL ? 0 : check_flush(win, rank);
-    return rc || rank == MPI_PROC_NULL ? rc : weft_rma_flush_local(win->window, rank);
+    return may_flush(win, rank) ? weft_rma_flush_local(win->window, rank) : refuse_flush(win, rank);
 }
 
 int weft_mpi_win_flush_all(weft_win *win)

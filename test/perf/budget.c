@@ -7,6 +7,7 @@
  * sleeps outside of MPI until the message is in the ring.
  */
 #include <mpi.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -151,6 +152,27 @@ static void count_start_recv(char *buffer)
     COUNT("start_recv", MPI_Start(&started); MPI_Wait(&started, MPI_STATUS_IGNORE));
     MPI_Request_free(&started);
 }
+
+/* Memory of rank 1, in a window of both. */
+static MPI_Win window;
+
+static void count_put_flush(char *buffer)
+{
+    COUNT("put_flush", MPI_Put(buffer, BYTES, MPI_BYTE, 1, 0, BYTES, MPI_BYTE, window); MPI_Win_flush(1, window));
+}
+
+static void count_get_flush(char *buffer)
+{
+    COUNT("get_flush", MPI_Get(buffer, BYTES, MPI_BYTE, 1, 0, BYTES, MPI_BYTE, window); MPI_Win_flush(1, window));
+}
+
+static void count_fetch_and_op_flush(char *buffer)
+{
+    int64_t one = 1, old;
+
+    (void)buffer;
+    COUNT("fetch_and_op_flush", MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 1, 0, MPI_SUM, window); MPI_Win_flush(1, window));
+}
 #endif
 
 static void nap(long ms)
@@ -209,6 +231,32 @@ static int receives(int rank, void (*count)(char *))
     return wrong;
 }
 
+#ifndef FORTRAN
+/* Rank 0 accesses a word of rank 1 and reads it back; rank 1 waits in a barrier. */
+static int accesses(int rank)
+{
+    char buffer[BYTES] = "", read[BYTES];
+    int64_t *word, sum = 0;
+    int wrong = 0;
+
+    MPI_Win_allocate(sizeof *word, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &word, &window);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < CALLS && !rank; i++) {
+        memset(buffer, i + 1, BYTES);
+        count_put_flush(buffer);
+        count_get_flush(read);
+        count_fetch_and_op_flush(buffer);
+        wrong |= memcmp(buffer, read, BYTES) != 0;
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    memset(&sum, CALLS, BYTES);
+    wrong |= rank && *word != sum + 1; /* the last put, and the count behind it */
+    MPI_Win_free(&window);
+    return wrong;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     char buffer[BYTES] = "";
@@ -235,10 +283,11 @@ int main(int argc, char **argv)
     wrong |= sends(rank, count_start_send);
     wrong |= receives(rank, count_irecv_wait);
     wrong |= receives(rank, count_start_recv);
+    wrong |= accesses(rank);
 #endif
     MPI_Finalize();
     if (wrong) {
-        fprintf(stderr, "budget: rank %d received wrong bytes\n", rank);
+        fprintf(stderr, "budget: rank %d has wrong bytes\n", rank);
     }
     return wrong;
 }
