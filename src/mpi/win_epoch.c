@@ -157,10 +157,13 @@ int weft_win_epoch_check_unlock_all(const weft_win *win)
 
 int weft_win_epoch_check_free(const weft_win *win)
 {
+    static const char *const others = "the other processes of the window wait in MPI_Win_free until this one frees it, too";
     const weft_win_epoch *epoch = &win->epoch;
     if (open_access(epoch))
-        return in_the_way(epoch);
+        return weft_fail(WEFT_E_RMA_SYNC, "an epoch that %s has opened is not ended: call %s first; %s", open_access(epoch), end_of(epoch),
+                         others);
     if (epoch->posted.is_open)
-        return weft_fail(WEFT_E_RMA_SYNC, "the exposure epoch that MPI_Win_post has opened is not ended: call MPI_Win_wait first");
+        return weft_fail(WEFT_E_RMA_SYNC, "the exposure epoch that MPI_Win_post has opened is not ended: call MPI_Win_wait first; %s",
+                         others);
     return 0;
 }

@@ -34,6 +34,7 @@ static void wrong_in_locks(MPI_Win win, MPI_Group self)
     SYNC_ERROR(MPI_Win_fence(0, win), "MPI_Win_unlock");
     SYNC_ERROR(MPI_Win_start(self, 0, win), "MPI_Win_unlock");
     SYNC_ERROR(MPI_Win_free(&win), "MPI_Win_unlock");
+    SYNC_ERROR(MPI_Win_free(&win), "wait in MPI_Win_free");
     SYNC_ERROR(MPI_Win_unlock_all(win), "one by one");
     CHECK(win != MPI_WIN_NULL);
     OK(MPI_Win_flush(rank, win));
@@ -59,6 +60,7 @@ static void wrong_in_groups(MPI_Win win, MPI_Group self)
     SYNC_ERROR(MPI_Win_fence(0, win), "MPI_Win_wait");
     SYNC_ERROR(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win), "MPI_Win_wait");
     SYNC_ERROR(MPI_Win_free(&win), "MPI_Win_wait");
+    SYNC_ERROR(MPI_Win_free(&win), "wait in MPI_Win_free");
     OK(MPI_Win_start(self, 0, win));
     SYNC_ERROR(MPI_Win_start(self, 0, win), "MPI_Win_complete");
     SYNC_ERROR(MPI_Win_lock_all(0, win), "MPI_Win_complete");
@@ -82,6 +84,8 @@ static void wrong_arguments(MPI_Win win)
     CHECK(class_of(MPI_Win_fence(1 << 30, win)) == MPI_ERR_ASSERT);
     OK(MPI_Win_lock(MPI_LOCK_SHARED, MPI_PROC_NULL, 0, win));
     OK(MPI_Win_unlock(MPI_PROC_NULL, win));
+    OK(MPI_Win_flush(MPI_PROC_NULL, win));
+    OK(MPI_Win_flush_local(MPI_PROC_NULL, win));
 }
 
 static void no_locks(void)
@@ -160,6 +164,7 @@ int main(int argc, char **argv)
     wrong_in_locks(win, self);
     wrong_in_groups(win, self);
     wrong_arguments(win);
+    OK(MPI_Win_sync(win)); /* orders memory, also outside of epochs */
     OK(MPI_Win_fence(0, win)); /* without operations a fence opens no epoch: locks may follow */
     OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win));
     OK(MPI_Win_unlock(rank, win));
@@ -169,6 +174,11 @@ int main(int argc, char **argv)
     no_locks();
     OK(MPI_Group_free(&all));
     OK(MPI_Group_free(&self));
+    if (!rank) { /* refused here alone: the others wait in MPI_Win_free for the second try */
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, size - 1, 0, win));
+        SYNC_ERROR(MPI_Win_free(&win), "call MPI_Win_unlock first");
+        OK(MPI_Win_unlock(size - 1, win));
+    }
     OK(MPI_Win_free(&win));
     OK(MPI_Finalize());
     return 0;
