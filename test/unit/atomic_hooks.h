@@ -11,6 +11,7 @@
 #undef atomic_fetch_sub_explicit
 #undef atomic_fetch_or_explicit
 #undef atomic_compare_exchange_strong_explicit
+#undef atomic_compare_exchange_weak_explicit
 /* One thread runs at a time: plain accesses suffice. */
 #define UPDATE(p, how) ({ __auto_type p_ = (p); __auto_type old_ = *p_; POINT(); old_ = *p_; how; old_; })
 #define atomic_load_explicit(p, order) (LOAD_POINT(p), *(p))
@@ -22,3 +23,5 @@
 #define atomic_compare_exchange_strong_explicit(p, expected, value, yes, no) \
     ({ __auto_type e_ = (expected); bool is_same_; \
        UPDATE(p, (is_same_ = old_ == *e_) ? (void)(*p_ = (value)) : (void)(*e_ = old_)); is_same_; })
+#define atomic_compare_exchange_weak_explicit(p, expected, value, yes, no) \
+    atomic_compare_exchange_strong_explicit(p, expected, value, yes, no)

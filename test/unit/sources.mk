@@ -105,3 +105,5 @@ unit_programs += test/unit/test_segment_heap
 test_unit_test_segment_heap_SOURCES = test/unit/test_segment_heap.c
 unit_programs += test/unit/test_lock_word
 test_unit_test_lock_word_SOURCES = test/unit/test_lock_word.c
+unit_programs += test/unit/test_window_lock
+test_unit_test_window_lock_SOURCES = test/unit/test_window_lock.c test/unit/atomic_hooks.h $(interleave)
