@@ -290,6 +290,24 @@ static void goodbyes_are_quick(void)
     CU_ASSERT(slow <= 3);
 }
 
+/* The knobs for partition and GID: what the port has serves, what it lacks is an error. */
+static void addresses_are_chosen(void)
+{
+    static const struct { const char *knob, *value, *profile; bool serves; } cases[] = {
+        {"WEFT_PKEY", "0x8001", "mlx5-vf", true}, {"WEFT_PKEY", "1", "mlx5-vf", true}, {"WEFT_PKEY", "0x8002", "mlx5-vf", false},
+        {"WEFT_GID_INDEX", "5", "mlx5-roce", true}, {"WEFT_GID_INDEX", "1", "mlx5-roce", true},
+        {"WEFT_GID_INDEX", "9", "mlx5-roce", false}, {"WEFT_GID_INDEX", "9", "mlx5", true}, /* InfiniBand needs no choice */
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setenv(cases[i].knob, cases[i].value, 1);
+        int kept = rig_mute();
+        outcome out = one("traffic", cases[i].profile, 2, 1);
+        rig_unmute(kept);
+        unsetenv(cases[i].knob);
+        CU_ASSERT((out.rc == 0) == cases[i].serves);
+    }
+}
+
 /* With checksums (every fifth seed) a run fails if, and only if, a bit was flipped somewhere. */
 static void flips_are_detected(void)
 {
@@ -404,6 +422,7 @@ int main(int argc, char **argv)
     add(rest, only, "receivers are ready", receivers_are_ready);
     add(rest, only, "busy peers are evicted", busy_peers_are_evicted);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
+    add(rest, only, "addresses are chosen", addresses_are_chosen);
     add(rest, only, "flips are found", flips_are_detected);
     add(rest, only, "mutants are caught", mutants_are_detected);
     add(rest, only, "death ends the job", death_ends_the_job);

@@ -19,17 +19,19 @@ static bool make_objects(end *end, const end_wish *wish)
 {
     uint32_t depth = wish->depth ? wish->depth : END_DEPTH;
     struct ibv_srq_init_attr srq = {.attr = {.max_wr = depth, .max_sge = 1}};
+    struct ibv_device_attr device;
+    bool has_srq = ibv_query_device(end->context, &device) == 0 && device.max_srq && !wish->no_srq;
     end->pd = ibv_alloc_pd(end->context);
     end->channel = ibv_create_comp_channel(end->context);
     end->cq = ibv_create_cq(end->context, wish->cqe ? (int)wish->cqe : 256, end, end->channel, 0);
-    end->srq = wish->no_srq ? NULL : ibv_create_srq(end->pd, &srq);
+    end->srq = has_srq ? ibv_create_srq(end->pd, &srq) : NULL;
     end->memory = aligned_alloc(4096, END_BYTES);
     memset(end->memory, 0, END_BYTES);
     end->mr = ibv_reg_mr(end->pd, end->memory, END_BYTES, ALL_ACCESS);
-    if (!end->pd || !end->channel || !end->cq || (!end->srq && !wish->no_srq) || !end->mr)
+    if (!end->pd || !end->channel || !end->cq || (!end->srq && has_srq) || !end->mr)
         return false;
     struct ibv_qp_init_attr attr = {.send_cq = end->cq, .recv_cq = end->cq, .srq = end->srq, .qp_type = IBV_QPT_RC,
-                                    .cap = {.max_send_wr = depth, .max_recv_wr = wish->no_srq ? depth : 0, .max_send_sge = 2,
+                                    .cap = {.max_send_wr = depth, .max_recv_wr = has_srq ? 0 : depth, .max_send_sge = 2,
                                             .max_recv_sge = 1, .max_inline_data = wish->inlined}};
     end->qp = ibv_create_qp(end->pd, &attr);
     return end->qp != NULL;
@@ -48,14 +50,18 @@ bool end_open(end *end, uint32_t process, const end_wish *wish)
     if (!end->context || ibv_query_port(end->context, 1, &port))
         return false;
     end->lid = port.lid;
+    end->needs_grh = !port.lid || (port.flags & IBV_QPF_GRH_REQUIRED);
+    end->pkey_index = (uint16_t)(port.pkey_tbl_len - 1); /* the last is valid */
     end->gid_index = port.link_layer == IBV_LINK_LAYER_ETHERNET ? 3 : 0;
+    for (struct ibv_gid_entry entry; ibv_query_gid_ex(end->context, 1, (uint32_t)end->gid_index + 2, &entry, 0) == 0;)
+        end->gid_index += 2; /* the last of its type is this namespace's */
     end->psn = 1000 + process;
     return ibv_query_gid(end->context, 1, end->gid_index, &end->gid) == 0 && make_objects(end, wish);
 }
 
 int end_to_init(end *end, const end_wish *wish)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ |
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = end->pkey_index, .qp_access_flags = IBV_ACCESS_REMOTE_READ |
                                IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
     if (wish->access)
         attr.qp_access_flags = (unsigned)wish->access;
@@ -66,7 +72,7 @@ int end_to_rtr(end *end, const struct end *remote, const end_wish *wish)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = remote->qp->qp_num,
                                .rq_psn = remote->psn + (uint32_t)wish->wrong_psn, .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
-                               .ah_attr = {.port_num = 1, .dlid = remote->lid, .is_global = !remote->lid,
+                               .ah_attr = {.port_num = 1, .dlid = remote->lid, .is_global = end->needs_grh,
                                            .grh = {.dgid = remote->gid, .sgid_index = (uint8_t)end->gid_index, .hop_limit = 64}}};
     return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);

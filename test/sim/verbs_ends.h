@@ -25,6 +25,8 @@ typedef struct end {
     uint8_t *memory;
     union ibv_gid gid;
     int gid_index;
+    uint16_t pkey_index;
+    bool needs_grh;
     uint16_t lid;
     uint32_t psn;
 } end;

@@ -123,6 +123,22 @@ static void torn_writes(void)
     }
 }
 
+/* As mlx5: the order is known of a queue pair in RTS only. */
+static void order_of_state(void)
+{
+    end ends[2];
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    CU_ASSERT_FATAL(simhca_open(hca_calm(), 1, 0) && end_open(&ends[0], 0, NULL) && end_open(&ends[1], 1, NULL));
+    CU_ASSERT(ibv_query_qp_data_in_order(ends[0].qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    CU_ASSERT(end_to_init(&ends[0], &(end_wish){0}) == 0 && ibv_query_qp_data_in_order(ends[0].qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    CU_ASSERT(end_to_rtr(&ends[0], &ends[1], &(end_wish){0}) == 0);
+    CU_ASSERT(ibv_query_qp_data_in_order(ends[0].qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    CU_ASSERT(end_to_rts(&ends[0], &(end_wish){0}) == 0 && ibv_query_qp_data_in_order(ends[0].qp, IBV_WR_RDMA_WRITE, 0) == 1);
+    CU_ASSERT(ibv_modify_qp(ends[0].qp, &error, IBV_QP_STATE) == 0);
+    CU_ASSERT(ibv_query_qp_data_in_order(ends[0].qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    CU_ASSERT(ends_close(ends) == 0);
+}
+
 /* Lost acknowledgements cause retransmission; each operation is performed once. */
 static void exactly_once(void)
 {
@@ -167,6 +183,7 @@ static void replays(void)
 
 static const hca_test works[] = {
     {"ping-pong", ping_pong}, {"one-sided", one_sided}, {"gather-at-send", gathers_late}, {"torn-writes", torn_writes},
+    {"order-of-state", order_of_state},
     {"exactly-once", exactly_once}, {"replays", replays}, {NULL, NULL},
 };
 

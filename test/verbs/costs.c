@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "test/verbs/bench.h"
@@ -259,6 +260,7 @@ static void ring_before_notice(uint32_t rounds)
     }
     by_ring = count_of(0, VERBS_COUNT_RING_FRAMES);
     printf("%u puts with a notification behind frames, %llu of these by a ring\n", rounds, (unsigned long long)by_ring);
+    CHECK(bench_is_real || by_ring > 0 || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER);
 }
 
 /* Each as fast as its iface accepts; the receivers poll now and then. */

@@ -206,6 +206,8 @@ void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *local);
 /* -- rc_qp.c -- */
 int verbs_rc_qp_open(verbs_rc_qp *qp);                               /* creates the QP in state INIT and adds it to the rail's table */
 int verbs_rc_qp_connect(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote); /* to RTS */
+/* In RTS. Asked once per epoch, when a ring is considered: mlx5 answers by a command to the device, and 0 in any other state. */
+bool verbs_rc_qp_is_in_order(verbs_rc_qp *qp);
 void verbs_rc_qp_break(verbs_rc_qp *qp);                             /* to state ERR: all posted work is flushed */
 bool verbs_rc_qp_mark(verbs_rc_qp *qp);                              /* posts the marker behind all work; false: try later */
 void verbs_rc_qp_close(verbs_rc_qp *qp);

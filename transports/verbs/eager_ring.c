@@ -15,6 +15,7 @@
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
 
 #define CELLS 64u
@@ -55,7 +56,7 @@ bool verbs_eager_ring_can_use(const verbs_ep *ep)
     const verbs_rail *rail = ep->home ? ep->home->rail : NULL;
     if (!rail || rail->is_iwarp || ep->iface->is_small || weft_knob.eager_ring == WEFT_EAGER_RING_NEVER)
         return false;
-    return rail->in_order || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
+    return verbs_rc_qp_is_in_order(ep->home) || weft_knob.eager_ring == WEFT_EAGER_RING_FORCE;
 }
 
 /* Cheap checksum that differs if a cache line is old. */
@@ -246,7 +247,7 @@ static const verbs_wire *peek(const struct verbs_eager_ring *ring, uint32_t *byt
     if (tail.turn != ring->consumed + 1 || tail.bytes < sizeof *wire || tail.bytes > CELL_BYTES - sizeof tail)
         return NULL;
     wire = (const verbs_wire *)(end - weft_round_up(tail.bytes, 8));
-    if (!ring->ep->home || !ring->ep->home->rail->in_order) { /* forced: the device does not guarantee the order */
+    if (!ring->ep->home || !ring->ep->home->in_order) { /* forced: the device does not guarantee the order */
         if (check_of(wire, weft_round_up(tail.bytes, 8), tail.turn) != tail.check)
             return NULL;
     }

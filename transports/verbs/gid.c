@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/knob.h"
+
 static bool is_empty(const union ibv_gid *gid)
 {
     static const union ibv_gid none;
@@ -50,6 +52,34 @@ static int rank_of(const struct ibv_gid_entry *entry)
     return verbs_gid_is_ipv4(&entry->gid) ? 5 : is_link_local(&entry->gid) ? 3 : 4;
 }
 
+static bool is_address_here(const union ibv_gid *gid)
+{
+    struct ifaddrs *all, *one;
+    bool is_here = false;
+    if (getifaddrs(&all) != 0)
+        return true;
+    for (one = all; one && !is_here; one = one->ifa_next) {
+        int family = one->ifa_addr ? one->ifa_addr->sa_family : 0;
+        if (family == AF_INET && verbs_gid_is_ipv4(gid))
+            is_here = memcmp(&((const struct sockaddr_in *)(const void *)one->ifa_addr)->sin_addr, gid->raw + 12, 4) == 0;
+        else if (family == AF_INET6)
+            is_here = memcmp(&((const struct sockaddr_in6 *)(const void *)one->ifa_addr)->sin6_addr, gid->raw, 16) == 0;
+    }
+    freeifaddrs(all);
+    return is_here;
+}
+
+/* True if a RoCE GID belongs to an interface of another network namespace (a container's): it is listed, but the kernel refuses it here.
+ * Interface indices of namespaces overlap, so the address decides; every port has a link-local GID, with or without such an address.
+ * Kernels before 5.12 report no interface: then all GIDs count as this namespace's. */
+static bool is_foreign(const struct ibv_gid_entry *entry)
+{
+    char name[IF_NAMESIZE];
+    if (entry->gid_type == IBV_GID_TYPE_IB || !entry->ndev_ifindex)
+        return false;
+    return !if_indextoname(entry->ndev_ifindex, name) || (!is_link_local(&entry->gid) && !is_address_here(&entry->gid));
+}
+
 typedef struct chosen {
     struct ibv_gid_entry *best;
     int rank;
@@ -58,7 +88,8 @@ typedef struct chosen {
 static void compare(void *arg, const struct ibv_gid_entry *entry)
 {
     chosen *so_far = arg;
-    if (rank_of(entry) > so_far->rank) {
+    bool is_asked = weft_knob.gid_index >= 0 && entry->gid_type != IBV_GID_TYPE_IB;
+    if (is_asked ? (int)entry->gid_index == weft_knob.gid_index : rank_of(entry) > so_far->rank && !is_foreign(entry)) {
         so_far->rank = rank_of(entry);
         *so_far->best = *entry;
     }

@@ -4,6 +4,7 @@
  * close) and conn.c (events). Calls that may start a provider's threads run with all signals blocked, so that no signal of the program is
  * handled there.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,7 +59,7 @@ static int cannot(const verbs_rail *rail, const char *what)
 
 /* -- limits that only a QP shows -- */
 
-/* Tries inline sizes with this queue depth, largest first; and queries whether the bytes of an RDMA write become visible in order. */
+/* Tries inline sizes with this queue depth, largest first. */
 static int try_queue_pair(verbs_rail *rail)
 {
     static const uint32_t inlines[] = {220, 128, 64, 0};
@@ -73,7 +74,6 @@ static int try_queue_pair(verbs_rail *rail)
     }
     if (!qp)
         return cannot(rail, "create a connected queue pair");
-    rail->in_order = !rail->is_iwarp && ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0) == 1;
     ibv_destroy_qp(qp);
     return 0;
 }
@@ -134,6 +134,25 @@ static void read_port(verbs_rail *rail, const struct ibv_port_attr *attr)
     rail->lid = attr->lid;
     rail->mtu = attr->active_mtu;
     rail->is_ib = attr->link_layer == IBV_LINK_LAYER_INFINIBAND;
+    rail->needs_grh = attr->flags & IBV_QPF_GRH_REQUIRED;
+}
+
+/* The knob's partition, or the first of which the port is a full member, or entry 0. Bit 15 is the membership, not part of the key. */
+static int choose_pkey(verbs_rail *rail, int entries)
+{
+    __be16 raw;
+    rail->pkey_index = 0;
+    for (int i = 0; i < entries; i++) {
+        uint16_t pkey = ibv_query_pkey(rail->context, rail->port_num, i, &raw) == 0 ? ntohs(raw) : 0;
+        if (weft_knob.pkey ? pkey && !((pkey ^ weft_knob.pkey) & 0x7fff) : pkey & 0x8000) {
+            rail->pkey_index = (uint16_t)i;
+            return 0;
+        }
+    }
+    if (weft_knob.pkey && rail->is_ib)
+        return weft_fail(WEFT_E_UNSUPPORTED, "RDMA port %s is not in partition 0x%x (WEFT_PKEY): its keys are in "
+                         "/sys/class/infiniband/*/ports/*/pkeys", rail->name, weft_knob.pkey);
+    return 0;
 }
 
 static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *found)
@@ -155,6 +174,9 @@ static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *fo
     rail->context = ibv_open_device(found->device);
     if (!rail->context)
         return cannot(rail, "be opened");
+    rc = choose_pkey(rail, found->port.pkey_tbl_len);
+    if (rc)
+        return rc;
     rail->is_odp = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP && has_paging(rail->context);
     rc = open_queues(iface, rail);
     if (rc == 0)
@@ -307,6 +329,7 @@ static void refresh_port(verbs_rail *rail, const char *what)
     if (ibv_query_port(rail->context, rail->port_num, &attr) != 0)
         return;
     read_port(rail, &attr);
+    choose_pkey(rail, attr.pkey_tbl_len); /* its place may change with the table */
     if (!rail->is_iwarp && verbs_gid_choose(rail->context, rail->port_num, &attr, &gid)) {
         rail->gid = gid.gid;
         rail->gid_index = (uint8_t)gid.gid_index;

@@ -22,10 +22,10 @@ static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 void verbs_rc_qp_address(const verbs_rail *rail, const verbs_address *to, struct ibv_ah_attr *attr)
 {
     *attr = (struct ibv_ah_attr){.port_num = rail->port_num, .sl = (uint8_t)weft_knob.service_level};
-    /* InfiniBand needs a GRH only beyond its subnet; Ethernet always. */
+    /* InfiniBand needs a GRH beyond its subnet, some ports within it, too; Ethernet always. */
     if (rail->is_ib) {
         attr->dlid = to->lid;
-        attr->is_global = memcmp(rail->gid.raw, to->gid.raw, 8) != 0 || to->lid == 0;
+        attr->is_global = rail->needs_grh || memcmp(rail->gid.raw, to->gid.raw, 8) != 0 || to->lid == 0;
     } else {
         attr->is_global = 1;
     }
@@ -49,7 +49,7 @@ static int cannot(const verbs_rc_qp *qp, const char *what, int error)
 
 static int initialise(verbs_rc_qp *qp)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = qp->rail->port_num,
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = qp->rail->port_num, .pkey_index = qp->rail->pkey_index,
                                .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
     if (qp->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
         attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
@@ -76,7 +76,7 @@ int verbs_rc_qp_open(verbs_rc_qp *qp)
     }
     qp->sq_capacity = rail->sq_capacity;
     qp->sq_used = qp->unsignalled = qp->reads_used = 0;
-    qp->is_broken = false;
+    qp->is_broken = qp->is_order_known = false;
     qp_hs->psn = verbs_conn_random(qp->ep->iface->conn) & 0xffffff;
     qp_hs->is_made = true;
     qp_hs->is_marked = qp_hs->is_flushed = qp_hs->has_last_wqe = false;
@@ -123,6 +123,14 @@ int verbs_rc_qp_connect(verbs_rc_qp *qp, const verbs_conn_msg_rail *remote)
     qp->remote_qpn = remote->qpn;
     verbs_qp_handshake_of(qp)->is_made = false;
     return 0;
+}
+
+bool verbs_rc_qp_is_in_order(verbs_rc_qp *qp)
+{
+    if (!qp->is_order_known)
+        qp->in_order = !qp->rail->is_iwarp && ibv_query_qp_data_in_order(qp->ibv_qp, IBV_WR_RDMA_WRITE, 0) == 1;
+    qp->is_order_known = true;
+    return qp->in_order;
 }
 
 void verbs_rc_qp_break(verbs_rc_qp *qp)

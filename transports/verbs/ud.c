@@ -144,7 +144,8 @@ static int make_queue_pair(verbs_rail *rail)
     struct ibv_qp_init_attr init = {.send_cq = rail->cq, .recv_cq = rail->cq, .qp_type = IBV_QPT_UD,
                                     .cap = {.max_send_wr = slots_out(rail), .max_recv_wr = slots_in(rail), .max_send_sge = 1,
                                             .max_recv_sge = 1}};
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = rail->port_num, .qkey = QKEY};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = rail->port_num, .pkey_index = rail->pkey_index,
+                               .qkey = QKEY};
     int error;
     rail->ud = ibv_create_qp(rail->pd, &init);
     if (!rail->ud)

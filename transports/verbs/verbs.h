@@ -71,16 +71,17 @@ struct verbs_rail {
     struct ibv_qp *ud;        /* NULL on iWARP */
     struct ibv_device_attr attr;
     uint8_t port_num, gid_index;
+    uint16_t pkey_index;
     union ibv_gid gid;
     uint16_t lid;
     enum ibv_mtu mtu;
     bool is_ib;               /* link layer InfiniBand: addressed by LID */
+    bool needs_grh;           /* ... and a GRH also within the subnet (IBV_QPF_GRH_REQUIRED: a virtual function) */
     bool is_iwarp;            /* connects by rdma_cm; no datagrams, no immediate data; read sinks need remote write */
     bool completes_early;         /* iWARP: a completed send or write was given to TCP; only a completed read behind it proves placement */
     bool is_up;               /* false after an event that the port is down */
     bool is_dead;             /* the device failed; never used again */
     bool is_armed;            /* ibv_req_notify_cq was called and no event was read since */
-    bool in_order;            /* bytes of an RDMA write become visible in order (ibv_query_qp_data_in_order) */
     uint32_t max_inline, max_rd_atomic;
     uint32_t numa_distance;   /* from this process; the nearest rail carries frames */
     uint32_t cq_capacity, cq_used; /* posted sends and receives, unsignalled ones too; capacity without datagrams, markers */
@@ -142,6 +143,8 @@ struct verbs_rc_qp {
     uint32_t sync_seq;        /* last frame number posted before sync */
     uint64_t in_flight_bytes;    /* of gets and puts */
     bool is_broken;           /* an error was seen; nothing more may be posted */
+    bool is_order_known;      /* in_order is valid */
+    bool in_order;            /* bytes of an RDMA write by the peer become visible in order (ibv_query_qp_data_in_order) */
     uint32_t weight;          /* relative share of RMA bytes */
     weft_list_link bound_mws;        /* weft_mw: bound by this QP */
 };

@@ -27,7 +27,14 @@ static void fill_gids(hca_device *device)
     memcpy(port->gids[3].raw, mapped, 16);
     for (int i = 0; i < HCA_GIDS; i++)
         port->gid_types[i] = i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
-    port->gid_count = HCA_GIDS;
+    port->gid_count = 4;
+    if (hca.profile.foreign_gid) { /* a container's address: the entry is listed everywhere, and usable there only */
+        memcpy(port->gids[4].raw, mapped, 16);
+        memcpy(port->gids[5].raw, mapped, 16);
+        port->gids[2].raw[12] = port->gids[3].raw[12] = 172;
+        port->gid_ndevs[2] = port->gid_ndevs[3] = HCA_NDEV_FOREIGN;
+        port->gid_count = 6;
+    }
     if (hca.profile.is_ib) {
         port->gid_types[0] = IBV_GID_TYPE_IB;
         port->gid_count = 1;

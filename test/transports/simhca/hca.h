@@ -23,7 +23,8 @@
 #include "base/list.h"
 #include "test/transports/simhca/simhca.h"
 
-#define HCA_GIDS 4
+#define HCA_GIDS 6
+#define HCA_NDEV_FOREIGN 0x7ffffffeu /* an interface of another network namespace: this one has no such index */
 #define HCA_SGES 32
 #define HCA_GRH 40
 #define HCA_QPN_FIRST 0x100u
@@ -43,7 +44,14 @@ typedef struct hca_port {
     uint32_t network;          /* ports of one network reach each other */
     union ibv_gid gids[HCA_GIDS];
     uint8_t gid_types[HCA_GIDS], gid_count;
+    uint32_t gid_ndevs[HCA_GIDS];  /* ndev_ifindex of the entries; 0: not reported */
 } hca_port;
+
+/* False: an entry of another network namespace, or none. */
+static inline bool hca_gid_is_own(const hca_port *port, uint32_t index)
+{
+    return index < port->gid_count && port->gid_ndevs[index] != HCA_NDEV_FOREIGN;
+}
 
 struct hca_device {
     struct ibv_device base;

@@ -232,8 +232,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     hca_context *context = hca_context_of(pd->context);
     const hca_port *port = hca_port_of(pd->context, attr->port_num);
-    bool is_wrong = !port || (hca.profile.is_ib ? !attr->dlid && !attr->is_global
-                                                : !attr->is_global || attr->grh.sgid_index >= port->gid_count);
+    bool needs_grh = !hca.profile.is_ib || hca.profile.needs_grh;
+    bool is_wrong = !port || (needs_grh && !attr->is_global) || (!attr->is_global && !attr->dlid) ||
+                    (attr->is_global && !hca_gid_is_own(port, attr->grh.sgid_index));
     bool is_full = context->device->ah_count >= hca_limit(hca.profile.max_ah, 4096);
     hca_ah *ah = is_wrong || is_full ? NULL : calloc(1, sizeof *ah);
     if (!ah) {

@@ -43,16 +43,16 @@ static const change *find(const hca_qp *qp, enum ibv_qp_state to)
 static int check_values(const hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
     struct ibv_port_attr port;
-    int max = (int)hca_limit(hca.profile.max_rd_atomic, 16);
+    int max = (int)hca_limit(hca.profile.max_rd_atomic, 16), init_max = (int)hca_limit(hca.profile.max_init_rd_atomic, (uint32_t)max);
     const hca_port *own = &qp->device->port;
     ibv_query_port(qp->base.context, 1, &port);
     if ((mask & IBV_QP_PORT) && attr->port_num != 1)
         return EINVAL;
-    if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index)
+    if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != hca.profile.pkey_index)
         return EINVAL;
     if ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > port.active_mtu))
         return EINVAL;
-    if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > max)
+    if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > init_max)
         return EINVAL;
     if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > max)
         return EINVAL;
@@ -64,7 +64,9 @@ static int check_values(const hca_qp *qp, const struct ibv_qp_attr *attr, int ma
         return 0;
     if (attr->ah_attr.port_num != 1 || (!hca.profile.is_ib && !attr->ah_attr.is_global))
         return EINVAL;
-    if (attr->ah_attr.is_global && attr->ah_attr.grh.sgid_index >= own->gid_count)
+    if (hca.profile.needs_grh && !attr->ah_attr.is_global)
+        return EINVAL;
+    if (attr->ah_attr.is_global && !hca_gid_is_own(own, attr->ah_attr.grh.sgid_index))
         return EINVAL;
     return hca.profile.is_ib && !attr->ah_attr.dlid ? EINVAL : 0;
 }
@@ -161,8 +163,8 @@ int ibv_query_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask, struct
     return 0;
 }
 
+/* In other states than RTS mlx5's provider answers 0 (rdma-core, providers/mlx5/verbs.c, mlx5_query_qp_data_in_order). */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-    (void)qp;
-    return !flags && op == IBV_WR_RDMA_WRITE && hca.profile.in_order;
+    return !flags && op == IBV_WR_RDMA_WRITE && hca.profile.in_order && ((const hca_qp *)qp)->attr.qp_state == IBV_QPS_RTS;
 }

@@ -30,6 +30,32 @@ const simhca_profile simhca_profiles[] = {
     {.name = "ib", .is_ib = true, .delay_ns = 1000, .in_order = true, .max_inline = 220},
     {.name = "plain", .delay_ns = 1000, .no_atomics = true, .no_windows = true, .max_inline = 64},
     {.name = "early", .delay_ns = 20000, .no_atomics = true, .no_windows = true, .early = true},
+    /* Adapter families: limits and refusals of their drivers, with the source of each fact (files without .c or .h; k: Linux,
+     * drivers/infiniband; u: rdma-core, providers). Numbers without a source (queue depths, inline space, times) are typical values.
+     * Of the providers only mlx5 is known to answer ibv_query_qp_data_in_order; elsewhere bytes become visible in any order.
+     * mlx5, InfiniBand, ConnectX-6: limits as ibv_devinfo prints them; order in RTS only (u/mlx5/verbs). */
+    {.name = "mlx5", .is_ib = true, .delay_ns = 1000, .torn = true, .in_order = true, .max_qp_wr = 32768, .max_srq_wr = 32767,
+     .max_cqe = 4194303, .max_sge = 30, .max_inline = 828, .max_rd_atomic = 16, .pin_ns = 20000, .pin_page_ns = 100},
+    /* mlx5, a virtual function: IBV_QPF_GRH_REQUIRED by the port's attribute; its P_Key table begins with empty entries. */
+    {.name = "mlx5-vf", .is_ib = true, .delay_ns = 1000, .torn = true, .in_order = true, .needs_grh = true, .pkey_index = 2,
+     .max_qp_wr = 32768, .max_srq_wr = 32767, .max_sge = 30, .max_inline = 828, .max_rd_atomic = 16, .pin_ns = 20000,
+     .pin_page_ns = 100},
+    /* mlx5, RoCE, on a host with containers: their GIDs are in the table; MLNX_OFED 23.10 refuses them elsewhere with ENODEV
+     * (rdma_check_gid_user_access in ib_resolve_eth_dmac). */
+    {.name = "mlx5-roce", .delay_ns = 1000, .torn = true, .in_order = true, .foreign_gid = true, .max_qp_wr = 32768,
+     .max_srq_wr = 32767, .max_sge = 30, .max_inline = 828, .max_rd_atomic = 16, .pin_ns = 20000, .pin_page_ns = 100},
+    /* mlx4, ConnectX-3, InfiniBand: k/hw/mlx4/main: outstanding reads of requester (max_qp_init_rdma) and responder (max_qp_dest_rdma)
+     * differ; k/hw/mlx4/mlx4_ib, MLX4_IB_SQ_MAX_SPARE: spare entries of send queues. */
+    {.name = "mlx4", .is_ib = true, .delay_ns = 1500, .torn = true, .max_qp_wr = 16351, .max_srq_wr = 16383, .max_cqe = 4194303,
+     .max_sge = 32, .max_inline = 928, .max_rd_atomic = 16, .max_init_rd_atomic = 128, .pin_ns = 30000, .pin_page_ns = 200},
+    /* bnxt_re, RoCE v2: k/hw/bnxt_re/ib_verbs: windows of type 2B, one P_Key, atomics only where PCIe routes them; qplib_sp: at most
+     * 126 reads (BNXT_QPLIB_MAX_OUT_RD_ATOM). */
+    {.name = "bnxt_re", .delay_ns = 2000, .torn = true, .no_atomics = true, .max_qp_wr = 4351, .max_srq_wr = 4096, .max_sge = 13,
+     .max_inline = 96, .max_rd_atomic = 126, .pin_ns = 40000, .pin_page_ns = 250},
+    /* hfi1, Omni-Path: k/hw/hfi1/verbs, hfi1_fill_device_attr: fewer reads as a responder than as a requester (255), no windows; a GRH is
+     * required while the SM's LID is permissive. No inline space, whatever is asked. */
+    {.name = "hfi1", .is_ib = true, .delay_ns = 3000, .torn = true, .drops_inline = true, .no_windows = true, .max_qp_wr = 16383,
+     .max_srq_wr = 131071, .max_sge = 96, .max_rd_atomic = 16, .max_init_rd_atomic = 255},
     {.name = "flipped", .delay_ns = 1000, .flip_permille = 30},
     {.name = NULL},
 };

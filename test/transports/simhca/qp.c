@@ -52,7 +52,7 @@ static int is_refused(const hca_context *context, const struct ibv_qp_init_attr 
         return EINVAL;
     if (cap->max_send_wr > wr || (!attr->srq && cap->max_recv_wr > wr) || cap->max_send_sge > sge || cap->max_recv_sge > sge)
         return EINVAL;
-    return cap->max_inline_data > hca_limit(profile->max_inline, 256) ? EINVAL : 0;
+    return !profile->drops_inline && cap->max_inline_data > hca_limit(profile->max_inline, 256) ? EINVAL : 0;
 }
 
 static void set_up(hca_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -66,6 +66,7 @@ static void set_up(hca_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     qp->base.qp_type = attr->qp_type;
     qp->sig_all = attr->sq_sig_all;
     qp->cap = attr->cap;
+    qp->cap.max_inline_data = hca.profile.drops_inline ? 0 : qp->cap.max_inline_data;
     qp->id = ++hca.next_id;
     qp->rq = attr->srq ? &((hca_srq *)attr->srq)->rq : &qp->own_rq;
     weft_list_init(&qp->answers);

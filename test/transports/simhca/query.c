@@ -2,6 +2,7 @@
  *
  * query: attributes of simulated devices; the op table of a context; names of enum values.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -41,14 +42,15 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     attr->max_cqe = (int)hca_limit(profile->max_cqe, 32767);
     attr->max_mr = (int)hca_limit(profile->max_mr, 65536);
     attr->max_pd = 1024;
-    attr->max_qp_rd_atom = attr->max_qp_init_rd_atom = (int)hca_limit(profile->max_rd_atomic, 16);
+    attr->max_qp_rd_atom = (int)hca_limit(profile->max_rd_atomic, 16);
+    attr->max_qp_init_rd_atom = (int)hca_limit(profile->max_init_rd_atomic, (uint32_t)attr->max_qp_rd_atom);
     attr->max_res_rd_atom = 65536;
     attr->atomic_cap = profile->no_atomics ? IBV_ATOMIC_NONE : IBV_ATOMIC_HCA;
     attr->max_ah = (int)hca_limit(profile->max_ah, 4096);
-    attr->max_srq = 256;
-    attr->max_srq_wr = (int)hca_limit(profile->max_srq_wr, 4096);
-    attr->max_srq_sge = attr->max_sge;
-    attr->max_pkeys = 1;
+    attr->max_srq = profile->no_srq ? 0 : 256;
+    attr->max_srq_wr = profile->no_srq ? 0 : (int)hca_limit(profile->max_srq_wr, 4096);
+    attr->max_srq_sge = profile->no_srq ? 0 : attr->max_sge;
+    attr->max_pkeys = (uint16_t)(profile->pkey_index + 1);
     attr->local_ca_ack_delay = 10;
     attr->phys_port_cnt = 1;
     return 0;
@@ -78,9 +80,10 @@ static int query_port(struct ibv_context *context, uint8_t number, struct ibv_po
     full.max_mtu = IBV_MTU_4096;
     full.active_mtu = hca.profile.is_ib ? IBV_MTU_2048 : IBV_MTU_1024;
     full.gid_tbl_len = HCA_GIDS + 4;
+    full.flags = hca.profile.needs_grh ? IBV_QPF_GRH_REQUIRED : 0;
     full.port_cap_flags = IBV_PORT_CM_SUP | (hca.profile.is_ib ? 0 : IBV_PORT_IP_BASED_GIDS);
     full.max_msg_sz = hca_limit(hca.profile.max_msg_bytes, 1u << 30);
-    full.pkey_tbl_len = 1;
+    full.pkey_tbl_len = (uint16_t)(hca.profile.pkey_index + 1);
     full.lid = port->lid;
     full.active_width = 2;
     full.active_speed = 32;
@@ -115,7 +118,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t number, uint32_t ind
     if (index >= port->gid_count)
         return ENODATA;
     struct ibv_gid_entry full = {.gid = port->gids[index], .gid_index = index, .port_num = number,
-                                 .gid_type = port->gid_types[index]};
+                                 .gid_type = port->gid_types[index], .ndev_ifindex = port->gid_ndevs[index]};
     memcpy(entry, &full, bytes < sizeof full ? bytes : sizeof full);
     return 0;
 }
@@ -133,9 +136,9 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t number, int index, __be16 *pkey)
 {
-    if (!hca_port_of(context, number) || index)
+    if (!hca_port_of(context, number) || index < 0 || (uint32_t)index > hca.profile.pkey_index)
         return -1;
-    *pkey = 0xffff;
+    *pkey = htobe16((uint32_t)index < hca.profile.pkey_index ? 0 : index ? 0x8001 : 0xffff);
     return 0;
 }
 

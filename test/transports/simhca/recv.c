@@ -81,7 +81,7 @@ int hca_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_w
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
     hca_context *context = hca_context_of(pd->context);
-    bool is_wrong = !attr->attr.max_wr || attr->attr.max_wr > hca_limit(hca.profile.max_srq_wr, 4096) ||
+    bool is_wrong = hca.profile.no_srq || !attr->attr.max_wr || attr->attr.max_wr > hca_limit(hca.profile.max_srq_wr, 4096) ||
                     attr->attr.max_sge > hca_limit(hca.profile.max_sge, 16);
     hca_srq *srq = is_wrong || context->device->is_dead ? NULL : calloc(1, sizeof *srq);
     if (!srq || !hca_rq_open(&srq->rq, attr->attr.max_wr, attr->attr.max_sge)) {

@@ -40,11 +40,17 @@ typedef struct simhca_profile {
     bool no_atomics;
     bool early;                   /* as iWARP: sends and writes complete when sent, reads when answered */
     bool no_windows;              /* memory windows of type 2B */
+    bool no_srq;                  /* no shared receive queues */
+    bool needs_grh;               /* InfiniBand: paths within the subnet need a GRH, too (IBV_QPF_GRH_REQUIRED) */
+    bool drops_inline;            /* creates queue pairs with max_inline_data 0, whatever is asked */
+    bool foreign_gid;             /* GID 3, IPv4 of RoCE v2, belongs to another network namespace; 5 is this one's */
+    uint32_t pkey_index;          /* of the one valid entry of the P_Key table, 0x8001; 0: entry 0 is the default partition */
     uint32_t flap_per_100k;       /* messages and datagrams at which their port goes down ... */
     uint64_t flap_ns;             /* ... longest duration; one in eight lasts a hundred times as long */
     /* limits of a device; 0: ample */
     uint32_t max_qp, max_qp_wr, max_cqe, max_srq_wr, max_sge, max_inline, max_rd_atomic, max_mr, max_mw, max_ah;
     uint32_t max_msg_bytes;
+    uint32_t max_init_rd_atomic;  /* of the requester; 0: max_rd_atomic */
     uint64_t mr_bytes_max;           /* most bytes that one process may register: its RLIMIT_MEMLOCK */
     uint64_t pin_ns, pin_page_ns; /* time of a registration, and per page */
     uint32_t reg_refuse_permille; /* registrations that fail with ENOMEM at random */
