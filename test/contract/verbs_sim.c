@@ -101,10 +101,10 @@ static void peer_fails(void)
         __lsan_enable();
 }
 
-/* Two tests need progress while only one side is polled, one needs the outcome of every atomic: not where connections break at random. */
+/* Three tests need progress while only one side is polled, one needs the outcome of every atomic: not where connections break at random. */
 static bool is_for(const char *profile, const char *test)
 {
-    static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "atomics-are-correct"};
+    static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "poll-does-not-disarm", "atomics-are-correct"};
     const simhca_profile *what = simhca_profile_find(profile);
     bool breaks = what && (what->break_per_100k || what->flap_per_100k || what->refuse_per_100k);
     for (size_t i = 0; breaks && i < weft_count(fragile); i++)

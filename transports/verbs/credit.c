@@ -2,15 +2,28 @@
  *
  * credit: receive credits of all peers: how many each holds, growth and recall. Called by flow.c; by conn.c for the first credits
  * (verbs_credit_grant_first).
- * Invariant: every rail has as many receives posted as credits are granted over all peers, and one more: the one being delivered.
+ * Invariant: every SRQ has as many receives posted as credits are granted over all peers, and one more: the one being delivered. A QP's own
+ * receive queue has as many as its ep grants, and one more.
  */
 #include "transports/verbs/flow.h"
 
-/* Reserves up to `want` more receives; returns their number. `must` ignores the bound. */
-static uint32_t reserve(verbs_iface *iface, uint32_t want, bool must)
+uint32_t verbs_credit_reserved(const verbs_ep *ep)
 {
+    return ep->has_grant ? VERBS_CREDITS_FIRST + (ep->granted > 1 ? ep->granted - 1 : 0) : 0;
+}
+
+static bool has_receives(verbs_ep *ep, uint32_t more)
+{
+    return verbs_receives_reach(ep->iface, ep->iface->receives_granted + more + 1) &&
+           verbs_recv_queues_reach(ep, verbs_credit_reserved(ep) + more + 1);
+}
+
+/* Reserves up to `want` more receives; returns their number. `must` ignores the bound. */
+static uint32_t reserve(verbs_ep *ep, uint32_t want, bool must)
+{
+    verbs_iface *iface = ep->iface;
     uint32_t bound = verbs_receives_bound(iface);
-    while (want && (must || iface->receives_granted + want <= bound) && !verbs_receives_reach(iface, iface->receives_granted + want + 1))
+    while (want && (must || iface->receives_granted + want <= bound) && !has_receives(ep, want))
         want = must ? 0 : want / 2;
     if (!must && iface->receives_granted + want > bound)
         want = 0;
@@ -25,7 +38,7 @@ uint32_t verbs_credit_grant(verbs_ep *ep)
     if (!want || !ep->has_grant)
         return 0;
     if (want > first)
-        want = first + reserve(ep->iface, want - first, false);
+        want = first + reserve(ep, want - first, false);
     verbs_receives_post(ep->iface);
     ep->granted += want;
     return want;
@@ -54,7 +67,7 @@ uint32_t verbs_credit_grant_first(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     if (!ep->has_grant) {
-        if (!reserve(iface, VERBS_CREDITS_FIRST, true)) {
+        if (!reserve(ep, VERBS_CREDITS_FIRST, true)) {
             recall(iface, ep);
             return 0;
         }

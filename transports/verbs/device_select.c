@@ -159,8 +159,6 @@ static void judge(verbs_found *one, const char *list, size_t length)
     else if (!verbs_gid_choose(one->context, one->port_num, &one->port, &one->gid))
         snprintf(one->why_not, sizeof one->why_not, weft_knob.gid_index >= 0 ? "its GID table has no entry at WEFT_GID_INDEX"
                  : "no usable GID: has its interface an address?");
-    else if (one->attr.max_srq < 1)
-        snprintf(one->why_not, sizeof one->why_not, "the device has no shared receive queues");
 }
 
 static void read_port(verbs_finding *finding, struct ibv_device *device, struct ibv_context *context,

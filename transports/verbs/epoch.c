@@ -49,7 +49,7 @@ static bool is_flushed(verbs_ep *ep, uint64_t now)
     return all || now - hs->drain_ns > DEAD_NS;
 }
 
-/* A QP may hold a receive of the SRQ for a message of which it has received the first part. */
+/* A QP may hold receives of its own, or a receive of the SRQ for a message of which it has received the first part. */
 static bool has_no_receives(const verbs_ep *ep, uint64_t now)
 {
     const verbs_handshake *hs = ep->hs;
@@ -57,7 +57,9 @@ static bool has_no_receives(const verbs_ep *ep, uint64_t now)
         const verbs_rc_qp *qp = &ep->qps[i];
         uint64_t silent = qp->rail->is_iwarp ? LAST_WQE_IWARP_NS : LAST_WQE_SILENT_NS;
         uint64_t patience = qp->rail->reports_last_wqe ? LAST_WQE_NS : silent;
-        if (qp->ibv_qp && !hs->qp_hs[i].is_made && !hs->qp_hs[i].has_last_wqe && !qp->rail->is_dead &&
+        if (qp->ibv_qp && qp->receives && !qp->rail->is_dead && now - hs->flushed_ns < DEAD_NS)
+            return false; /* of its own queue: no completion may follow its destruction */
+        if (qp->ibv_qp && qp->rail->srq && !hs->qp_hs[i].is_made && !hs->qp_hs[i].has_last_wqe && !qp->rail->is_dead &&
             now - hs->flushed_ns < patience)
             return false;
     }

@@ -453,8 +453,11 @@ static bool handle_frame(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes)
 static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
 {
     verbs_slot *slot = (verbs_slot *)(uintptr_t)wc->wr_id;
-    verbs_rc_qp *qp = verbs_rc_qp_of(rail, wc->qp_num);
-    rail->receives--;
+    verbs_rc_qp *own = slot->work.qp, *qp = own ? own : verbs_rc_qp_of(rail, wc->qp_num);
+    if (own)
+        verbs_recv_queue_completed(slot);
+    else
+        rail->receives--;
     if (qp && wc->status == IBV_WC_SUCCESS) {
         verbs_ep *ep = qp->ep;
         if (!ep->is_confirmed)
@@ -471,7 +474,10 @@ static void receive_completed(verbs_rail *rail, const struct ibv_wc *wc)
     } else if (qp) {
         verbs_conn_break(qp, wc, NULL);
     }
-    verbs_receive_recycle(rail, slot);
+    if (own)
+        verbs_recv_queue_recycle(slot, wc->status != IBV_WC_SUCCESS);
+    else
+        verbs_receive_recycle(rail, slot);
 }
 
 static void sync_completed(verbs_rc_qp *qp)

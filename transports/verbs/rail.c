@@ -31,6 +31,8 @@
 #define CQ_DEPTH_SHALLOW 1024 /* a CQ of at most this depth makes the other queues shallow, too */
 #define SRQ_DEPTH 2048
 #define SRQ_DEPTH_SHALLOW 32
+#define RQ_DEPTH 72           /* where there is no SRQ: the most credits of a peer, and some more */
+#define RQ_DEPTH_SHALLOW 8
 #define SQ_DEPTH 128
 #define MARKS 64              /* QPs that may be drained at one time */
 #define MARKS_SHALLOW 8
@@ -67,6 +69,7 @@ static int try_queue_pair(verbs_rail *rail)
     for (size_t i = 0; !qp && i < sizeof inlines / sizeof inlines[0]; i++) {
         struct ibv_qp_init_attr init = {.send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq, .qp_type = IBV_QPT_RC,
                                         .cap = {.max_send_wr = rail->sq_capacity + 1, .max_send_sge = 2,
+                                                .max_recv_wr = rail->rq_capacity, .max_recv_sge = rail->srq ? 0 : 1,
                                                 .max_inline_data = inlines[i]}};
         qp = ibv_create_qp(rail->pd, &init);
         if (qp)
@@ -118,13 +121,17 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
         return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s: its completion queues are too short (%d)", rail->name,
                          rail->cq->cqe);
     rail->cq_capacity = (uint32_t)rail->cq->cqe - aside;
+    rail->sq_capacity = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
+    if (rail->attr.max_srq < 1) {
+        rail->rq_capacity = min(rail->is_shallow ? RQ_DEPTH_SHALLOW : RQ_DEPTH, (uint32_t)rail->attr.max_qp_wr);
+        return 0;
+    }
     srq.attr.max_wr = min(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
     srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_capacity / 2);
     rail->srq = ibv_create_srq(rail->pd, &srq);
     if (!rail->srq)
         return cannot(rail, "create a shared receive queue");
     rail->srq_capacity = srq.attr.max_wr;
-    rail->sq_capacity = min(rail->is_shallow ? SQ_DEPTH_SHALLOW : SQ_DEPTH, (uint32_t)rail->attr.max_qp_wr - 1);
     return 0;
 }
 

@@ -70,6 +70,7 @@ static void add(verbs_ep *ep, uint8_t local_rail, uint8_t remote_rail, bool is_s
     verbs_rail *rail = &ep->iface->rails[local_rail];
     *qp = (verbs_rc_qp){.ep = ep, .rail = rail, .remote_rail = remote_rail, .weight = weight_of(ep, rail)};
     weft_list_init(&qp->bound_mws);
+    weft_list_init(&qp->posted);
     ep->hs->qp_hs[at] = (verbs_qp_handshake){.mark = {.kind = VERBS_WORK_MARK, .rail = local_rail, .qp = qp}, .is_suspect = !is_sure};
 }
 

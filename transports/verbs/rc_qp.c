@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "transports/verbs/gid.h"
 #include "transports/verbs/conn.h"
+#include "transports/verbs/slots.h"
 
 #define TIMEOUT 16      /* 4.096 us << 16 = 0.27 s for an acknowledgement, ... */
 #define RETRIES VERBS_RETRIES /* ... so a peer that is silent for two seconds (some devices: eight) fails the QP */
@@ -53,7 +54,15 @@ static int initialise(verbs_rc_qp *qp)
                                .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE};
     if (qp->rail->attr.atomic_cap != IBV_ATOMIC_NONE)
         attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-    return ibv_modify_qp(qp->ibv_qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    int error = ibv_modify_qp(qp->ibv_qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    return error ? error : verbs_recv_queue_open(qp);
+}
+
+static void discard(verbs_rc_qp *qp)
+{
+    ibv_destroy_qp(qp->ibv_qp);
+    qp->ibv_qp = NULL;
+    verbs_recv_queue_close(qp);
 }
 
 int verbs_rc_qp_open(verbs_rc_qp *qp)
@@ -63,28 +72,26 @@ int verbs_rc_qp_open(verbs_rc_qp *qp)
     struct ibv_qp_init_attr init = {.qp_context = qp, .send_cq = rail->cq, .recv_cq = rail->cq, .srq = rail->srq,
                                     .qp_type = IBV_QPT_RC,
                                     .cap = {.max_send_wr = rail->sq_capacity + 1, .max_send_sge = 2,
+                                            .max_recv_wr = rail->rq_capacity, .max_recv_sge = rail->srq ? 0 : 1,
                                             .max_inline_data = rail->max_inline}};
     int error;
     qp->ibv_qp = ibv_create_qp(rail->pd, &init);
     if (!qp->ibv_qp)
         return cannot(qp, "create a queue pair", errno);
-    error = qp->ep->hs->by_cm ? 0 : initialise(qp);
-    if (error) {
-        ibv_destroy_qp(qp->ibv_qp);
-        qp->ibv_qp = NULL;
-        return cannot(qp, "set up a queue pair", error);
-    }
     qp->sq_capacity = rail->sq_capacity;
     qp->sq_used = qp->unsignalled = qp->reads_used = 0;
     qp->is_broken = qp->is_order_known = false;
+    error = qp->ep->hs->by_cm ? 0 : initialise(qp);
+    if (error) {
+        discard(qp);
+        return cannot(qp, "set up a queue pair", error);
+    }
     qp_hs->psn = verbs_conn_random(qp->ep->iface->conn) & 0xffffff;
     qp_hs->is_made = true;
     qp_hs->is_marked = qp_hs->is_flushed = qp_hs->has_last_wqe = false;
     error = verbs_rail_enter(rail, qp);
-    if (error) {
-        ibv_destroy_qp(qp->ibv_qp);
-        qp->ibv_qp = NULL;
-    }
+    if (error)
+        discard(qp);
     return error;
 }
 
@@ -167,7 +174,6 @@ void verbs_rc_qp_close(verbs_rc_qp *qp)
     verbs_rdmacm_disconnect(qp);
     verbs_rail_remove(qp->rail, qp);
     verbs_mw_fail(qp);
-    ibv_destroy_qp(qp->ibv_qp);
-    qp->ibv_qp = NULL;
+    discard(qp);
     verbs_rdmacm_forget(qp);
 }

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "transports/verbs/conn.h"
+#include "transports/verbs/slots.h"
 #include "transports/verbs/gid.h"
 
 #define RESOLVE_MS 2000
@@ -109,7 +110,11 @@ static int to_state(verbs_rc_qp *qp, struct rdma_cm_id *id, enum ibv_qp_state st
             attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
         mask |= IBV_QP_ACCESS_FLAGS;
     }
-    return ibv_modify_qp(qp->ibv_qp, &attr, mask);
+    /* The peer's depth as a requester may exceed what this device answers, and the device then refuses the state. */
+    attr.max_dest_rd_atomic = (uint8_t)min(attr.max_dest_rd_atomic, (uint32_t)qp->rail->attr.max_qp_rd_atom);
+    attr.max_rd_atomic = (uint8_t)min(attr.max_rd_atomic, qp->rail->max_rd_atomic);
+    int error = ibv_modify_qp(qp->ibv_qp, &attr, mask);
+    return error || state != IBV_QPS_INIT ? error : verbs_recv_queue_open(qp);
 }
 
 static int make_ready(verbs_rc_qp *qp, struct rdma_cm_id *id)
@@ -124,7 +129,7 @@ static struct rdma_conn_param params_of(const verbs_rc_qp *qp, const cm_data *da
                                     .responder_resources = (uint8_t)min((uint32_t)qp->rail->attr.max_qp_rd_atom, 255),
                                     .initiator_depth = (uint8_t)min(qp->rail->max_rd_atomic, 255),
                                     .retry_count = VERBS_RETRIES,
-                                    .rnr_retry_count = 7, .srq = 1, .qp_num = qp->ibv_qp->qp_num};
+                                    .rnr_retry_count = 7, .srq = qp->rail->srq != NULL, .qp_num = qp->ibv_qp->qp_num};
 }
 
 void verbs_rdmacm_disconnect(verbs_rc_qp *qp)

@@ -226,17 +226,22 @@ static bool is_for_sends(const verbs_iface *iface)
     return class->free_count + (class->max - class->made) <= class->max / 4;
 }
 
+verbs_slot *verbs_receive_slot(verbs_iface *iface)
+{
+    return is_for_sends(iface) ? NULL : alloc(iface, &iface->slots->lengthy);
+}
+
 bool verbs_receives_reach(verbs_iface *iface, uint32_t count)
 {
     bool ok = true;
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         verbs_rail *rail = &iface->rails[i];
-        if (rail->is_dead)
+        if (rail->is_dead || !rail->srq)
             continue;
         while (rail->receives + rail->emptied_count < count) {
             bool has_room = rail->receives + rail->emptied_count < rail->srq_capacity &&
-                            rail->cq_used < rail->cq_capacity && !is_for_sends(iface);
-            verbs_slot *slot = has_room ? alloc(iface, &iface->slots->lengthy) : NULL;
+                            rail->cq_used < rail->cq_capacity;
+            verbs_slot *slot = has_room ? verbs_receive_slot(iface) : NULL;
             if (!slot)
                 break;
             verbs_receive_recycle(rail, slot);

@@ -82,7 +82,21 @@ bool verbs_slots_are_scarce(const verbs_iface *iface);
 /* Maximum bytes of a frame's body; equal in all processes that may lock enough memory. */
 uint32_t verbs_frame_max(const verbs_iface *iface);
 
-/* Ensures that every rail has `count` receives posted; false: it has not. */
+/* Allocates a slot to be posted as a receive; NULL: only the share of sends is left. */
+verbs_slot *verbs_receive_slot(verbs_iface *iface);
+
+/* -- recv_queue.c -- */
+/* The QP is in INIT: posts its first receives, unless the rail has an SRQ. 0 or an errno value. */
+int verbs_recv_queue_open(verbs_rc_qp *qp);
+/* Ensures that every receive queue of the ep has `count` receives posted; false: one has not. */
+bool verbs_recv_queues_reach(verbs_ep *ep, uint32_t count);
+/* A receive has completed: it belongs to no queue until it is recycled, after its delivery. */
+void verbs_recv_queue_completed(verbs_slot *slot);
+void verbs_recv_queue_recycle(verbs_slot *slot, bool is_flushed);
+/* The QP was destroyed: frees what was posted to it. */
+void verbs_recv_queue_close(verbs_rc_qp *qp);
+
+/* Ensures that every rail with an SRQ has `count` receives posted; false: it has not. */
 bool verbs_receives_reach(verbs_iface *iface, uint32_t count);
 /* Queues a consumed receive to be posted again. */
 void verbs_receive_recycle(verbs_rail *rail, verbs_slot *slot);

@@ -11,6 +11,7 @@
  *   flow     frames: slots, receive credits, order; resending; idle connections give way    flow.c, slots.c, credit.c, replay.c, evict.c
  *   ring     eager ring: frames written by RDMA into memory that the receiver polls         eager_ring.c
  *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, rma_op.c
+ *   recv     receive queues of single QPs, where the device has no shared ones              recv_queue.c
  *   post     work requests to a send queue, several with one doorbell                       post.c
  *   fence    iWARP: a read behind other requests proves that they were placed               read_fence.c
  *   iface    the operations table; poll and arm                                             iface.c
@@ -46,7 +47,7 @@ typedef struct verbs_work {
     uint8_t kind;
     uint8_t rail;
     uint16_t covers;  /* if signalled: requests that its completion completes, itself included; set by verbs_post */
-    verbs_rc_qp *qp;  /* that it is posted to; NULL for receives and datagrams. Flushed before the QP is destroyed */
+    verbs_rc_qp *qp;  /* that it is posted to; NULL for receives of an SRQ and datagrams. Flushed before the QP is destroyed */
 } verbs_work;
 
 /* Requests posted with one doorbell (post.c). Empty between calls, except for frames sent with frame.more. */
@@ -67,7 +68,7 @@ struct verbs_rail {
     struct ibv_pd *pd;
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;        /* sends, receives and datagrams */
-    struct ibv_srq *srq;
+    struct ibv_srq *srq;      /* NULL: the device has none; each QP has a receive queue */
     struct ibv_qp *ud;        /* NULL on iWARP */
     struct ibv_device_attr attr;
     uint8_t port_num, gid_index;
@@ -87,7 +88,7 @@ struct verbs_rail {
     uint32_t cq_capacity, cq_used; /* posted sends and receives, unsignalled ones too; capacity without datagrams, markers */
     uint32_t marks, marks_capacity; /* drain markers posted; CQ entries reserved for them */
     bool is_shallow;          /* short queues: low locked-memory limit, or limits of the device */
-    uint32_t srq_capacity, sq_capacity; /* depth of the SRQ; depth of each QP's send queue */
+    uint32_t srq_capacity, rq_capacity, sq_capacity; /* depth of the SRQ, or of each QP's receive queue; of each QP's send queue */
     bool is_v1;               /* RoCE v1: interoperates with RoCE v1 only */
     uint8_t prefix_bits;      /* prefix length of the GID's IPv4 network; 0: unknown */
     uint16_t cm_port;         /* port of the local rdma_cm listener, host order; 0: none */
@@ -147,6 +148,9 @@ struct verbs_rc_qp {
     bool in_order;            /* bytes of an RDMA write by the peer become visible in order (ibv_query_qp_data_in_order) */
     uint32_t weight;          /* relative share of RMA bytes */
     weft_list_link bound_mws;        /* weft_mw: bound by this QP */
+    weft_list_link posted;           /* verbs_slot: in its own receive queue (recv_queue.c) */
+    uint32_t receives;               /* their number */
+    bool has_recv_queue;             /* first receives are posted */
 };
 
 enum verbs_ep_state {
@@ -359,6 +363,9 @@ uint32_t verbs_credit_grant_first(verbs_ep *ep);
 bool verbs_flow_is_quiet(verbs_ep *ep);
 int verbs_flow_progress(verbs_iface *iface); /* returns credits, resends frames; number of frames sent */
 void verbs_flow_defer(verbs_iface *iface); /* before sleeping: returns credits now instead of with a later frame */
+
+/* Receives reserved for the ep's peer, its token included. */
+uint32_t verbs_credit_reserved(const verbs_ep *ep);
 
 /* -- eager_ring.c -- */
 /* True if the ep may use rings, by knob and device. */

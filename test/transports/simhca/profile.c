@@ -48,6 +48,16 @@ const simhca_profile simhca_profiles[] = {
      * differ; k/hw/mlx4/mlx4_ib, MLX4_IB_SQ_MAX_SPARE: spare entries of send queues. */
     {.name = "mlx4", .is_ib = true, .delay_ns = 1500, .torn = true, .max_qp_wr = 16351, .max_srq_wr = 16383, .max_cqe = 4194303,
      .max_sge = 32, .max_inline = 928, .max_rd_atomic = 16, .max_init_rd_atomic = 128, .pin_ns = 30000, .pin_page_ns = 200},
+    /* irdma, E810, RoCE v2: k/hw/irdma/verbs, irdma_query_device: no SRQ, no atomics, no windows of type 2B, more reads as a requester
+     * (max_hw_ord) than as a responder (max_hw_ird); k/hw/irdma/defs: 101 bytes inline. */
+    {.name = "irdma", .delay_ns = 2000, .torn = true, .no_srq = true, .no_atomics = true, .no_windows = true, .max_qp_wr = 4063,
+     .max_cqe = 1048574, .max_sge = 13, .max_inline = 101, .max_rd_atomic = 127, .max_init_rd_atomic = 255, .pin_ns = 40000,
+     .pin_page_ns = 250},
+    /* The same, with everything that goes wrong. */
+    {.name = "irdma-wild", .devices = 2, .delay_ns = 8000, .torn = true, .no_srq = true, .no_atomics = true, .no_windows = true,
+     .lose_permille = 100, .twice_permille = 100, .overtake_permille = 200, .break_per_100k = 300, .ack_loss_permille = 20,
+     .refuse_per_100k = 50, .flap_per_100k = 200, .flap_ns = 20000000, .max_inline = 101, .max_rd_atomic = 127,
+     .max_init_rd_atomic = 255, .mr_bytes_max = 16u << 20, .reg_refuse_permille = 50},
     /* bnxt_re, RoCE v2: k/hw/bnxt_re/ib_verbs: windows of type 2B, one P_Key, atomics only where PCIe routes them; qplib_sp: at most
      * 126 reads (BNXT_QPLIB_MAX_OUT_RD_ATOM). */
     {.name = "bnxt_re", .delay_ns = 2000, .torn = true, .no_atomics = true, .max_qp_wr = 4351, .max_srq_wr = 4096, .max_sge = 13,
