@@ -23,7 +23,7 @@ static const struct {
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
             {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}, {"rest", app_rest},
-            {"windows", app_windows}};
+            {"windows", app_windows}, {"moves", app_moves}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)
@@ -92,7 +92,7 @@ static void run_named(void)
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
-                                           {"inter", "flipped"}, {"inter", "lossy"}, {"windows", "lossy"},
+                                           {"inter", "flipped"}, {"inter", "lossy"}, {"windows", "lossy"}, {"moves", "lossy"}, {"moves", "flipped"},
                                            {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"},
                                            {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},

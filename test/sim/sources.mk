@@ -19,7 +19,7 @@ libweftapi_la_SOURCES = $(libmpi_abi_la_SOURCES)
 nodist_libweftapi_la_SOURCES = $(nodist_libmpi_abi_la_SOURCES)
 sim_programs += test/sim/mpi
 test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_modes.c test/sim/apps_inter.c test/sim/apps_leaders.c \
-	test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_windows.c \
+	test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_windows.c \
 	test/sim/apps.h test/sim/rig.c \
 	test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h
