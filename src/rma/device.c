@@ -20,6 +20,12 @@ bool weft_window_device_is_allowed(void)
     return weft_knob.rma_device != WEFT_RMA_DEVICE_NEVER && weft_knob.reg_mode != WEFT_REG_MODE_NEVER && !weft_knob.checksum;
 }
 
+bool weft_window_device_serves(const weft_iface *iface)
+{
+    return (iface->caps.get || iface->caps.put) &&
+           (weft_knob.rma_device == WEFT_RMA_DEVICE_ALWAYS || iface->caps.wants_regcache || !iface->caps.key_bytes);
+}
+
 void weft_device_link(weft_window_device *device)
 {
     if (weft_list_is_empty(&device->link))
@@ -148,8 +154,7 @@ static bool start(weft_window *window, const weft_rma_op *what, uint32_t notify,
     weft_device_target *target = weft_device_target_of(window, what->target);
     bool is_put = what->kind == WEFT_RMA_PUT;
     weft_device_op *op;
-    if (!target || !(is_put ? target->can_put : target->can_get) ||
-        what->target_count * (uint64_t)what->target_type->size < target->bytes_min)
+    if (!target || !(is_put ? target->can_put : target->can_get))
         return false;
     if (target->ops >= OPS_MANY)
         weft_worker_poll(window->worker);

@@ -38,7 +38,6 @@ typedef struct weft_device_target {
     const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none */
     uint32_t rank;
     bool can_put, can_get, is_flushing;
-    uint64_t bytes_min;      /* shorter operations go by message */
     uint64_t ops;            /* not complete at the origin */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */

@@ -16,8 +16,8 @@ static const weft_rkey no_key = {.length = 0};
 static const char *obstacle(const weft_device_target *target, const weft_window_key *key)
 {
     weft_iface *iface = target->iface;
-    if (!iface->caps.get && !iface->caps.put)
-        return "the transport has neither get nor put";
+    if (!weft_window_device_serves(iface))
+        return "the transport has no device that moves the bytes (WEFT_RMA_DEVICE)";
     if (target->peer->no_rma || !iface->ops->can_rma(iface, target->peer->ep))
         return "the transport or the kernel does not let this process access the other's memory";
     if (weft_reg_needed(iface) && !weft_reg_allowed(iface))
@@ -36,7 +36,6 @@ static void choose(weft_device_target *target)
         target->can_put = caps->put;
         target->can_get = caps->get;
         target->rkey = caps->key_bytes ? &key->rkey : &no_key;
-        target->bytes_min = caps->rma_fragment ? WEFT_RMA_INLINE + 1 : 0; /* a system call costs more than a short message */
     }
     weft_log_debug("window: target %u: put %s, get %s over %s%s%s", target->rank, target->can_put ? "by the device" : "by messages",
                    target->can_get ? "by the device" : "by messages", target->iface->ops->name, why ? ": " : "",

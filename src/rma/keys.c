@@ -43,7 +43,7 @@ static weft_iface *network_of(const weft_worker *worker)
 {
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_iface *iface = worker->ifaces[i];
-        if (iface->ops != &weft_self_ops && iface->caps.key_bytes && (iface->caps.get || iface->caps.put))
+        if (iface->ops != &weft_self_ops && iface->caps.key_bytes && weft_window_device_serves(iface))
             return iface;
     }
     return NULL;
@@ -110,7 +110,7 @@ const char *weft_window_keyless_text(const weft_window_key *key)
 {
     static const char *const texts[] = {
         [WEFT_KEYLESS_NO_NEED] = "its memory has no bytes",
-        [WEFT_KEYLESS_NO_NETWORK] = "its network does not open memory to devices",
+        [WEFT_KEYLESS_NO_NETWORK] = "its network has no device that moves the bytes",
         [WEFT_KEYLESS_REFUSED] = "its memory could not be registered (its log at level debug has the cause; ulimit -l)",
         [WEFT_KEYLESS_KNOB] = "WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it",
         [WEFT_KEYLESS_DYNAMIC] = "attached memory is known at its member only",

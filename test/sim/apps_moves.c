@@ -3,12 +3,14 @@
  * apps_moves: puts and gets on windows, of all lengths and with gaps on either side, completed in every way. See apps.h. In an epoch each
  * rank writes parts of its own of every window, and reads others of its own; so the outcome does not depend on order, and each byte is
  * checked: what was put at the target, after the target knows that the epoch is over, and what was got at the origin.
+ * app_computes: a target that calls no function of MPI while the others put, flush and get.
  */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "test/sim/apps.h"
+#include "test/transports/sim/sim.h"
 
 enum { PARTS = 12, LONGEST = 9000, SHORT = 600, EPOCHS = 5 }; /* a rank has PARTS places of LONGEST or SHORT bytes in each window */
 
@@ -210,5 +212,64 @@ int app_moves(int rank, void *arg)
     free(area.expected);
     if (is_own)
         free(area.own);
+    return MPI_Finalize();
+}
+
+enum { BLOCK = 3000 };
+
+/* Puts, flushes, gets back, and leaves a mark at rank 0, which calls no function of MPI meanwhile. */
+static int use_computing(app_self *self, MPI_Win win)
+{
+    unsigned char out[BLOCK], in[BLOCK];
+    MPI_Aint place = self->size * 8 + (MPI_Aint)self->rank * BLOCK;
+    int64_t mark = self->rank;
+    memset(out, self->rank, BLOCK);
+    memset(in, 0, BLOCK);
+    APP_TRY(MPI_Put(out, BLOCK, MPI_BYTE, 0, place, BLOCK, MPI_BYTE, win));
+    APP_TRY(MPI_Win_flush(0, win));
+    APP_TRY(MPI_Get(in, BLOCK, MPI_BYTE, 0, place, BLOCK, MPI_BYTE, win));
+    APP_TRY(MPI_Win_flush(0, win));
+    if (memcmp(in, out, BLOCK))
+        return app_fail(self, "what was put into a computing target's window does not come back");
+    APP_TRY(MPI_Put(&mark, 1, MPI_INT64_T, 0, self->rank * 8, 1, MPI_INT64_T, win));
+    return MPI_Win_flush(0, win);
+}
+
+static int compute(app_self *self, const int64_t *marks)
+{
+    for (int i = 1; i < self->size; i++)
+        while (__atomic_load_n(&marks[i], __ATOMIC_ACQUIRE) != i)
+            weft_sim_yield();
+    for (int i = 1; i < self->size; i++)
+        for (size_t k = 0; k < BLOCK; k++)
+            if (((const unsigned char *)(marks + self->size))[(size_t)i * BLOCK + k] != i)
+                return app_fail(self, "%d has left its mark, but not its data", i);
+    return 0;
+}
+
+int app_computes(int rank, void *arg)
+{
+    app_self me, *self = &me;
+    MPI_Aint bytes;
+    int64_t *own;
+    MPI_Win win;
+    int rc, value = 0;
+    (void)rank;
+    if (!app_begin(self, arg))
+        return 1;
+    bytes = self->size * (8 + BLOCK);
+    own = calloc(1, (size_t)bytes);
+    APP_TRY(MPI_Win_create(own, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    APP_TRY(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    if (self->rank)
+        APP_TRY(MPI_Send(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD));
+    for (int i = 1; i < self->size && !self->rank; i++)
+        APP_TRY(MPI_Recv(&value, 1, MPI_INT, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    rc = self->rank ? use_computing(self, win) : compute(self, own);
+    if (rc)
+        return rc;
+    APP_TRY(MPI_Win_unlock_all(win));
+    APP_TRY(MPI_Win_free(&win));
+    free(own);
     return MPI_Finalize();
 }

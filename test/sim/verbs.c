@@ -31,7 +31,8 @@ static const struct {
 } programs[] = {{"traffic", traffic_program, true, false}, {"colls", colls_program, true, false}, {"stages", app_stages, false, false},
                 {"ring", app_ring, false, false}, {"wildcards", app_wild, false, false}, {"storm", app_storm, false, false},
                 {"mpi-colls", app_colls, false, false}, {"comms", app_comms, false, false},
-                {"forgetful", app_forgetful, false, false}, {"promises", app_promises, false, true}};
+                {"forgetful", app_forgetful, false, false}, {"promises", app_promises, false, true},
+                {"moves", app_moves, false, false}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 typedef struct outcome {
