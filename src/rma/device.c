@@ -7,24 +7,13 @@
 
 #include <stdlib.h>
 
-#include "base/knob.h"
 #include "base/status.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "rma/device_state.h"
+#include "rma/keys.h"
 
 #define OPS_MANY 64 /* under way to a target, from which each further one polls first */
-
-bool weft_window_device_is_allowed(void)
-{
-    return weft_knob.rma_device != WEFT_RMA_DEVICE_NEVER && weft_knob.reg_mode != WEFT_REG_MODE_NEVER && !weft_knob.checksum;
-}
-
-bool weft_window_device_serves(const weft_iface *iface)
-{
-    return (iface->caps.get || iface->caps.put) &&
-           (weft_knob.rma_device == WEFT_RMA_DEVICE_ALWAYS || iface->caps.wants_regcache || !iface->caps.key_bytes);
-}
 
 void weft_device_link(weft_window_device *device)
 {
@@ -174,8 +163,9 @@ bool weft_rma_device_put_notify(weft_window *window, const weft_rma_op *op, uint
 {
     const weft_device_target *target = weft_device_target_of(window, op->target);
     const weft_caps *caps = target ? &target->iface->caps : NULL;
+    uint64_t bytes = op->target_count * (uint64_t)op->target_type->size;
     if (!target || !target->can_put || !caps->notify || !op->origin_type->is_dense || !op->target_type->is_dense || caps->rma_fragment ||
-        op->target_count * (uint64_t)op->target_type->size > caps->rma_max)
+        bytes > caps->rma_max || (caps->mr_local && bytes > WEFT_REG_INLINE_MAX)) /* which are registered at once */
         return false;
     return start(window, op, value, NULL);
 }

@@ -13,12 +13,6 @@
 #include "rma/operation.h"
 #include "rma/window.h"
 
-/* Whether any window may use devices (WEFT_RMA_DEVICE, WEFT_REG_MODE, WEFT_CHECKSUM: checksums are of messages). */
-bool weft_window_device_is_allowed(void);
-/* Does the iface's get and put serve windows better than messages? Where no pages are pinned, and keys are needed all the same, software
- * of the target moves the bytes, and messages cost less. */
-bool weft_window_device_serves(const weft_iface *iface);
-
 /* Local, before weft_window_key_make. 0 or WEFT_E_NOMEM. */
 int weft_window_device_open(weft_window *window);
 /* Waits for what this process has under way, and frees all, own key included. No member may use that any more. */

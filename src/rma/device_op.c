@@ -251,7 +251,8 @@ static bool take_slot(weft_device_op *op)
     op->local_left = op->bytes;
     if (op->what.kind == WEFT_RMA_PUT)
         weft_pack(op->what.origin_type, op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);
-    window_of(op)->worker->counters[WEFT_COUNT_BYTES_COPIED] += op->bytes;
+    if (op->bytes > 32) /* shorter copies do not count (core/counters.def) */
+        window_of(op)->worker->counters[WEFT_COUNT_BYTES_COPIED] += op->bytes;
     return true;
 }
 
@@ -294,7 +295,8 @@ void weft_device_op_send(weft_device_op *op)
 {
     weft_window *window = window_of(op);
     weft_req *message = NULL;
-    int rc = weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    int rc = op->notify ? weft_fail(WEFT_E_NOSPACE, "the memory of a put that notifies could not be registered")
+                        : weft_rma_send(window, &op->what, op->user ? &message : NULL);
     weft_list_remove(&op->link);
     if (!rc && message && message != &window->worker->done_req && !message->is_done) {
         op->message = message;

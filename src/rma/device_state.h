@@ -11,8 +11,7 @@
 #include "core/reg.h"
 #include "core/req.h"
 #include "rma/bounce.h"
-#include "rma/device.h"
-#include "rma/keys.h"
+#include "rma/key.h"
 #include "rma/message.h"
 #include "type/runs.h"
 
@@ -71,21 +70,33 @@ typedef struct weft_device_op {
     weft_req *message;       /* it goes by message instead; owned */
 } weft_device_op;
 
-/* device_target.c: the target's state, made at its first use; NULL: no memory, or it cannot be reached by a device. */
+/* -- device_target.c -- */
+
+/* Whether any window may use devices (WEFT_RMA_DEVICE, WEFT_REG_MODE, WEFT_CHECKSUM: checksums are of messages). */
+bool weft_window_device_is_allowed(void);
+/* Does the iface's get and put serve windows better than messages? Where no pages are pinned, and keys are needed all the same, software
+ * of the target moves the bytes, and messages cost less. */
+bool weft_window_device_serves(const weft_iface *iface);
+/* The target's state, made at its first use; NULL: no memory, or it cannot be reached by a device. */
 weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
 
-/* device_op.c */
+
+/* -- device_op.c -- */
+
 /* NULL: no device can perform it, or no memory. req NULL: it has no request. */
 weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req);
 /* Issues as much as the iface takes. 0: all is issued, or it has failed, and it may be freed; WEFT_AGAIN. WEFT_E_UNSUPPORTED: nothing was
  * moved, send it by message. */
 int weft_device_op_issue(weft_device_op *op);
-/* Sends it as messages, which end it. */
+/* Sends it as messages, which end it. One that notifies fails. */
 void weft_device_op_send(weft_device_op *op);
 /* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */
 void weft_device_op_end(weft_device_op *op);
 
-/* device.c: puts the device into worker->devices. */
+
+/* -- device.c -- */
+
+/* Puts the device into worker->devices. */
 void weft_device_link(weft_window_device *device);
 
 #endif

@@ -9,6 +9,18 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "rma/device_state.h"
+#include "rma/keys.h"
+
+bool weft_window_device_is_allowed(void)
+{
+    return weft_knob.rma_device != WEFT_RMA_DEVICE_NEVER && weft_knob.reg_mode != WEFT_REG_MODE_NEVER && !weft_knob.checksum;
+}
+
+bool weft_window_device_serves(const weft_iface *iface)
+{
+    return (iface->caps.get || iface->caps.put) &&
+           (weft_knob.rma_device == WEFT_RMA_DEVICE_ALWAYS || iface->caps.wants_regcache || !iface->caps.key_bytes);
+}
 
 static const weft_rkey no_key = {.length = 0};
 

@@ -9,25 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/iface.h"
+#include "rma/key.h"
 
 struct weft_window;
-
-/* Why a member's memory has no key. */
-enum weft_window_keyless {
-    WEFT_KEYLESS_NO_NEED, /* all others map it, or there are none, or no bytes */
-    WEFT_KEYLESS_NO_NETWORK, /* no transport of the member registers memory for get and put */
-    WEFT_KEYLESS_REFUSED, /* the device or a limit refused the registration */
-    WEFT_KEYLESS_KNOB,    /* WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it */
-    WEFT_KEYLESS_DYNAMIC  /* attached memory is not known to the others */
-};
-
-/* What a member tells the others. */
-typedef struct weft_window_key {
-    char network[8];  /* name of the transport, cut off; "": no key */
-    uint8_t keyless;  /* enum weft_window_keyless, if there is no key */
-    weft_rkey rkey;
-} weft_window_key;
 
 /* Local: registers own memory if other members need a key. A refusal is no error: they send messages. Drops worker->lock while it
  * registers much memory. */

@@ -7,7 +7,7 @@
 #define WEFT_RMA_MEMORY_H
 
 #include "mem/rank_page.h"
-#include "rma/keys.h"
+#include "rma/key.h"
 #include "rma/window.h"
 
 /* What a member tells the others. */

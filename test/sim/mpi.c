@@ -115,18 +115,18 @@ static void faults_are_noticed(void)
 /* A rank ends at its k-th call of the contract: MPI_ERRORS_ARE_FATAL ends the others, unless they are done with it. No rank hangs. */
 static void death_ends_the_job(void)
 {
-    static const char *const profiles[] = {"calm", "slow", "kernel"}, *const names[] = {"storm", "colls"};
+    static const char *const profiles[] = {"calm", "slow", "kernel"}, *const names[] = {"storm", "colls", "moves"};
     uint32_t aborted = 0, count = 0;
     for (uint64_t step = 2; step < 2000; step += 1 + step / 4, count++) {
         weft_sim_report report;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .report = &report, .is_quiet = true};
         int kept = rig_mute();
-        run(find(names[count % 2]), &config, profiles[count % 3], 4);
+        run(find(names[count % 3]), &config, profiles[count / 3 % 3], 4);
         rig_unmute(kept);
         if (report.deadlocked)
             fprintf(stderr, "    death of rank %" PRIu64 " at step %" PRIu64 " on %s hangs the others: %s\n", step % 3, step,
-                    profiles[count % 3], report.text);
+                    profiles[count / 3 % 3], report.text);
         CU_ASSERT(!report.deadlocked);
         aborted += report.aborted;
     }
