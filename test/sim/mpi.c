@@ -93,7 +93,7 @@ static void run_named(void)
 static void faults_are_noticed(void)
 {
     static const char *const pairs[][2] = {{"storm", "flipped"}, {"wild", "flipped"}, {"colls", "flipped"}, {"comms", "flipped"},
-                                           {"inter", "flipped"}, {"inter", "lossy"}, {"windows", "lossy"}, {"moves", "lossy"}, {"moves", "flipped"},
+                                           {"inter", "flipped"}, {"inter", "lossy"}, {"windows", "lossy"}, {"moves", "lossy"}, {"moves", "spoiled"},
                                            {"storm", "lossy"}, {"modes", "flipped"}, {"modes", "lossy"}, {"wild", "lossy"},
                                            {"colls", "lossy"}, {"comms", "lossy"},
                                            {"storm", "doubled"},
