@@ -42,6 +42,7 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     weft_list_init(&worker->scheds);
     weft_list_init(&worker->areas);
     weft_list_init(&worker->inboxes);
+    weft_list_init(&worker->devices);
     weft_list_init(&worker->fragments);
     weft_list_init(&worker->free_reqs);
     weft_fifomap_open(&worker->announced);
@@ -96,7 +97,7 @@ static bool has_ready_fragment(const weft_worker *worker)
 void weft_worker_wake_leader(weft_worker *worker)
 {
     bool has_work = has_ready_fragment(worker) || !weft_list_is_empty(&worker->scheds) || !weft_list_is_empty(&worker->inboxes) ||
-                    worker->has_ready_area || worker->has_barred_area;
+                    !weft_list_is_empty(&worker->devices) || worker->has_ready_area || worker->has_barred_area;
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog && !has_work; link = link->next) {
         /* peers without credit are not work: arriving credit raises a wakeup */
         const weft_peer *peer = weft_container(link, weft_peer, backlog);
@@ -170,6 +171,8 @@ static __attribute__((noinline)) int advance_pending(weft_worker *worker)
         n += worker->progress_areas(worker);
     if (!weft_list_is_empty(&worker->inboxes))
         n += worker->progress_inboxes(worker);
+    if (!weft_list_is_empty(&worker->devices))
+        n += worker->progress_devices(worker);
     return n;
 }
 
@@ -188,7 +191,7 @@ int weft_worker_poll(weft_worker *worker)
     }
     if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) ||
                       !weft_list_is_empty(&worker->scheds) || !weft_list_is_empty(&worker->areas) ||
-                      !weft_list_is_empty(&worker->inboxes)))
+                      !weft_list_is_empty(&worker->inboxes) || !weft_list_is_empty(&worker->devices)))
         n += advance_pending(worker);
     return n;
 }

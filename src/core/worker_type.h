@@ -62,6 +62,8 @@ typedef struct weft_worker {
     int (*progress_areas)(struct weft_worker *worker); /* advances areas; set by collectives */
     weft_list_link inboxes; /* windows with messages of operations to handle (rma/inbox) */
     int (*progress_inboxes)(struct weft_worker *worker); /* handles them; set by rma */
+    weft_list_link devices; /* windows with operations that found the iface full or await a registration (rma/device) */
+    int (*progress_devices)(struct weft_worker *worker); /* continues them; set by rma */
     void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
     weft_list_link fragments; /* fragments of transfers: sent in chunks, found the iface full, or await a registration (p2p/frag) */
     uint32_t awaited_regs;    /* registrations by a helper thread that fragments or a waiting call await */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/bye.h"
+#include "core/done.h"
 #include "core/hdr_csum.h"
 #include "p2p/chan.h"
 #include "p2p/deliver.h"
@@ -189,7 +190,7 @@ static void done(void *owner, void *cookie, int rc)
 {
     (void)owner;
     if (cookie)
-        weft_frag_done(cookie, rc);
+        ((weft_done *)cookie)->call(cookie, rc);
 }
 
 static void notify(void *owner, void *peer, uint32_t notify)

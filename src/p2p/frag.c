@@ -18,12 +18,15 @@
 #define SLICE_NS 50000u        /* longest time of copies by this CPU before the worker is polled and its lock offered */
 #define SLICE_LONG_NS 1000000u /* the same if no other thread uses the worker */
 
+static void complete(weft_done *done, int rc);
+
 weft_frag *weft_frag_new(weft_req *req, weft_rndv *rndv, enum weft_frag_kind kind, uint64_t from, uint64_t to,
                          void (*on_done)(weft_frag *frag, int rc))
 {
     weft_frag *frag = weft_pool_alloc(req->worker->pool, sizeof *frag);
     if (!frag)
         return NULL;
+    frag->done.call = complete;
     frag->req = req;
     frag->rndv = rndv;
     frag->reg = NULL;
@@ -136,8 +139,10 @@ static void on_body_read(weft_frag *frag)
         frag->on_done(frag, frag->rc);
 }
 
-void weft_frag_done(weft_frag *frag, int rc)
+/* A get or put completed, or the iface no longer reads a body. */
+static void complete(weft_done *done, int rc)
 {
+    weft_frag *frag = weft_container(done, weft_frag, done);
     if (frag->kind == WEFT_FRAG_DATA) {
         on_body_read(frag);
         return;

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "core/done.h"
 #include "core/peer.h"
 #include "core/reg.h"
 #include "core/req.h"
@@ -21,6 +22,7 @@ enum weft_frag_kind { WEFT_FRAG_DATA, WEFT_FRAG_GET, WEFT_FRAG_PUT, WEFT_FRAG_EX
 
 typedef struct weft_frag weft_frag;
 struct weft_frag {
+    weft_done done;      /* of its gets, puts and zero-copy frames */
     weft_list_link link; /* in worker->fragments while it waits to continue or for its registration; then EXPOSED: in rndv->exposed */
     weft_req *req;       /* the request it belongs to */
     weft_rndv *rndv;     /* its rendezvous; NULL: ZCOPY */
@@ -53,8 +55,6 @@ void weft_frag_start(weft_frag *frag);
 /* Awaits frag->reg, whose acquire was INPROGRESS: weft_frag_pump calls on_registered. After an error frag->reg is of no use, and still
  * released with the fragment. */
 void weft_frag_await(weft_frag *frag, void (*on_registered)(weft_frag *frag, int rc));
-/* callbacks.done: a get or put completed, or the iface no longer reads a body. */
-void weft_frag_done(weft_frag *frag, int rc);
 /* worker->progress_fragments: looks whether awaited registrations are made, and continues the waiting fragments within one time slice.
  * Returns the number of events. */
 int weft_frag_pump(weft_worker *worker);

@@ -7,6 +7,7 @@
 #define WEFT_RMA_MEMORY_H
 
 #include "mem/rank_page.h"
+#include "rma/key.h"
 #include "rma/window.h"
 
 /* What a member tells the others. */
@@ -15,6 +16,7 @@ typedef struct weft_window_wire {
     uint64_t handle;      /* of the node's shared memory, told by the node's first member; 0: none */
     uint64_t unit;
     int64_t failed;       /* enum weft_status; 0: fine */
+    weft_window_key key;  /* known last */
 } weft_window_wire;
 
 typedef struct weft_window_memory {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * op: see op.h. Mapped targets: direct.c; others: outbox.c.
+ * op: see op.h. Mapped targets: direct.c; others: device.c, or outbox.c for what no device does.
  */
 #include "rma/op.h"
 
@@ -11,34 +11,12 @@
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
+#include "rma/device.h"
 #include "rma/direct.h"
 #include "rma/message.h"
 #include "rma/notify.h"
 
 #define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
-
-static int notify_alone(weft_window *window, const weft_rma_op *op)
-{
-    if (!window->targets[op->target].is_mapped)
-        return weft_rma_send_notify(window, op->target, op->notify);
-    weft_notify_count(window, op->target, op->notify - 1);
-    return 0;
-}
-
-int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
-{
-    int rc;
-    if (req)
-        *req = &window->worker->done_req;
-    if (!op->target_count || !op->target_type->size)
-        return weft_unlikely(op->notify) ? notify_alone(window, op) : 0;
-    if (!window->targets[op->target].is_mapped)
-        return weft_rma_send(window, op, req);
-    rc = weft_rma_direct(window, op);
-    if (!rc && op->notify)
-        weft_notify_count(window, op->target, op->notify - 1);
-    return rc;
-}
 
 /* A wait for the operations of this member on some targets. */
 typedef struct flush {
@@ -81,11 +59,38 @@ static int take_errors(weft_window *window, uint32_t first, uint32_t last)
     return rc;
 }
 
-static __attribute__((noinline)) int flush_messages(weft_window *window, int target, bool is_remote)
+static bool is_moved(weft_wait *wait)
+{
+    const flush *self = weft_container(wait, flush, wait);
+    for (uint32_t i = self->first; i <= self->last; i++)
+        if (!weft_rma_device_is_flushed(self->window, i, self->is_remote))
+            return false;
+    return true;
+}
+
+/* Completes operations by devices. Some of them may become messages meanwhile. */
+static __attribute__((noinline)) void flush_devices(flush *self)
+{
+    weft_window *window = self->window;
+    for (uint32_t i = self->first; i <= self->last && self->is_remote; i++)
+        weft_rma_device_flush(window, i);
+    if (is_moved(&self->wait))
+        return;
+    weft_wait_begin(&self->wait, window->worker, WEFT_WAIT_REASON_WINDOW,
+                    self->first == self->last ? weft_chan_job_rank(window->chan, (int)self->first) : WEFT_ANY, 0, 0);
+    self->wait.is_over = is_moved;
+    while (!is_moved(&self->wait))
+        weft_wait_progress(&self->wait);
+    weft_wait_end(&self->wait);
+}
+
+static __attribute__((noinline)) int flush_all(weft_window *window, int target, bool is_remote)
 {
     flush self = {.window = window, .first = target < 0 ? 0 : (uint32_t)target, .last = target < 0 ? window->size - 1 : (uint32_t)target,
                   .is_remote = is_remote};
     int rc = 0;
+    if (window->moving)
+        flush_devices(&self);
     for (uint32_t i = self.first; i <= self.last && is_remote && !rc; i++)
         if (window->targets[i].sent != window->targets[i].performed)
             rc = weft_rma_ask(window, i);
@@ -102,8 +107,11 @@ static __attribute__((noinline)) int flush_messages(weft_window *window, int tar
     return take_errors(window, self.first, self.last);
 }
 
-/* Has no operation of this member used a message since the last flush? */
-static bool is_quiet(const weft_window *window) { return !window->messaged && !window->inbox->records_count && !window->inbox->has_error; }
+/* Has no operation of this member used a message or a device since the last flush? */
+static bool is_quiet(const weft_window *window)
+{
+    return !window->messaged && !window->moving && !window->inbox->records_count && !window->inbox->has_error;
+}
 
 __attribute__((noinline)) void weft_rma_poll_between(weft_window *window)
 {
@@ -120,7 +128,7 @@ int weft_rma_flush_local(weft_window *window, int target)
 {
     if (weft_unlikely(window->inbox->is_remote))
         weft_rma_poll_between(window);
-    return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, false);
+    return weft_likely(is_quiet(window)) ? 0 : flush_all(window, target, false);
 }
 
 int weft_rma_flush(weft_window *window, int target)
@@ -128,5 +136,44 @@ int weft_rma_flush(weft_window *window, int target)
     atomic_thread_fence(memory_order_seq_cst); /* what was stored to mapped targets is visible */
     if (weft_unlikely(window->inbox->is_remote))
         weft_rma_poll_between(window);
-    return weft_likely(is_quiet(window)) ? 0 : flush_messages(window, target, true);
+    return weft_likely(is_quiet(window)) ? 0 : flush_all(window, target, true);
+}
+
+/* -- start -- */
+
+/* Notifications go by message, and operations by devices before them must be complete at the target (docs/rma.md, "Notified access"). */
+static void settle_devices(weft_window *window, uint32_t target)
+{
+    flush self = {.window = window, .first = target, .last = target, .is_remote = true};
+    if (window->moving)
+        flush_devices(&self);
+}
+
+static int notify_alone(weft_window *window, const weft_rma_op *op)
+{
+    if (!window->targets[op->target].is_mapped) {
+        settle_devices(window, op->target);
+        return weft_rma_send_notify(window, op->target, op->notify);
+    }
+    weft_notify_count(window, op->target, op->notify - 1);
+    return 0;
+}
+
+int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
+{
+    if (req)
+        *req = &window->worker->done_req;
+    if (!op->target_count || !op->target_type->size)
+        return weft_unlikely(op->notify) ? notify_alone(window, op) : 0;
+    if (window->targets[op->target].is_mapped) {
+        int rc = weft_rma_direct(window, op);
+        if (!rc && op->notify)
+            weft_notify_count(window, op->target, op->notify - 1);
+        return rc;
+    }
+    if (op->notify)
+        settle_devices(window, op->target);
+    else if (op->kind <= WEFT_RMA_GET && weft_rma_device_start(window, op, req))
+        return 0;
+    return weft_rma_send(window, op, req);
 }

@@ -13,7 +13,10 @@
 #include "collectives/sched.h"
 #include "collectives/stop.h"
 #include "core/worker.h"
+#include "rma/device.h"
+#include "rma/device_state.h"
 #include "rma/inbox.h"
+#include "rma/keys.h"
 #include "rma/memory.h"
 #include "rma/notify.h"
 #include "rma/op.h"
@@ -92,19 +95,27 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
         rc = weft_rma_inbox_open(window);
     if (!rc && window->flavor == WEFT_WINDOW_DYNAMIC)
         rc = weft_rma_regions_open(window);
+    if (!rc)
+        rc = weft_window_device_open(window);
+    if (!rc)
+        weft_window_key_make(window, &wire.key);
     wire.base = (uintptr_t)window->targets[window->rank].mapped;
     window->chan->owner = window; /* messages may come as soon as another member returns */
     window->chan->on_notify = on_notify;
     rc = weft_window_agree(window, &wire, wires, rc);
-    if (!rc)
-        set_targets(window, wires);
-    return rc;
+    if (rc)
+        return rc;
+    set_targets(window, wires);
+    for (uint32_t i = 0; i < window->size; i++)
+        window->device->keys[i] = wires[i].key;
+    return 0;
 }
 
 void weft_window_abandon(weft_window *window)
 {
     window->chan->on_notify = NULL;
     window->chan->owner = NULL;
+    weft_window_device_close(window);
     if (window->inbox)
         weft_rma_inbox_close(window);
     weft_notify_close(window);

@@ -365,6 +365,7 @@ int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
     int rc = describe(inbox, op, &head);
     if (rc)
         return rc;
+    window->worker->counters[WEFT_COUNT_WINDOW_MESSAGES]++;
     switch (op->kind) {
     case WEFT_RMA_PUT:
         count_sent(window, op->target);

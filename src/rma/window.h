@@ -6,9 +6,10 @@
  *
  * Each target is reached in one way, chosen when the window is opened:
  *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
+ *   device   the transport's get and put move the data of puts and gets, without the target's CPU (device.h); accumulates go by message
  *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
  * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), so both
- * ways may be mixed.
+ * ways may be mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
  */
 #ifndef WEFT_RMA_WINDOW_H
 #define WEFT_RMA_WINDOW_H
@@ -36,6 +37,9 @@ typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint32_t awaited[WEFT_WINDOW_ENDS]; /* 1 + the member whose post or complete this one waits for; 0: none */
 } weft_window_control;
 
+struct weft_window_device;
+struct weft_device_target;
+
 /* What one member has told another: counts that only grow. In memory of the node, written by the one, or in that of the other. */
 typedef struct weft_window_told {
     _Atomic uint32_t counts[WEFT_WINDOW_ENDS];
@@ -49,6 +53,7 @@ typedef struct weft_window_target {
     uint64_t base;                /* address in the target (DYNAMIC: 0, displacements are addresses) */
     uint64_t bytes;               /* of its memory (DYNAMIC: not known here, UINT64_MAX) */
     uint64_t unit;                /* displacement unit, bytes */
+    struct weft_device_target *device; /* operations by a device (device_state.h), owned; NULL: none yet, or it is mapped */
     /* By messages (op.c): operations of this origin, which only grow. */
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
@@ -63,6 +68,8 @@ struct weft_window {
     enum weft_window_flavor flavor;
     weft_window_target *targets;  /* [size], owned */
     uint64_t messaged;            /* sum over targets of sent - performed */
+    uint64_t moving;              /* operations by devices under way, and targets with such puts that no flush has completed */
+    struct weft_window_device *device; /* keys, and operations by devices (device_state.h), owned */
     struct weft_window_memory *memory; /* memory that the window allocated, and controls (memory.c), owned */
     struct weft_window_sync *sync;     /* state of locks and of post, start, complete, wait (sync_state.h), owned */
     struct weft_window_inbox *inbox;   /* operations that arrive (inbox.c), owned */

@@ -203,6 +203,7 @@ void rig_open(uint32_t ranks, bool is_oversubscribed, bool needs_fence, uint64_t
         self->worker.world = &self->world;
         weft_list_init(&self->worker.areas);
         weft_list_init(&self->worker.inboxes);
+        weft_list_init(&self->worker.devices);
         self->world.wait_policy.spins = is_oversubscribed ? 0 : 20;
     }
 }

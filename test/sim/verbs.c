@@ -31,7 +31,8 @@ static const struct {
 } programs[] = {{"traffic", traffic_program, true, false}, {"colls", colls_program, true, false}, {"stages", app_stages, false, false},
                 {"ring", app_ring, false, false}, {"wildcards", app_wild, false, false}, {"storm", app_storm, false, false},
                 {"mpi-colls", app_colls, false, false}, {"comms", app_comms, false, false},
-                {"forgetful", app_forgetful, false, false}, {"promises", app_promises, false, true}};
+                {"forgetful", app_forgetful, false, false}, {"promises", app_promises, false, true},
+                {"moves", app_moves, false, false}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 typedef struct outcome {
@@ -350,19 +351,19 @@ static void busy_peers_are_evicted(void)
  * does not report the death to a rank that only waits for messages (the launcher does), but to one with operations in flight. */
 static void death_ends_the_job(void)
 {
-    static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild"}, *const names[] = {"traffic", "storm", "colls"};
+    static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild"}, *const names[] = {"traffic", "storm", "colls", "moves"};
     uint32_t aborted = 0, silent = 0, count = 0;
     for (uint64_t step = 2; step < 6000; step += 1 + step / 8, count++) {
         outcome out;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .is_quiet = true};
         int kept = rig_mute();
-        run((uint32_t)find(names[count % 3]), simhca_profile_find(profiles[count / 3 % 5]), &config, &out);
+        run((uint32_t)find(names[count % 4]), simhca_profile_find(profiles[count / 4 % 5]), &config, &out);
         rig_unmute(kept);
         bool hangs = out.report.deadlocked && out.pending;
         if (hangs)
             fprintf(stderr, "    death of rank %u at step %" PRIu64 " of %s on %s hangs the others (%u paths): %s\n",
-                    config.kill_rank, step, names[count % 3], profiles[count / 3 % 5], out.pending, out.report.text);
+                    config.kill_rank, step, names[count % 4], profiles[count / 4 % 5], out.pending, out.report.text);
         CU_ASSERT(!hangs);
         silent += out.report.deadlocked;
         aborted += out.report.aborted;

@@ -309,6 +309,7 @@ static void begin(void)
     weft_list_init(&worker.scheds);
     weft_list_init(&worker.areas);
     weft_list_init(&worker.inboxes);
+    weft_list_init(&worker.devices);
     weft_list_init(&worker.fragments);
     weft_list_init(&worker.parked);
     weft_lock_init(&worker.lock, 1);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * device: see device.h. A target has a queue of operations that are not all issued; they are issued in order, but for those that await a
+ * registration. A flush follows them. Progress continues what an iface did not take, inside of any poll of the worker.
+ */
+#include "rma/device.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/wait.h"
+#include "core/worker.h"
+#include "rma/device_state.h"
+#include "rma/keys.h"
+
+#define OPS_MANY 64 /* under way to a target, from which each further one polls first */
+
+void weft_device_link(weft_window_device *device)
+{
+    if (weft_list_is_empty(&device->link))
+        weft_list_append(&device->window->worker->devices, &device->link);
+}
+
+static void wait_turn(weft_device_target *target)
+{
+    if (weft_list_is_empty(&target->link))
+        weft_list_append(&target->device->waiting, &target->link);
+    weft_device_link(target->device);
+}
+
+/* -- progress -- */
+
+/* 0; AGAIN: the registration is not made yet; UNSUPPORTED: none will be. */
+static int settle(weft_device_op *op)
+{
+    int rc = op->awaits_reg ? weft_reg_settle(op->target->iface, op->reg) : 0;
+    if (rc == WEFT_INPROGRESS)
+        return WEFT_AGAIN;
+    op->target->device->window->worker->awaited_regs -= op->awaits_reg;
+    op->awaits_reg = false;
+    return rc ? WEFT_E_UNSUPPORTED : 0;
+}
+
+/* Issues what the iface takes. Returns the number of events. */
+static int issue_all(weft_device_target *target)
+{
+    weft_list_link *link = target->queue.next;
+    int n = 0;
+    while (link != &target->queue) {
+        weft_device_op *op = weft_container(link, weft_device_op, link);
+        uint64_t issued = op->issued;
+        bool awaits_reg = op->awaits_reg;
+        int rc = settle(op);
+        link = link->next;
+        if (rc == WEFT_AGAIN)
+            continue;
+        if (!rc)
+            rc = weft_device_op_issue(op);
+        if (rc == WEFT_AGAIN)
+            return n + (op->issued > issued || awaits_reg);
+        if (rc)
+            weft_device_op_send(op);
+        n++;
+    }
+    return n;
+}
+
+/* Starts the flush that is asked for, once all operations are issued. */
+static int flush(weft_device_target *target)
+{
+    weft_ep *ep = target->peer->ep;
+    int rc;
+    if (target->is_flushing || target->asked <= target->flushed || !weft_list_is_empty(&target->queue))
+        return 0;
+    target->is_flushing = true;
+    target->flushing = target->puts;
+    rc = ep->iface->ops->flush(ep->iface, ep, true, &target->flushed_call);
+    if (rc > 0)
+        target->is_flushing = false;
+    else if (rc < 0)
+        target->flushed_call.call(&target->flushed_call, rc);
+    return rc <= 0;
+}
+
+static int advance(weft_device_target *target)
+{
+    int n = issue_all(target);
+    n += flush(target);
+    if (!weft_list_is_empty(&target->queue) || (target->asked > target->flushed && !target->is_flushing))
+        wait_turn(target);
+    else
+        weft_list_remove(&target->link);
+    return n;
+}
+
+static int end_messages(weft_window_device *device)
+{
+    weft_list_link *link;
+    int n = 0;
+    while ((link = weft_list_take(&device->ended))) {
+        weft_device_op *op = weft_container(link, weft_device_op, link);
+        int rc = op->message->rc;
+        if (rc)
+            weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
+        op->message->completion = NULL;
+        weft_req_free(op->message);
+        weft_device_op_end(op);
+        n++;
+    }
+    return n;
+}
+
+static int progress(weft_window_device *device)
+{
+    weft_list_link turn, *link;
+    int n = end_messages(device);
+    weft_list_init(&turn);
+    weft_list_splice(&turn, &device->waiting);
+    while ((link = weft_list_take(&turn)))
+        n += advance(weft_container(link, weft_device_target, link));
+    return n;
+}
+
+static int progress_devices(weft_worker *worker)
+{
+    weft_list_link turn, *link;
+    int n = 0;
+    weft_list_init(&turn);
+    weft_list_splice(&turn, &worker->devices);
+    while ((link = weft_list_take(&turn))) {
+        weft_window_device *device = weft_container(link, weft_window_device, link);
+        n += progress(device);
+        if (!weft_list_is_empty(&device->waiting) || !weft_list_is_empty(&device->ended))
+            weft_device_link(device);
+    }
+    return n;
+}
+
+/* -- operations -- */
+
+static bool start(weft_window *window, const weft_rma_op *what, uint32_t notify, weft_req **req)
+{
+    weft_device_target *target = weft_device_target_of(window, what->target);
+    bool is_put = what->kind == WEFT_RMA_PUT;
+    weft_device_op *op;
+    if (!target || !(is_put ? target->can_put : target->can_get))
+        return false;
+    if (target->ops >= OPS_MANY)
+        weft_worker_poll(window->worker);
+    op = weft_device_op_new(target, what, req);
+    if (!op)
+        return false;
+    op->notify = notify;
+    window->worker->counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
+    weft_list_append(&target->queue, &op->link);
+    advance(target);
+    return true;
+}
+
+bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req) { return start(window, op, 0, req); }
+
+bool weft_rma_device_put_notify(weft_window *window, const weft_rma_op *op, uint32_t value)
+{
+    const weft_device_target *target = weft_device_target_of(window, op->target);
+    const weft_caps *caps = target ? &target->iface->caps : NULL;
+    uint64_t bytes = op->target_count * (uint64_t)op->target_type->size;
+    if (!target || !target->can_put || !caps->notify || !op->origin_type->is_dense || !op->target_type->is_dense || caps->rma_fragment ||
+        bytes > caps->rma_max || (caps->mr_local && bytes > WEFT_REG_INLINE_MAX)) /* which are registered at once */
+        return false;
+    return start(window, op, value, NULL);
+}
+
+/* -- flush -- */
+
+void weft_rma_device_flush(weft_window *window, uint32_t rank)
+{
+    weft_device_target *target = window->targets[rank].device;
+    if (!target || target->flushed == target->puts)
+        return;
+    target->asked = target->puts;
+    advance(target);
+}
+
+bool weft_rma_device_is_flushed(const weft_window *window, uint32_t rank, bool is_remote)
+{
+    const weft_device_target *target = window->targets[rank].device;
+    return !target || (!target->ops && (!is_remote || target->flushed >= target->asked));
+}
+
+/* -- open, close -- */
+
+int weft_window_device_open(weft_window *window)
+{
+    weft_window_device *device = calloc(1, sizeof *device);
+    window->device = device;
+    if (!device || !(device->keys = calloc(window->size, sizeof *device->keys)))
+        return weft_fail(WEFT_E_NOMEM, "no memory for the keys of %u members of a window", window->size);
+    device->window = window;
+    weft_list_init(&device->link);
+    weft_list_init(&device->waiting);
+    weft_list_init(&device->ended);
+    window->worker->progress_devices = progress_devices;
+    return 0;
+}
+
+/* An erroneous program has closed the window with operations under way: devices may use memory until these end. */
+static void drain(weft_window *window)
+{
+    weft_wait wait;
+    weft_wait_begin(&wait, window->worker, WEFT_WAIT_REASON_WINDOW, WEFT_ANY, 0, 0);
+    for (uint32_t i = 0; i < window->size; i++)
+        while (!weft_rma_device_is_flushed(window, i, true))
+            weft_wait_progress(&wait);
+    weft_wait_end(&wait);
+}
+
+void weft_window_device_close(weft_window *window)
+{
+    weft_window_device *device = window->device;
+    if (!device)
+        return;
+    if (device->keys) {
+        drain(window);
+        weft_list_remove(&device->link);
+        weft_window_key_end(window);
+        weft_bounce_close(&device->bounce);
+    }
+    for (uint32_t i = 0; i < window->size; i++)
+        free(window->targets[i].device);
+    free(device->keys);
+    free(device);
+    window->device = NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * device: puts and gets that an iface moves, without the target's CPU (window.h). They are complete at the origin when the iface reports
+ * them done, and at the target after a flush of the iface. Requires worker->lock.
+ */
+#ifndef WEFT_RMA_DEVICE_H
+#define WEFT_RMA_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/req.h"
+#include "rma/operation.h"
+#include "rma/window.h"
+
+/* Local, before weft_window_key_make. 0 or WEFT_E_NOMEM. */
+int weft_window_device_open(weft_window *window);
+/* Waits for what this process has under way, and frees all, own key included. No member may use that any more. */
+void weft_window_device_close(weft_window *window);
+
+/* Starts a put or get. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start. */
+bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req);
+/* The same of a put that notifies: callbacks.notify of the target's process gets the value, which is not 0, once the data are visible.
+ * False also if no single put can do both: then put, flush and tell the target otherwise. */
+bool weft_rma_device_put_notify(weft_window *window, const weft_rma_op *op, uint32_t value);
+
+/* Begins the completion of puts to a target; weft_rma_device_is_flushed tells its end. */
+void weft_rma_device_flush(weft_window *window, uint32_t target);
+/* Are all operations to the target complete at the origin, and, if is_remote, all puts before the last weft_rma_device_flush there? */
+bool weft_rma_device_is_flushed(const weft_window *window, uint32_t target, bool is_remote);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * device_op: a put or get by an iface, in parts: of caps.rma_max bytes, of the runs of datatypes with gaps, or what the CPU copies in a
+ * slice of time. Short ones pass through a slot (bounce.h), others need the origin's memory registered, if the iface does.
+ */
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "core/worker.h"
+#include "p2p/p2p.h"
+#include "rma/device_state.h"
+#include "type/pack.h"
+
+#define PARTS_MAX 64u    /* of an operation under way at one time */
+#define RUN_BYTES 4096u  /* mean run from which a part for each run costs less than packing */
+#define RUNS_LOOK 16u    /* runs that are looked at to find the mean */
+#define SPAN_FACTOR 4u   /* most bytes of memory with gaps that are registered for each byte of data */
+#define ALONE_FACTOR 4u  /* factor on caps.rma_fragment if no other thread waits for the lock */
+
+static weft_window *window_of(const weft_device_op *op) { return op->target->device->window; }
+
+/* -- begin -- */
+
+static uint64_t remote_of(const weft_device_target *target, const weft_rma_op *what)
+{
+    return target->device->window->targets[target->rank].base + what->offset;
+}
+
+static void begin_runs(weft_device_runs *runs, uint64_t remote, const weft_rma_op *what, uint64_t bytes)
+{
+    weft_runs_begin(&runs->origin, what->origin_type, what->origin, what->origin_count, 0, bytes);
+    weft_runs_begin(&runs->target, what->target_type, (const void *)(uintptr_t)remote, what->target_count, 0, bytes);
+    runs->origin.bytes = runs->target.bytes = 0;
+}
+
+/* The next part that is contiguous on both sides: at most min(*local_left, *remote_left). False: there is none. */
+static bool next_part(weft_device_runs *runs, char **local, uint64_t *local_left, uint64_t *remote, uint64_t *remote_left)
+{
+    if (!*local_left && runs && weft_runs_next(&runs->origin)) {
+        *local = runs->origin.at;
+        *local_left = runs->origin.bytes;
+    }
+    if (!*remote_left && runs && weft_runs_next(&runs->target)) {
+        *remote = (uintptr_t)runs->target.at;
+        *remote_left = runs->target.bytes;
+    }
+    return *local_left && *remote_left;
+}
+
+/* Are the runs of both sides long enough? */
+static bool pays(uint64_t remote, const weft_rma_op *what, uint64_t bytes)
+{
+    weft_device_runs runs;
+    uint64_t local_left = 0, remote_left = 0, seen = 0, count = 0;
+    char *local = NULL;
+    begin_runs(&runs, remote, what, bytes);
+    while (count < RUNS_LOOK && next_part(&runs, &local, &local_left, &remote, &remote_left)) {
+        uint64_t part = local_left < remote_left ? local_left : remote_left;
+        seen += part;
+        count++;
+        local_left -= part;
+        remote_left -= part;
+    }
+    return seen >= count * RUN_BYTES;
+}
+
+/* Registers the origin's memory. 0; WEFT_INPROGRESS; or an error: it cannot be. */
+static int register_origin(weft_device_target *target, const weft_rma_op *what, uint64_t bytes, weft_reg **reg)
+{
+    weft_iface *iface = target->iface;
+    const weft_type *type = what->origin_type;
+    int64_t span = (int64_t)(what->origin_count - 1) * type->extent;
+    const char *from = what->origin;
+    uint64_t length = bytes;
+    if (!iface->caps.mr_local)
+        return 0;
+    if (!type->is_dense) {
+        from += type->true_lb + (span < 0 ? span : 0);
+        length = (uint64_t)(type->true_extent + (span < 0 ? -span : span));
+    }
+    if (length / SPAN_FACTOR > bytes)
+        return WEFT_E_NOSPACE;
+    return weft_reg_acquire(iface, from, length, 0, reg);
+}
+
+static void begin(weft_device_op *op, weft_device_target *target, const weft_rma_op *what, weft_req *user)
+{
+    op->target = target;
+    op->what = *what;
+    op->user = user;
+    weft_type_hold(what->origin_type);
+    weft_type_hold(what->target_type);
+    op->remote = remote_of(target, what);
+    target->ops++;
+    target->device->window->moving++;
+    if (what->kind != WEFT_RMA_PUT)
+        return;
+    target->device->window->moving += target->puts == target->flushed;
+    target->puts++;
+}
+
+static weft_req *request_new(weft_device_target *target)
+{
+    weft_req *user = weft_req_new(target->device->window->worker, WEFT_REQ_RMA);
+    if (user) {
+        user->rank = (int)target->rank;
+        user->bytes = 0;
+    }
+    return user;
+}
+
+/* Registration and runs as the operation needs them. False: no device can perform it, or no memory. */
+static bool prepare(weft_device_op *op, weft_device_target *target, const weft_rma_op *what)
+{
+    bool is_origin_dense = what->origin_type->is_dense, is_target_dense = what->target_type->is_dense;
+    uint64_t remote = remote_of(target, what);
+    int rc;
+    op->uses_slot = is_target_dense && op->bytes <= WEFT_BOUNCE_BYTES && (target->iface->caps.mr_local || !is_origin_dense) &&
+                    weft_bounce_serves(&target->device->bounce, target->iface);
+    if (op->uses_slot) {
+        op->remote_left = op->bytes;
+        return true;
+    }
+    if (is_origin_dense && is_target_dense) {
+        op->local = (char *)what->origin;
+        op->local_left = op->remote_left = op->bytes;
+    } else if (!pays(remote, what, op->bytes) || !(op->runs = malloc(sizeof *op->runs))) {
+        return false;
+    } else {
+        begin_runs(op->runs, remote, what, op->bytes);
+    }
+    rc = register_origin(target, what, op->bytes, &op->reg);
+    op->awaits_reg = rc == WEFT_INPROGRESS;
+    return rc >= 0;
+}
+
+static void on_part(weft_done *done, int rc);
+
+weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req)
+{
+    weft_device_op *op = calloc(1, sizeof *op);
+    weft_req *user = NULL;
+    if (!op)
+        return NULL;
+    op->done.call = on_part;
+    weft_list_init(&op->link);
+    op->bytes = what->target_count * (uint64_t)what->target_type->size;
+    if (!prepare(op, target, what) || (req && !(user = request_new(target)))) {
+        weft_reg_release(target->iface, op->reg);
+        free(op->runs);
+        free(op);
+        return NULL;
+    }
+    if (req)
+        *req = user;
+    target->device->window->worker->awaited_regs += op->awaits_reg;
+    begin(op, target, what, user);
+    return op;
+}
+
+/* -- end -- */
+
+static void keep_error(weft_device_op *op)
+{
+    weft_window_inbox *inbox = window_of(op)->inbox;
+    weft_rma_error_set(&inbox->peers[op->target->rank].error, op->error.rc, op->error.text ? op->error.text : "no memory for its text");
+    inbox->has_error = true;
+}
+
+void weft_device_op_end(weft_device_op *op)
+{
+    weft_device_target *target = op->target;
+    int rc = op->error.rc;
+    if (op->slot) {
+        if (!rc && op->what.kind == WEFT_RMA_GET && op->is_issued)
+            weft_unpack(op->what.origin_type, (void *)op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);
+        weft_bounce_give(&target->device->bounce, op->slot);
+    }
+    weft_list_remove(&op->link);
+    window_of(op)->worker->awaited_regs -= op->awaits_reg;
+    weft_reg_release(target->iface, op->reg);
+    target->ops--;
+    window_of(op)->moving--;
+    if (op->user)
+        weft_req_end(op->user, rc ? weft_fail(rc, "%s", op->error.text ? op->error.text : weft_fail_text(rc)) : 0);
+    else if (rc)
+        keep_error(op);
+    weft_type_drop(op->what.origin_type);
+    weft_type_drop(op->what.target_type);
+    free(op->error.text);
+    free(op->runs);
+    free(op);
+}
+
+/* -- parts -- */
+
+static void on_part(weft_done *done, int rc)
+{
+    weft_device_op *op = weft_container(done, weft_device_op, done);
+    op->parts--;
+    if (rc)
+        weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
+    if (op->is_issued && !op->parts)
+        weft_device_op_end(op);
+}
+
+/* Most bytes of a part. */
+static uint64_t part_max(const weft_device_op *op)
+{
+    const weft_caps *caps = &op->target->iface->caps;
+    uint64_t slice = caps->rma_fragment;
+    if (!weft_worker_is_shared(window_of(op)->worker))
+        slice *= ALONE_FACTOR;
+    return slice && slice < caps->rma_max ? slice : caps->rma_max;
+}
+
+/* One get or put. 0, AGAIN or an error: then none is under way. */
+static int start_part(weft_device_op *op)
+{
+    weft_device_target *target = op->target;
+    weft_ep *ep = target->peer->ep;
+    const weft_iface_ops *ops = ep->iface->ops;
+    uint64_t bytes = op->local_left < op->remote_left ? op->local_left : op->remote_left, max = part_max(op);
+    weft_rma rma = {.local = op->local, .remote = op->remote, .rkey = target->rkey, .bytes = bytes < max ? bytes : max, .done = &op->done,
+                    .notify = op->notify};
+    int rc;
+    if (target->iface->caps.mr_local)
+        rma.mr = op->slot ? weft_bounce_mr(&target->device->bounce) : weft_reg_mr(op->reg);
+    op->parts++;
+    rc = op->what.kind == WEFT_RMA_GET ? ops->get(ep->iface, ep, &rma) : ops->put(ep->iface, ep, &rma);
+    if (rc) {
+        op->parts--;
+        return rc;
+    }
+    op->local += rma.bytes;
+    op->local_left -= rma.bytes;
+    op->remote += rma.bytes;
+    op->remote_left -= rma.bytes;
+    op->issued += rma.bytes;
+    window_of(op)->worker->counters[target->iface->caps.rma_fragment ? WEFT_COUNT_BYTES_CMA : WEFT_COUNT_BYTES_RMA] += rma.bytes;
+    return 0;
+}
+
+/* False: all slots are in use. */
+static bool take_slot(weft_device_op *op)
+{
+    op->slot = weft_bounce_take(&op->target->device->bounce);
+    if (!op->slot)
+        return false;
+    op->local = op->slot;
+    op->local_left = op->bytes;
+    if (op->what.kind == WEFT_RMA_PUT)
+        weft_pack(op->what.origin_type, op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);
+    if (op->bytes > 32) /* shorter copies do not count (core/counters.def) */
+        window_of(op)->worker->counters[WEFT_COUNT_BYTES_COPIED] += op->bytes;
+    return true;
+}
+
+int weft_device_op_issue(weft_device_op *op)
+{
+    bool is_slow = op->target->iface->caps.rma_fragment;
+    int rc = 0;
+    if (op->uses_slot && !op->slot && !take_slot(op))
+        return WEFT_AGAIN;
+    op->parts++; /* keeps it while its parts end */
+    while (!rc && !op->error.rc && next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left)) {
+        rc = op->parts > PARTS_MAX ? WEFT_AGAIN : start_part(op);
+        if (!rc && is_slow && op->issued < op->bytes)
+            rc = WEFT_AGAIN; /* other work comes first */
+    }
+    op->parts--;
+    if (!op->error.rc && rc > 0)
+        return WEFT_AGAIN;
+    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && !op->notify)
+        return rc;
+    if (rc < 0)
+        weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
+    op->is_issued = true;
+    weft_list_remove(&op->link);
+    if (!op->parts)
+        weft_device_op_end(op);
+    return 0;
+}
+
+/* -- by message -- */
+
+static void on_message(weft_completion *completion)
+{
+    weft_device_op *op = weft_container(completion, weft_device_op, completion);
+    weft_list_append(&op->target->device->ended, &op->link);
+    weft_device_link(op->target->device);
+}
+
+void weft_device_op_send(weft_device_op *op)
+{
+    weft_window *window = window_of(op);
+    weft_req *message = NULL;
+    int rc = op->notify ? weft_fail(WEFT_E_NOSPACE, "the memory of a put that notifies could not be registered")
+                        : weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    weft_list_remove(&op->link);
+    if (!rc && message && message != &window->worker->done_req && !message->is_done) {
+        op->message = message;
+        op->completion = (weft_completion){.left = 1, .open = on_message};
+        message->completion = &op->completion;
+        return;
+    }
+    if (rc)
+        weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
+    weft_device_op_end(op);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * device_state: state of a window's operations by devices. Private to src/rma (keys.c, device*.c).
+ */
+#ifndef WEFT_RMA_DEVICE_STATE_H
+#define WEFT_RMA_DEVICE_STATE_H
+
+#include "base/list.h"
+#include "core/done.h"
+#include "core/peer.h"
+#include "core/reg.h"
+#include "core/req.h"
+#include "rma/bounce.h"
+#include "rma/key.h"
+#include "rma/message.h"
+#include "type/runs.h"
+
+typedef struct weft_window_device {
+    weft_window *window;
+    weft_list_link link;     /* in worker->devices while `waiting` or `ended` is not empty */
+    weft_list_link waiting;  /* targets whose queue is not empty, or that want a flush */
+    weft_list_link ended;    /* operations whose message is complete */
+    weft_window_key *keys;   /* [size], of the members, owned */
+    weft_iface *iface;       /* own memory is registered there; NULL: it is not */
+    weft_mr mr;              /* of own memory */
+    weft_bounce bounce;
+} weft_window_device;
+
+/* A target that was operated on. A count of puts only grows. */
+typedef struct weft_device_target {
+    weft_done flushed_call;  /* of flushes */
+    weft_list_link link;     /* in device->waiting */
+    weft_list_link queue;    /* operations that are not all issued, in order */
+    weft_window_device *device;
+    weft_peer *peer;
+    weft_iface *iface;       /* by which it is reached; stays the same if the peer fails */
+    const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none */
+    uint32_t rank;
+    bool can_put, can_get, is_flushing;
+    uint64_t ops;            /* not complete at the origin */
+    uint64_t puts;           /* started */
+    uint64_t asked;          /* puts that shall be complete at the target */
+    uint64_t flushing;       /* puts that the flush under way covers */
+    uint64_t flushed;        /* puts that are complete at the target, or failed */
+} weft_device_target;
+
+/* Both sides' runs of an operation with gaps. */
+typedef struct weft_device_runs {
+    weft_runs origin, target;
+} weft_device_runs;
+
+/* A put or get. */
+typedef struct weft_device_op {
+    weft_done done;          /* of each part */
+    weft_list_link link;     /* in target->queue, or device->ended */
+    weft_device_target *target;
+    weft_rma_op what;        /* types held */
+    weft_req *user;          /* NULL: completes by a flush */
+    weft_reg *reg;           /* of origin memory, held; NULL: none */
+    weft_device_runs *runs;  /* owned; NULL: both sides are dense */
+    char *slot;              /* taken for it; NULL: none */
+    char *local;             /* next bytes: local_left there, remote_left at remote; the less of both go in one part */
+    uint64_t local_left, remote, remote_left;
+    uint64_t bytes, issued;
+    uint32_t parts;          /* under way */
+    uint32_t notify;         /* 0: none */
+    bool awaits_reg, uses_slot, is_issued;
+    weft_rma_error error;
+    weft_completion completion; /* of `message` */
+    weft_req *message;       /* it goes by message instead; owned */
+} weft_device_op;
+
+/* -- device_target.c -- */
+
+/* Whether any window may use devices (WEFT_RMA_DEVICE, WEFT_REG_MODE, WEFT_CHECKSUM: checksums are of messages). */
+bool weft_window_device_is_allowed(void);
+/* Does the iface's get and put serve windows better than messages? Where no pages are pinned, and keys are needed all the same, software
+ * of the target moves the bytes, and messages cost less. */
+bool weft_window_device_serves(const weft_iface *iface);
+/* The target's state, made at its first use; NULL: no memory, or it cannot be reached by a device. */
+weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
+
+
+/* -- device_op.c -- */
+
+/* NULL: no device can perform it, or no memory. req NULL: it has no request. */
+weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req);
+/* Issues as much as the iface takes. 0: all is issued, or it has failed, and it may be freed; WEFT_AGAIN. WEFT_E_UNSUPPORTED: nothing was
+ * moved, send it by message. */
+int weft_device_op_issue(weft_device_op *op);
+/* Sends it as messages, which end it. One that notifies fails. */
+void weft_device_op_send(weft_device_op *op);
+/* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */
+void weft_device_op_end(weft_device_op *op);
+
+
+/* -- device.c -- */
+
+/* Puts the device into worker->devices. */
+void weft_device_link(weft_window_device *device);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * device_target: whether a device reaches a target's memory, decided at the first operation on it: who is not operated on costs no
+ * connection.
+ */
+#include <stdlib.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "rma/device_state.h"
+#include "rma/keys.h"
+
+bool weft_window_device_is_allowed(void)
+{
+    return weft_knob.rma_device != WEFT_RMA_DEVICE_NEVER && weft_knob.reg_mode != WEFT_REG_MODE_NEVER && !weft_knob.checksum;
+}
+
+bool weft_window_device_serves(const weft_iface *iface)
+{
+    return (iface->caps.get || iface->caps.put) &&
+           (weft_knob.rma_device == WEFT_RMA_DEVICE_ALWAYS || iface->caps.wants_regcache || !iface->caps.key_bytes);
+}
+
+static const weft_rkey no_key = {.length = 0};
+
+/* Why no device reaches the target; NULL: one does. */
+static const char *obstacle(const weft_device_target *target, const weft_window_key *key)
+{
+    weft_iface *iface = target->iface;
+    if (!weft_window_device_serves(iface))
+        return "the transport has no device that moves the bytes (WEFT_RMA_DEVICE)";
+    if (target->peer->no_rma || !iface->ops->can_rma(iface, target->peer->ep))
+        return "the transport or the kernel does not let this process access the other's memory";
+    if (weft_reg_needed(iface) && !weft_reg_allowed(iface))
+        return "WEFT_REG_MODE excludes it";
+    if (iface->caps.key_bytes && !weft_window_key_fits(key, iface))
+        return weft_window_keyless_text(key);
+    return target->device->window->flavor == WEFT_WINDOW_DYNAMIC ? "attached memory is known at its member only" : NULL;
+}
+
+static void choose(weft_device_target *target)
+{
+    const weft_window_key *key = &target->device->keys[target->rank];
+    const weft_caps *caps = &target->iface->caps;
+    const char *why = obstacle(target, key);
+    if (!why) {
+        target->can_put = caps->put;
+        target->can_get = caps->get;
+        target->rkey = caps->key_bytes ? &key->rkey : &no_key;
+    }
+    weft_log_debug("window: target %u: put %s, get %s over %s%s%s", target->rank, target->can_put ? "by the device" : "by messages",
+                   target->can_get ? "by the device" : "by messages", target->iface->ops->name, why ? ": " : "",
+                   why ? why : "");
+}
+
+/* All puts before the flush are visible at the target, or have failed: then their operation has the error. */
+static void on_flushed(weft_done *done, int rc)
+{
+    weft_device_target *target = weft_container(done, weft_device_target, flushed_call);
+    weft_window *window = target->device->window;
+    target->is_flushing = false;
+    target->flushed = target->flushing;
+    window->moving -= target->flushed == target->puts;
+    if (rc)
+        weft_rma_error_set(&window->inbox->peers[target->rank].error, rc, weft_fail_text(rc)), window->inbox->has_error = true;
+}
+
+weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank)
+{
+    weft_device_target *target = window->targets[rank].device;
+    weft_peer *peer;
+    if (target || !weft_window_device_is_allowed())
+        return target;
+    if (weft_chan_resolve_peer(window->chan, rank, &peer) || !(target = calloc(1, sizeof *target)))
+        return NULL;
+    target->flushed_call.call = on_flushed;
+    weft_list_init(&target->link);
+    weft_list_init(&target->queue);
+    target->device = window->device;
+    target->peer = peer;
+    target->iface = peer->ep->iface;
+    target->rank = rank;
+    choose(target);
+    window->targets[rank].device = target;
+    return target;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * keys: see keys.h.
+ */
+#include "rma/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/knob.h"
+#include "base/log.h"
+#include "base/macros.h"
+#include "base/status.h"
+#include "core/reg.h"
+#include "core/worker.h"
+#include "rma/device_state.h"
+#include "rma/memory.h"
+
+enum { NAME_BYTES = sizeof((weft_window_key *)0)->network };
+
+static void name_of(const weft_iface *iface, char *name)
+{
+    size_t bytes = strnlen(iface->ops->name, NAME_BYTES);
+    memset(name, 0, NAME_BYTES);
+    memcpy(name, iface->ops->name, bytes);
+}
+
+/* Do other members reach this one's memory by an iface that needs keys? */
+static bool is_needed(const weft_window *window)
+{
+    const weft_window_memory *memory = window->memory;
+    const weft_window_target *own = &window->targets[window->rank];
+    bool is_shared = window->flavor == WEFT_WINDOW_ALLOCATE && memory->shared.addr;
+    if (!own->bytes || window->flavor == WEFT_WINDOW_SHARED)
+        return false;
+    if (memory->count < window->size)
+        return true;
+    return window->size > 1 && !is_shared && !(memory->iface && !memory->iface->caps.key_bytes);
+}
+
+/* The network by which members that do not share memory reach this one: the first that is open (core/iface_select). */
+static weft_iface *network_of(const weft_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->iface_count; i++) {
+        weft_iface *iface = worker->ifaces[i];
+        if (iface->ops != &weft_self_ops && iface->caps.key_bytes && weft_window_device_serves(iface))
+            return iface;
+    }
+    return NULL;
+}
+
+static int map(weft_window *window, weft_iface *iface)
+{
+    weft_window_device *device = window->device;
+    const weft_window_target *own = &window->targets[window->rank];
+    bool is_long = iface->caps.wants_regcache && own->bytes > WEFT_REG_INLINE_MAX;
+    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE;
+    int rc;
+    if (is_long)
+        weft_worker_unlock(window->worker);
+    rc = iface->ops->mr_reg(iface, own->mapped, own->bytes, rights, WEFT_MEMORY_HOST, &device->mr);
+    if (rc && iface->regcache) { /* unused registrations give way to a window */
+        weft_regcache_flush(iface->regcache);
+        rc = iface->ops->mr_reg(iface, own->mapped, own->bytes, rights, WEFT_MEMORY_HOST, &device->mr);
+    }
+    if (is_long)
+        weft_worker_lock(window->worker);
+    return rc;
+}
+
+void weft_window_key_make(weft_window *window, weft_window_key *key)
+{
+    weft_iface *iface;
+    *key = (weft_window_key){.keyless = WEFT_KEYLESS_NO_NEED};
+    if (window->flavor == WEFT_WINDOW_DYNAMIC)
+        key->keyless = WEFT_KEYLESS_DYNAMIC;
+    else if (!is_needed(window))
+        return;
+    else if (!weft_window_device_is_allowed())
+        key->keyless = WEFT_KEYLESS_KNOB;
+    else if (!(iface = network_of(window->worker)))
+        key->keyless = WEFT_KEYLESS_NO_NETWORK;
+    else if (map(window, iface)) {
+        key->keyless = WEFT_KEYLESS_REFUSED;
+        weft_log_debug("%llu bytes of a window are reached by messages: %s", (unsigned long long)window->targets[window->rank].bytes,
+                       weft_fail_text(WEFT_E_NOSPACE));
+    } else {
+        window->device->iface = iface;
+        name_of(iface, key->network);
+        key->rkey = window->device->mr.rkey;
+    }
+}
+
+void weft_window_key_end(weft_window *window)
+{
+    weft_window_device *device = window->device;
+    if (device->iface)
+        device->iface->ops->mr_dereg(device->iface, &device->mr);
+    device->iface = NULL;
+}
+
+bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface)
+{
+    char name[sizeof key->network];
+    name_of(iface, name);
+    return key->network[0] && memcmp(name, key->network, sizeof name) == 0;
+}
+
+const char *weft_window_keyless_text(const weft_window_key *key)
+{
+    static const char *const texts[] = {
+        [WEFT_KEYLESS_NO_NEED] = "its memory has no bytes",
+        [WEFT_KEYLESS_NO_NETWORK] = "its network has no device that moves the bytes",
+        [WEFT_KEYLESS_REFUSED] = "its memory could not be registered (its log at level debug has the cause; ulimit -l)",
+        [WEFT_KEYLESS_KNOB] = "WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it",
+        [WEFT_KEYLESS_DYNAMIC] = "attached memory is known at its member only",
+    };
+    return key->network[0] ? "it registered with another network" : key->keyless < weft_count(texts) ? texts[key->keyless] : "?";
+}

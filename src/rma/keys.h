@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * keys: own memory of a window, registered with the network for the other members' devices, and the members' remote keys, which they
+ * exchange once when the window opens. A key opens exactly the window's bytes and ends with the window.
+ */
+#ifndef WEFT_RMA_KEYS_H
+#define WEFT_RMA_KEYS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rma/key.h"
+
+struct weft_window;
+
+/* Local: registers own memory if other members need a key. A refusal is no error: they send messages. Drops worker->lock while it
+ * registers much memory. */
+void weft_window_key_make(struct weft_window *window, weft_window_key *key);
+/* Local: no member uses the key any more. */
+void weft_window_key_end(struct weft_window *window);
+/* Is this a key for the iface? */
+bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface);
+/* Reason in words. */
+const char *weft_window_keyless_text(const weft_window_key *key);
+
+#endif
