@@ -159,15 +159,14 @@ static int notify_alone(weft_window *window, const weft_rma_op *op)
     return 0;
 }
 
-int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
+/* A notified operation, or one on a target that is not mapped. */
+static __attribute__((noinline)) int start_other(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
-    if (req)
-        *req = &window->worker->done_req;
     if (!op->target_count || !op->target_type->size)
-        return weft_unlikely(op->notify) ? notify_alone(window, op) : 0;
+        return notify_alone(window, op);
     if (window->targets[op->target].is_mapped) {
         int rc = weft_rma_direct(window, op);
-        if (!rc && op->notify)
+        if (!rc)
             weft_notify_count(window, op->target, op->notify - 1);
         return rc;
     }
@@ -176,4 +175,17 @@ int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
     else if (op->kind <= WEFT_RMA_GET && weft_rma_device_start(window, op, req))
         return 0;
     return weft_rma_send(window, op, req);
+}
+
+int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
+{
+    if (req)
+        *req = &window->worker->done_req;
+    if (weft_likely(!op->notify)) {
+        if (!op->target_count || !op->target_type->size)
+            return 0;
+        if (weft_likely(window->targets[op->target].is_mapped))
+            return weft_rma_direct(window, op);
+    }
+    return start_other(window, op, req);
 }
