@@ -64,14 +64,39 @@ static void append_gaps(weft_memmon *mon, uint64_t start, uint64_t end)
     }
 }
 
+/* Opens /proc/self/maps again if the program has closed it. */
+static bool find_mapping(weft_memmon *mon, uint64_t addr, weft_mapping *mapping)
+{
+    for (int tries = 0; tries < 3; tries++) {
+        if (!weft_fd_id_equal(mon->maps_id, weft_fd_id_of(mon->maps))) {
+            mon->maps = weft_proc_maps_open();
+            mon->maps_id = weft_fd_id_of(mon->maps);
+        }
+        bool is_found = weft_proc_maps_find(mon->maps, addr, mapping);
+        if (weft_fd_id_equal(mon->maps_id, weft_fd_id_of(mon->maps)))
+            return is_found;
+    }
+    return false;
+}
+
+/* The program has closed the userfaultfd. The listener still reports what is registered, but nothing more can be registered or synced. */
+static void lose_uffd(weft_memmon *mon)
+{
+    if (atomic_exchange(&mon->is_lost, true))
+        return;
+    weft_inval_log_append(mon->log, 0, UINT64_MAX);
+    weft_log_warn("the program has closed a descriptor of Weft (closefrom?), by which unmapped memory is noticed; from now on memory "
+                  "is registered anew for each message, which is slower");
+}
+
 /* True if the mapping did not change between its lookup and its registration. Another thread may have unmapped a part in between
  * without an event, and a new mapping there would have none either. The kernel does not merge new mappings with registered ones, so
  * one mapping of the same kind is the registered one. */
-static bool is_still(const weft_memmon *mon, const weft_mapping *mapping)
+static bool is_still(weft_memmon *mon, const weft_mapping *mapping)
 {
     weft_mapping again;
 
-    return !weft_memmon_needs_sync(mon) || (weft_proc_maps_find(mon->maps, mapping->start, &again) && again.kind == mapping->kind &&
+    return !weft_memmon_needs_sync(mon) || (find_mapping(mon, mapping->start, &again) && again.kind == mapping->kind &&
                                            again.start <= mapping->start && again.end >= mapping->end);
 }
 
@@ -79,13 +104,15 @@ static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_
 {
     bool is_private = mapping->kind == WEFT_MAPPING_ANONYMOUS || mapping->kind == WEFT_MAPPING_HUGE;
 
-    if (mon->has_uffd && is_private) {
+    if (mon->has_uffd && !mon->is_lost && is_private) {
         append_gaps(mon, mapping->start, mapping->end);
         read_inval_log(mon);
         if (weft_uffd_register(&mon->uffd, mapping->start, mapping->end) && is_still(mon, mapping)) {
             add_tracked(mon, mapping->start, mapping->end);
             return true;
         }
+        if (!weft_uffd_is_own(&mon->uffd))
+            lose_uffd(mon);
     }
     if (!mon->trusts_hooks || !(is_private || mapping->kind == WEFT_MAPPING_SYSV))
         return false;
@@ -113,7 +140,7 @@ bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end)
     if (is_sure && !weft_ranges_hold(&mon->tracked, start, end))
         for (uint64_t at = start; at < end && is_sure;) {
             weft_mapping mapping = {0};
-            is_sure = weft_proc_maps_find(mon->maps, at, &mapping) && track_mapping(mon, &mapping, start, end);
+            is_sure = find_mapping(mon, at, &mapping) && track_mapping(mon, &mapping, start, end);
             at = mapping.end;
         }
     pthread_mutex_unlock(&mon->lock);
@@ -125,16 +152,26 @@ bool weft_memmon_needs_sync(const weft_memmon *mon)
     return mon->has_uffd && !(mon->is_single && *(const volatile char *)mon->is_single);
 }
 
-bool weft_memmon_sync(const weft_memmon *mon)
+bool weft_memmon_sync(weft_memmon *mon)
 {
-    if (!mon->uffd.can_sync)
+    int tries = atomic_load_explicit(&mon->is_late, memory_order_relaxed) ? 1 : SYNC_TRIES;
+
+    if (!mon->uffd.can_sync || atomic_load_explicit(&mon->is_lost, memory_order_relaxed))
         return false;
-    for (int n = 0; n < SYNC_TRIES; n++) {
-        if (weft_uffd_is_synced(&mon->uffd))
+    for (int n = 0; n < tries; n++) {
+        if (weft_uffd_is_synced(&mon->uffd)) {
+            if (tries == 1)
+                atomic_store_explicit(&mon->is_late, false, memory_order_relaxed);
             return true;
+        }
+        if (n == 0 && !weft_uffd_is_own(&mon->uffd)) {
+            lose_uffd(mon);
+            return false;
+        }
         if (n > 8)
             sched_yield(); /* the listener or the unmapping thread may need this CPU */
     }
+    atomic_store_explicit(&mon->is_late, true, memory_order_relaxed);
     return false;
 }
 
@@ -192,6 +229,7 @@ static void start_uffd(weft_memmon *mon)
     weft_memmon_selftest_uffd(mon);
     uint32_t missed = mon->uffd_trials.tried & ~mon->uffd_trials.seen;
     if (!missed) {
+        weft_uffd_keep(&mon->uffd);
         mon->has_uffd = true;
         return;
     }
@@ -208,6 +246,7 @@ static void start_monitor(void)
 
     mon->tracked = (weft_ranges){.capacity = WEFT_MEMMON_RANGES_MAX, .at = tracked_at};
     mon->maps = weft_proc_maps_open();
+    mon->maps_id = weft_fd_id_of(mon->maps);
     mon->is_single = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
     snprintf(mon->hooks_why, sizeof(mon->hooks_why), "excluded by WEFT_REGCACHE_MONITOR");
     snprintf(mon->uffd_why, sizeof(mon->uffd_why), "excluded by WEFT_REGCACHE_MONITOR");
@@ -234,7 +273,7 @@ void weft_memmon_close_in_child(void)
 {
     weft_memmon *mon = &the_monitor;
 
-    if (mon->maps >= 0)
+    if (weft_fd_id_equal(mon->maps_id, weft_fd_id_of(mon->maps)))
         close(mon->maps);
     weft_uffd_forget(&mon->uffd);
     mon->maps = -1;

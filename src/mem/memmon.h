@@ -32,9 +32,9 @@ const weft_inval_log *weft_memmon_log(const weft_memmon *mon);
 /* Tracks [start, end): from now on every change of it is published. Registers mappings with userfaultfd as needed; a mapping newly
  * tracked is first published as changed, so caches drop stale entries in it. False: do not cache. */
 bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end);
-/* Waits until the events of all changes in progress are read. Call it if weft_memmon_needs_sync(), before reading the log.
+/* Waits (some 200 us; not again until one is in time) until the events of all changes in progress are read. Call it if weft_memmon_needs_sync(), before reading the log.
  * False: timed out or not supported by the kernel; cached registrations cannot be trusted now. */
-bool weft_memmon_sync(const weft_memmon *mon);
+bool weft_memmon_sync(weft_memmon *mon);
 /* True if userfaultfd is in use and the process may have several threads. No system call. */
 bool weft_memmon_needs_sync(const weft_memmon *mon);
 /* pthread_atfork child handler: stops tracking; the child has no registrations. */

@@ -32,6 +32,8 @@ struct weft_memmon {
     weft_memhooks *hooks;     /* NULL: not loaded, or excluded */
     bool trusts_hooks;       /* WEFT_REGCACHE_MONITOR=memhooks: memhooks alone suffices for what it saw mapped */
     bool has_uffd;            /* userfaultfd is in use */
+    _Atomic bool is_lost;      /* the program closed its descriptor: nothing is tracked by it any more */
+    _Atomic bool is_late;      /* the last sync timed out: the next does not wait */
     bool is_forgotten;         /* in a child after fork */
     const char *is_single;     /* __libc_single_threaded; NULL: libc has none */
     weft_uffd uffd;
@@ -39,6 +41,7 @@ struct weft_memmon {
     char uffd_why[192], hooks_why[256]; /* why not in use */
     pthread_mutex_t lock;      /* guards the members below */
     int maps;                  /* fd of /proc/self/maps; -1: none */
+    weft_fd_id maps_id;        /* of its file */
     uint64_t cursor;           /* position in the log up to which `covered` is valid */
     weft_ranges tracked;       /* tracked ranges */
 };

@@ -29,6 +29,8 @@
 /* Since Linux 6.1: creates a userfaultfd for a process that may open the device; flags as of the system call. */
 #define DEVICE "/dev/userfaultfd"
 #define DEVICE_NEW _IO(0xAA, 0x00)
+#define CLOSE_RANGE 436 /* a system call that has the same number everywhere, since 5.9 */
+#define RANGE_UNSHARE 2 /* CLOSE_RANGE_UNSHARE */
 
 /* Order in the kernel: munmap increments `mmap_changing` under the mmap lock, removes the mapping, releases the lock, queues the
  * event, sleeps until it is read, decrements and returns. madvise does the same before it discards pages.
@@ -55,35 +57,51 @@ static WEFT_BARE void publish(weft_inval_log *log, const struct uffd_msg *messag
     }
 }
 
-/* Read error: an unread event would block its munmap forever; closing the descriptor releases it. */
-static WEFT_BARE void give_up(weft_uffd *uffd)
+/* Read error, which no kernel is known to give: the closed descriptor releases the munmap if the program's is closed, too. */
+static WEFT_BARE void give_up(weft_uffd *uffd, int fd)
 {
-    int fd = atomic_exchange(&uffd->fd, -1);
     atomic_store_explicit(&uffd->is_alive, 0, memory_order_release);
     weft_inval_log_append(uffd->log, 0, UINT64_MAX);
     weft_raw_syscall(SYS_close, fd, 0, 0, 0);
+}
+
+static WEFT_BARE bool close_from_to(long first, long last, long flags)
+{
+    return first > last || !weft_raw_syscall(CLOSE_RANGE, first, last, flags, 0);
+}
+
+/* Gives the calling thread a table with these two descriptors only: others, kept open here, would not end when the program closes them. */
+static WEFT_BARE bool keep_only(int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+    return close_from_to(high + 1, UINT32_MAX, RANGE_UNSHARE) && close_from_to(low + 1, high - 1, 0) && close_from_to(0, low - 1, 0);
 }
 
 static WEFT_BARE void listen_to(void *arg)
 {
     weft_uffd *uffd = arg;
     weft_inval_log *log = uffd->log;
+    int fd = uffd->fd, stop = uffd->stop;
     struct uffd_msg messages[16];
 
     weft_raw_syscall(SYS_prctl, PR_SET_NAME, (long)"weft-memmon", 0, 0);
-    for (;;) {
-        struct pollfd ends[2] = {{uffd->fd, POLLIN, 0}, {uffd->stop, POLLIN, 0}};
+    bool is_able = keep_only(fd, stop);
+    if (!is_able)
+        atomic_store_explicit(&uffd->is_alive, 0, memory_order_release);
+    atomic_store_explicit(&uffd->has_begun, 1, memory_order_release);
+    while (is_able) {
+        struct pollfd ends[2] = {{fd, POLLIN, 0}, {stop, POLLIN, 0}};
         long rc = weft_raw_syscall(SYS_ppoll, (long)ends, 2, 0, 0);
         if (rc == -EINTR)
             continue;
         if (rc > 0 && ends[1].revents)
             break;
         atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
-        rc = rc < 0 ? rc : weft_raw_syscall(SYS_read, uffd->fd, (long)messages, sizeof(messages), 0);
+        rc = rc < 0 ? rc : weft_raw_syscall(SYS_read, fd, (long)messages, sizeof(messages), 0);
         for (long i = 0; i < rc / (long)sizeof(messages[0]); i++)
             publish(log, &messages[i]);
         if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
-            give_up(uffd);
+            give_up(uffd, fd);
         atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
         if (!atomic_load_explicit(&uffd->is_alive, memory_order_relaxed))
             return;
@@ -134,20 +152,37 @@ static bool kernel_counts(void)
     return !uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2 && (major > 5 || (major == 5 && minor >= 15));
 }
 
-/* Starts the listener: a raw thread, else a pthread with all signals blocked. */
-static bool start(weft_uffd *uffd)
+/* Starts the listener: a raw thread, else a pthread with all signals blocked. NULL, or why there is none. */
+static const char *start(weft_uffd *uffd)
 {
     sigset_t all, before;
 
     atomic_store(&uffd->is_alive, 1);
-    if (weft_raw_thread(listen_to, uffd) > 0)
-        return true;
-    uffd->is_pthread = true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&uffd->thread, NULL, listen_as_pthread, uffd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc == 0;
+    if (weft_raw_thread(listen_to, uffd) <= 0) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        uffd->is_pthread = pthread_create(&uffd->thread, NULL, listen_as_pthread, uffd) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (!uffd->is_pthread)
+            return "no thread could be started for its events";
+    }
+    while (!atomic_load_explicit(&uffd->has_begun, memory_order_acquire))
+        sched_yield();
+    if (atomic_load_explicit(&uffd->is_alive, memory_order_acquire))
+        return NULL;
+    if (uffd->is_pthread)
+        pthread_join(uffd->thread, NULL);
+    return "close_range is refused (Linux before 5.9, or a filter), so the program might close the listener's descriptor";
+}
+
+/* NULL, or why the descriptor cannot be told from others, which share its inode. */
+static const char *identify(weft_uffd *uffd)
+{
+    uffd->id = weft_fd_id_of(uffd->fd);
+    if (uffd->stop < 0)
+        return "no eventfd can be made";
+    return weft_fd_id_equal(uffd->id, weft_fd_id_of(uffd->stop)) ? "this kernel (before 5.12) does not tell its descriptor from others"
+                                                                 : NULL;
 }
 
 int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t capacity)
@@ -171,19 +206,32 @@ int weft_uffd_open(weft_uffd *uffd, weft_inval_log *log, char *why, size_t capac
         return WEFT_E_UNSUPPORTED;
     }
     uffd->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    uffd->can_sync = kernel_counts() && weft_uffd_is_synced(uffd);
-    if (uffd->stop < 0 || !start(uffd)) {
-        snprintf(why, capacity, "no listener could be started: %s", strerror(errno));
+    const char *problem = identify(uffd);
+    uffd->can_sync = !problem && kernel_counts() && weft_uffd_is_synced(uffd);
+    problem = problem ? problem : start(uffd);
+    if (problem) {
+        snprintf(why, capacity, "%s", problem);
         weft_uffd_forget(uffd);
         return WEFT_E_UNSUPPORTED;
     }
     return WEFT_OK;
 }
 
+bool weft_uffd_is_own(const weft_uffd *uffd)
+{
+    return weft_fd_id_equal(uffd->id, weft_fd_id_of(uffd->fd));
+}
+
+void weft_uffd_keep(weft_uffd *uffd)
+{
+    close(uffd->stop);
+    uffd->stop = -1;
+}
+
 void weft_uffd_forget(weft_uffd *uffd)
 {
     atomic_store(&uffd->is_alive, 0);
-    if (uffd->fd >= 0)
+    if (weft_uffd_is_own(uffd))
         close(uffd->fd);
     if (uffd->stop >= 0)
         close(uffd->stop);
@@ -206,12 +254,14 @@ bool weft_uffd_register(const weft_uffd *uffd, uint64_t start, uint64_t end)
 {
     struct uffdio_register request = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
 
-    return atomic_load_explicit(&uffd->is_alive, memory_order_acquire) && !ioctl(uffd->fd, UFFDIO_REGISTER, &request);
+    return atomic_load_explicit(&uffd->is_alive, memory_order_acquire) && weft_uffd_is_own(uffd) &&
+           !ioctl(uffd->fd, UFFDIO_REGISTER, &request) && weft_uffd_is_own(uffd); /* closed meanwhile: the ioctl reached another file */
 }
 
 bool weft_uffd_is_synced(const weft_uffd *uffd)
 {
     struct uffdio_writeprotect nothing = {.range = {4096, 0}};
 
-    return weft_raw_syscall(SYS_ioctl, uffd->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL;
+    return weft_raw_syscall(SYS_ioctl, uffd->fd, UFFDIO_WRITEPROTECT, (long)&nothing, 0) == -EINVAL &&
+           weft_uffd_is_own(uffd); /* last: if it is the file now, it was during the ioctl */
 }

@@ -4,6 +4,7 @@
  * child after fork. What this kernel refuses is skipped with a text. Then all again with memhooks preloaded.
  */
 #include <CUnit/Basic.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -304,6 +305,95 @@ static void test_full_table(void)
     munmap(all, n * 8192);
 }
 
+/* -- a program that closes descriptors which it did not open -- */
+
+#define PIPES 16
+static const char own_bytes[] = "the program's own bytes";
+
+/* Closes all descriptors from 3 on and reuses the numbers: each leads to a pipe that holds the program's bytes. */
+static void close_and_reuse(int (*pipes)[2])
+{
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    for (int i = 0; i < PIPES; i++)
+        CU_ASSERT_FATAL(!pipe2(pipes[i], O_NONBLOCK) && write(pipes[i][1], own_bytes, sizeof(own_bytes)) == sizeof(own_bytes));
+}
+
+static void *unmap_inline(void *p)
+{
+    weft_raw_syscall(SYS_munmap, (long)p, (long)MIB, 0, 0);
+    return NULL;
+}
+
+static void unmap_with(bool has_threads, char *p)
+{
+    pthread_t thread;
+
+    if (!has_threads) {
+        unmap_inline(p);
+        return;
+    }
+    pthread_create(&thread, NULL, unmap_inline, p);
+    pthread_join(thread, NULL);
+}
+
+/* What was tracked is still reported, the program's bytes are its own, and nothing new is tracked. */
+static void check_closed(bool has_threads)
+{
+    int pipes[PIPES][2];
+    char *p = fresh(4 * MIB), text[64];
+
+    CU_ASSERT_FATAL(is_covered(p, 4 * MIB));
+    CU_ASSERT(has_threads == weft_memmon_needs_sync(weft_memmon_get()));
+    close_and_reuse(pipes);
+    uint64_t cursor = now_cursor();
+    unmap_with(has_threads, p);
+    CU_ASSERT(is_reported(&cursor, p, MIB, false));
+    if (has_threads)
+        CU_ASSERT_FALSE(weft_memmon_sync(weft_memmon_get()));
+    char *q = fresh(MIB);
+    CU_ASSERT_FALSE(is_covered(q, MIB));
+    CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false)); /* all that was kept is dropped */
+    unmap_with(has_threads, p + MIB);
+    CU_ASSERT(is_reported(&cursor, p + MIB, MIB, false));
+    CU_ASSERT_FALSE(is_covered(p + 2 * MIB, MIB));
+    for (int i = 0; i < PIPES; i++)
+        CU_ASSERT(read(pipes[i][0], text, sizeof(text)) == sizeof(own_bytes) && !strcmp(text, own_bytes));
+    for (int i = 0; i < PIPES; i++)
+        CU_ASSERT(write(pipes[i][1], own_bytes, 1) == 1); /* nothing of Weft's has closed it */
+    munmap(p, 4 * MIB);
+    munmap(q, MIB);
+}
+
+static void test_closed_single(void) { check_closed(!WEFT_BARE_THREADS || !weft_memmon_get()->is_single); }
+static void test_closed_threads(void)
+{
+    char *p = fresh(MIB);
+
+    unmap_with(true, p);
+    check_closed(true);
+}
+
+/* In a new process each: the memmon does not recover. */
+static void run_closed(const char *how)
+{
+    int status = 1;
+
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        setenv("WEFT_TEST_CLOSED", how, 1);
+        execl("/proc/self/exe", "test_memmon", (char *)NULL);
+        _exit(99);
+    }
+    CU_ASSERT(child > 0 && waitpid(child, &status, 0) == child && !status);
+}
+static void test_closed(void)
+{
+    run_closed("single");
+    run_closed("threads");
+}
+
 static void test_describe(void)
 {
     int lines = 0;
@@ -335,6 +425,7 @@ static void add_tests(CU_pSuite suite, bool is_preloaded)
         CU_add_test(suite, "fork", test_fork);
         CU_add_test(suite, "full table", test_full_table);
         CU_add_test(suite, "every call, several threads", test_every_call);
+        CU_add_test(suite, "the program closes our descriptors", test_closed);
     }
     if (!is_preloaded)
         CU_add_test(suite, "memhooks and userfaultfd", test_both);
@@ -345,6 +436,11 @@ int main(void)
     weft_knobs_load(false);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
-    add_tests(CU_add_suite("memmon", NULL, NULL), getenv("WEFT_TEST_PRELOADED") != NULL);
+    const char *closed = getenv("WEFT_TEST_CLOSED");
+    CU_pSuite suite = CU_add_suite("memmon", NULL, NULL);
+    if (closed)
+        CU_add_test(suite, closed, strcmp(closed, "single") ? test_closed_threads : test_closed_single);
+    else
+        add_tests(suite, getenv("WEFT_TEST_PRELOADED") != NULL);
     return run_tests();
 }

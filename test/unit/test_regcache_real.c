@@ -327,6 +327,7 @@ static void test_lookup_syncs(void)
         return;
     }
     memmon.maps = weft_proc_maps_open();
+    memmon.maps_id = weft_fd_id_of(memmon.maps);
     weft_regcache *cache = open_cache(&d, &memmon, 1 << 30, 100);
     CU_ASSERT_EQUAL_FATAL(weft_regcache_acquire(cache, p, 64 * PAGE, 0, &pin), WEFT_OK);
     weft_regcache_release(cache, pin);
