@@ -38,12 +38,23 @@ static uint64_t end_aside(void *owner) { return sleep_ops_of(owner)->aside(false
 static uint64_t now_ns(void *owner) { return sleep_ops_of(owner)->now_ns(); }
 static const weft_reghelper_model model = {.begin = begin_aside, .end = end_aside, .now_ns = now_ns};
 
+static uint32_t caches_of(const weft_worker *worker)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        count += worker->ifaces[i]->caps.wants_regcache;
+    return count;
+}
+
 static weft_regcache *cache_of(weft_iface *iface)
 {
+    const weft_worker *worker = iface->owner;
     weft_regcache_config config = {.map = map, .unmap = unmap, .ready = ready, .owner = iface, .record_bytes = sizeof(weft_mr),
                                    .model = is_simulated(iface) ? &model : NULL,
                                    .inline_max = weft_reg_is_free(iface) ? 0 : WEFT_REG_INLINE_MAX,
                                    .max_bytes = weft_knob.regcache_max_size, .max_regions = (uint32_t)weft_knob.regcache_max_count,
+                                   .ranks = worker->world->boot->local_size, .ports = caches_of(worker),
                                    .device_bytes_max = iface->caps.mr_bytes_max, .device_regions_max = iface->caps.mr_count_max,
                                    .pages_on_demand = iface->caps.pages_on_demand,
                                    .needs_no_memmon = (is_simulated(iface) || weft_reg_is_free(iface)) &&

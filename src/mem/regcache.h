@@ -46,6 +46,7 @@ typedef struct weft_regcache_config {
     size_t record_bytes;    /* size of weft_reg.record */
     uint64_t max_bytes;     /* 0: the knob, else a share of RLIMIT_MEMLOCK and of RAM; at most device_bytes_max */
     uint32_t max_regions;   /* 0: the knob, else a default; at most device_regions_max */
+    uint32_t ranks, ports;  /* that share the node's memory: processes, and ifaces with a cache in each; 0: one */
     uint64_t device_bytes_max;    /* limit of the device; 0: unknown */
     uint32_t device_regions_max;  /* limit of the device; 0: unknown */
     weft_memmon *memmon;     /* NULL: the process's monitor, started at the first registration */

@@ -13,8 +13,8 @@
 
 /* Numerators over 16. Not tuned to any machine; each leaves a share for other users of the limit. */
 enum {
-    OF_MEMLOCK = 8,      /* bounce buffers, rings, windows and a second iface's cache share the limit */
-    OF_MEMORY = 4,       /* ranks share a node; pinned pages cannot be swapped, migrated or made huge pages */
+    OF_MEMLOCK = 8,      /* of a process; bounce buffers, rings and windows share the limit */
+    OF_MEMORY = 4,       /* of a node; pinned pages cannot be swapped, migrated or made huge pages */
     OF_PORT_BYTES = 12,  /* other processes may have opened the device */
     OF_PORT_REGIONS = 8,
     REGIONS = 8192       /* if the device allows more: some MiB of records, a tree of about 13 levels */
@@ -36,12 +36,12 @@ static uint64_t default_bytes(const weft_regcache_config *config)
 {
     struct rlimit limit;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t max = share((uint64_t)1 << 40, OF_MEMORY);
+    uint64_t ranks = config->ranks ? config->ranks : 1, ports = config->ports ? config->ports : 1;
+    uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 40;
+    uint64_t max = share(memory, OF_MEMORY) / (ranks * ports);
 
-    if (pages > 0 && page > 0)
-        max = share((uint64_t)pages * (uint64_t)page, OF_MEMORY);
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY && !may_lock_all())
-        max = lower(max, share(limit.rlim_cur, OF_MEMLOCK));
+        max = lower(max, share(limit.rlim_cur, OF_MEMLOCK) / ports);
     if (config->device_bytes_max)
         max = lower(max, share(config->device_bytes_max, OF_PORT_BYTES));
     return max;

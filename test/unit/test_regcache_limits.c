@@ -5,6 +5,7 @@
  */
 #include <CUnit/Basic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/knob.h"
 #include "base/status.h"
@@ -105,6 +106,30 @@ static void test_default_limits(void)
     weft_knob.regcache_max_count = 0;
 }
 
+static uint64_t bound_of(uint32_t ranks, uint32_t ports)
+{
+    device d;
+    weft_regcache_config config = {.map = device_map, .unmap = device_unmap, .owner = &d, .record_bytes = sizeof(record), .memmon = &blind,
+                                   .ranks = ranks, .ports = ports};
+    weft_regcache *cache;
+
+    CU_ASSERT_EQUAL_FATAL(weft_regcache_open(&config, &cache), WEFT_OK);
+    uint64_t bound = weft_regcache_max_bytes(cache);
+    weft_regcache_close(cache);
+    return bound;
+}
+
+/* All caches of a node together keep at most a quarter of its memory. */
+static void test_shared_memory(void)
+{
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+    CU_ASSERT(bound_of(0, 0) > 0 && bound_of(0, 0) == bound_of(1, 1));
+    CU_ASSERT(bound_of(1, 1) <= memory / 4);
+    CU_ASSERT(bound_of(8, 2) <= memory / 4 / 16);
+    CU_ASSERT(bound_of(8, 2) > 0 && bound_of(1, 2) <= bound_of(1, 1) / 2);
+}
+
 int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
@@ -113,5 +138,6 @@ int main(void)
     CU_add_test(suite, "limits", test_limits);
     CU_add_test(suite, "device's limits", test_device_limits);
     CU_add_test(suite, "default limits", test_default_limits);
+    CU_add_test(suite, "memory shared by ranks and ports", test_shared_memory);
     return run_tests();
 }
