@@ -138,7 +138,7 @@ static int progress_devices(weft_worker *worker)
 
 /* -- operations -- */
 
-static bool start(weft_window *window, const weft_rma_op *what, uint32_t notify, weft_req **req)
+bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
 {
     weft_device_target *target = weft_device_target_of(window, what->target);
     bool is_put = what->kind == WEFT_RMA_PUT;
@@ -150,24 +150,10 @@ static bool start(weft_window *window, const weft_rma_op *what, uint32_t notify,
     op = weft_device_op_new(target, what, req);
     if (!op)
         return false;
-    op->notify = notify;
     window->worker->counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
     weft_list_append(&target->queue, &op->link);
     advance(target);
     return true;
-}
-
-bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req) { return start(window, op, 0, req); }
-
-bool weft_rma_device_put_notify(weft_window *window, const weft_rma_op *op, uint32_t value)
-{
-    const weft_device_target *target = weft_device_target_of(window, op->target);
-    const weft_caps *caps = target ? &target->iface->caps : NULL;
-    uint64_t bytes = op->target_count * (uint64_t)op->target_type->size;
-    if (!target || !target->can_put || !caps->notify || !op->origin_type->is_dense || !op->target_type->is_dense || caps->rma_fragment ||
-        bytes > caps->rma_max || (caps->mr_local && bytes > WEFT_REG_INLINE_MAX)) /* which are registered at once */
-        return false;
-    return start(window, op, value, NULL);
 }
 
 /* -- flush -- */

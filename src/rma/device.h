@@ -20,9 +20,6 @@ void weft_window_device_close(weft_window *window);
 
 /* Starts a put or get. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start. */
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req);
-/* The same of a put that notifies: callbacks.notify of the target's process gets the value, which is not 0, once the data are visible.
- * False also if no single put can do both: then put, flush and tell the target otherwise. */
-bool weft_rma_device_put_notify(weft_window *window, const weft_rma_op *op, uint32_t value);
 
 /* Begins the completion of puts to a target; weft_rma_device_is_flushed tells its end. */
 void weft_rma_device_flush(weft_window *window, uint32_t target);

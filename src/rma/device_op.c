@@ -221,8 +221,7 @@ static int start_part(weft_device_op *op)
     weft_ep *ep = target->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
     uint64_t bytes = op->local_left < op->remote_left ? op->local_left : op->remote_left, max = part_max(op);
-    weft_rma rma = {.local = op->local, .remote = op->remote, .rkey = target->rkey, .bytes = bytes < max ? bytes : max, .done = &op->done,
-                    .notify = op->notify};
+    weft_rma rma = {.local = op->local, .remote = op->remote, .rkey = target->rkey, .bytes = bytes < max ? bytes : max, .done = &op->done};
     int rc;
     if (target->iface->caps.mr_local)
         rma.mr = op->slot ? weft_bounce_mr(&target->device->bounce) : weft_reg_mr(op->reg);
@@ -271,7 +270,7 @@ int weft_device_op_issue(weft_device_op *op)
     op->parts--;
     if (!op->error.rc && rc > 0)
         return WEFT_AGAIN;
-    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && !op->notify)
+    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued)
         return rc;
     if (rc < 0)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
@@ -295,8 +294,7 @@ void weft_device_op_send(weft_device_op *op)
 {
     weft_window *window = window_of(op);
     weft_req *message = NULL;
-    int rc = op->notify ? weft_fail(WEFT_E_NOSPACE, "the memory of a put that notifies could not be registered")
-                        : weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    int rc = weft_rma_send(window, &op->what, op->user ? &message : NULL);
     weft_list_remove(&op->link);
     if (!rc && message && message != &window->worker->done_req && !message->is_done) {
         op->message = message;

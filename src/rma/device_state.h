@@ -63,7 +63,6 @@ typedef struct weft_device_op {
     uint64_t local_left, remote, remote_left;
     uint64_t bytes, issued;
     uint32_t parts;          /* under way */
-    uint32_t notify;         /* 0: none */
     bool awaits_reg, uses_slot, is_issued;
     weft_rma_error error;
     weft_completion completion; /* of `message` */
@@ -88,7 +87,7 @@ weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op
 /* Issues as much as the iface takes. 0: all is issued, or it has failed, and it may be freed; WEFT_AGAIN. WEFT_E_UNSUPPORTED: nothing was
  * moved, send it by message. */
 int weft_device_op_issue(weft_device_op *op);
-/* Sends it as messages, which end it. One that notifies fails. */
+/* Sends it as messages, which end it. */
 void weft_device_op_send(weft_device_op *op);
 /* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */
 void weft_device_op_end(weft_device_op *op);

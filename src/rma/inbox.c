@@ -204,10 +204,13 @@ static const weft_type *type_of(const weft_rma_peer *peer, const weft_rma_head *
 static char *place_of(const weft_window *window, const weft_rma_head *head, const weft_type *type)
 {
     const weft_window_target *own = &window->targets[window->rank];
-    int64_t low = type->true_lb, span = (int64_t)(head->count - 1) * type->extent, high = low + type->true_extent;
+    int64_t low = type->true_lb, high = low + type->true_extent, span;
     uint64_t from, bytes;
-    low += span < 0 ? span : 0;
-    high += span > 0 ? span : 0;
+    if (__builtin_mul_overflow((int64_t)(head->count - 1), type->extent, &span) || __builtin_add_overflow(high, span > 0 ? span : 0, &high) ||
+        __builtin_add_overflow(low, span < 0 ? span : 0, &low)) {
+        weft_fail(WEFT_E_RMA_RANGE, "%llu elements are more than the memory of member %u", (unsigned long long)head->count, window->rank);
+        return NULL;
+    }
     from = head->offset + (uint64_t)low;
     bytes = (uint64_t)(high - low);
     if (window->regions ? weft_rma_is_attached(window, from, bytes) : from <= own->bytes && bytes <= own->bytes - from)
@@ -345,11 +348,11 @@ static void keep_type(weft_window_inbox *inbox, uint32_t from, uint8_t slot, con
     peer->types[slot] = made;
 }
 
-static void on_type(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data)
+static void on_type(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data, uint64_t behind)
 {
     job *receive;
     if (!head->has_data) {
-        keep_type(inbox, from, head->slot, data, head->bytes);
+        keep_type(inbox, from, head->slot, data, head->bytes < behind ? head->bytes : behind);
         return;
     }
     receive = job_new(inbox, from, JOB_TYPE, head, head->bytes);
@@ -359,10 +362,16 @@ static void on_type(weft_window_inbox *inbox, uint32_t from, const weft_rma_head
     job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
 }
 
-static void operate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data)
+/* behind: bytes at data. */
+static void operate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data, uint64_t behind)
 {
     const weft_type *type = type_of(&inbox->peers[from], head);
-    char *at = type ? place_of(inbox->window, head, type) : NULL;
+    char *at = NULL;
+    if (type && weft_rma_head_is_sound(head, type, behind))
+        at = place_of(inbox->window, head, type);
+    else
+        weft_fail(WEFT_E_RMA_RANGE, "an operation was damaged on its way to member %u: WEFT_CHECKSUM=yes finds the message",
+                  inbox->window->rank);
     if (!at) {
         refuse(inbox, from, head);
         return;
@@ -375,7 +384,7 @@ static void operate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head
         if (head->has_data)
             accumulate_later(inbox, from, head, type, at);
         else
-            accumulate(inbox, from, head, type, at, head->op == 0x3d ? NULL : data);
+            accumulate(inbox, from, head, type, at, head->op == WEFT_RMA_NO_OP ? NULL : data);
     }
 }
 
@@ -388,12 +397,12 @@ static void handle(weft_window_inbox *inbox, uint32_t from, const char *message,
     memcpy(&head, message, sizeof head);
     switch (head.kind) {
     case WEFT_RMA_FLUSH: on_flush(inbox, from, head.offset); break;
-    case WEFT_RMA_TYPE: on_type(inbox, from, &head, data); break;
+    case WEFT_RMA_TYPE: on_type(inbox, from, &head, data, bytes - sizeof head); break;
     case WEFT_RMA_NOTIFY:
         inbox->peers[from].handled++;
         notify(inbox, from, &head);
         break;
-    default: operate(inbox, from, &head, data);
+    default: operate(inbox, from, &head, data, bytes - sizeof head);
     }
 }
 

@@ -22,6 +22,7 @@
 #define WEFT_RMA_PIECE 65536u  /* bytes of an accumulate's DATA or REPLY: of temporary memory at the target */
 #define WEFT_RMA_SLOTS 64u     /* datatypes of an origin that a target keeps */
 #define WEFT_RMA_PREDEFINED 255u /* head.slot: head.type is a handle */
+#define WEFT_RMA_NO_OP 0x3d      /* head.op: handle of MPI_NO_OP */
 
 /* head.kind: enum weft_rma_kind, or: */
 enum { WEFT_RMA_FLUSH = 16, WEFT_RMA_TYPE, WEFT_RMA_NOTIFY };
@@ -97,6 +98,9 @@ typedef struct weft_window_inbox {
     weft_rma_peer peers[];
 } weft_window_inbox;
 
+/* Do the numbers of a head fit each other, the target's datatype and the `behind` bytes of data behind it? Not if it was damaged on its
+ * way. In head.c. */
+bool weft_rma_head_is_sound(const weft_rma_head *head, const weft_type *type, uint64_t behind);
 /* Puts it into worker->inboxes. */
 void weft_rma_inbox_link(weft_window_inbox *inbox);
 /* Keeps the first error. */

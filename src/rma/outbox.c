@@ -14,7 +14,7 @@
 #include "type/pack.h"
 #include "type/wire.h"
 
-enum { HANDLE_BYTE = 0x247, HANDLE_NO_OP = 0x3d };
+enum { HANDLE_BYTE = 0x247 };
 
 /* A message of a record. */
 typedef struct child {
@@ -334,7 +334,7 @@ static int accumulate(weft_window_inbox *inbox, const weft_rma_op *op, weft_rma_
 {
     uint64_t all = head->bytes, size = (uint64_t)weft_type_of((void *)(uintptr_t)head->basic)->size;
     uint64_t length = all <= WEFT_RMA_INLINE ? all : WEFT_RMA_PIECE - WEFT_RMA_PIECE % size;
-    const char *from = op->op->handle == HANDLE_NO_OP ? NULL : op->origin;
+    const char *from = op->op->handle == WEFT_RMA_NO_OP ? NULL : op->origin;
     char *to = op->kind == WEFT_RMA_GET_ACCUMULATE ? op->result : NULL;
     bool is_short = all <= WEFT_RMA_INLINE && !to && (!from || op->origin_type->is_dense);
     record *at = NULL;

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "rma/atomic.h"
+#include "rma/message.h"
 #include "rma/regions.h"
 #include "type/op.h"
 #include "type/pack.h"
@@ -239,6 +240,52 @@ static void test_regions(void)
     weft_rma_regions_close(&window);
 }
 
+/* -- heads -- */
+
+enum { INT = 0x209, FLOAT = 0x210, SUM = 0x21, BAND = 0x28 }; /* handles */
+
+static bool is_sound(weft_rma_head head, uint64_t behind)
+{
+    return weft_rma_head_is_sound(&head, weft_type_of((void *)(uintptr_t)head.type), behind);
+}
+
+/* A sound head of each kind, and what one wrong number makes of it. */
+static void test_damaged_heads(void)
+{
+    weft_rma_head put = {.kind = WEFT_RMA_PUT, .type = INT, .count = 10, .bytes = 40};
+    weft_rma_head sum = {.kind = WEFT_RMA_ACCUMULATE, .type = INT, .basic = INT, .op = SUM, .count = 10, .skip = 8, .bytes = 32};
+    weft_rma_head swap = {.kind = WEFT_RMA_COMPARE_AND_SWAP, .type = INT, .basic = INT, .count = 1, .bytes = 4}, head;
+    CU_ASSERT(is_sound(put, 40) && !is_sound(put, 39) && is_sound(sum, 32) && !is_sound(sum, 31) && is_sound(swap, 8) && !is_sound(swap, 7));
+#define WRONG(from, field, value) \
+    do { \
+        head = (from); \
+        head.field = (value); \
+        CU_ASSERT(!is_sound(head, 1 << 20)); \
+    } while (0)
+    WRONG(put, bytes, 41);
+    WRONG(put, count, UINT64_MAX / 2);
+    WRONG(put, skip, UINT64_MAX);
+    WRONG(put, kind, WEFT_RMA_COMPARE_AND_SWAP + 1);
+    WRONG(sum, skip, 12);
+    WRONG(sum, skip, 6);
+    WRONG(sum, bytes, 30);
+    WRONG(sum, basic, FLOAT);
+    WRONG(sum, basic, 0xffff);
+    WRONG(sum, op, 0xff);
+    WRONG(sum, op, 0x3f);
+    WRONG(swap, bytes, 2);
+    sum.type = sum.basic = FLOAT;
+    CU_ASSERT(is_sound(sum, 32));
+    WRONG(sum, op, BAND);
+    sum.op = WEFT_RMA_NO_OP;
+    sum.kind = WEFT_RMA_GET_ACCUMULATE;
+    CU_ASSERT(is_sound(sum, 0));
+    sum.count = 1 << 20;
+    WRONG(sum, bytes, WEFT_RMA_PIECE + 4);
+    put.has_data = true;
+    CU_ASSERT(is_sound(put, 0));
+}
+
 int main(void)
 {
     CU_pSuite suite;
@@ -249,6 +296,7 @@ int main(void)
     CU_add_test(suite, "threads that add", test_threads);
     CU_add_test(suite, "threads that swap", test_compare_and_swap);
     CU_add_test(suite, "regions", test_regions);
+    CU_add_test(suite, "damaged heads", test_damaged_heads);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();
