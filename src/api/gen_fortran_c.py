@@ -332,6 +332,8 @@ def entries_of(fortran, row):
 def files(fortran):
     made = {}
     for what, chapters in FILES.items():
+        if what == "ext":
+            continue  # extensions are for C
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
         out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n#include "fortran/staging.h"\n')
         for row in fortran.rows:

@@ -206,8 +206,8 @@ static char *place_of(const weft_window *window, const weft_rma_head *head, cons
     const weft_window_target *own = &window->targets[window->rank];
     int64_t low = type->true_lb, high = low + type->true_extent, span;
     uint64_t from, bytes;
-    if (__builtin_mul_overflow((int64_t)(head->count - 1), type->extent, &span) || __builtin_add_overflow(high, span > 0 ? span : 0, &high) ||
-        __builtin_add_overflow(low, span < 0 ? span : 0, &low)) {
+    if (__builtin_mul_overflow((int64_t)(head->count - 1), type->extent, &span) ||
+        __builtin_add_overflow(high, span > 0 ? span : 0, &high) || __builtin_add_overflow(low, span < 0 ? span : 0, &low)) {
         weft_fail(WEFT_E_RMA_RANGE, "%llu elements are more than the memory of member %u", (unsigned long long)head->count, window->rank);
         return NULL;
     }
