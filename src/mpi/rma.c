@@ -288,17 +288,6 @@ static int accumulate(weft_win *win, weft_rma_op *op, int rank, MPI_Aint disp, M
     return start(win, op, rc, false, request);
 }
 
-int weft_mpi_accumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank,
-                        MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, const weft_op *op, weft_win *win)
-{
-    weft_rma_op all = {.kind = WEFT_RMA_ACCUMULATE, .origin = origin_addr, .origin_count = (uint64_t)origin_count,
-                       .origin_type = origin_datatype, .target_count = (uint64_t)target_count, .target_type = target_datatype, .op = op};
-    if (weft_likely(origin_datatype == target_datatype && origin_count == target_count) &&
-        accumulate_direct(win, origin_addr, NULL, origin_count, origin_datatype, target_rank, target_disp, op))
-        return 0;
-    return accumulate(win, &all, target_rank, target_disp, NULL);
-}
-
 int weft_mpi_raccumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank,
                          MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, const weft_op *op, weft_win *win,
                          MPI_Request *request)
@@ -308,14 +297,14 @@ int weft_mpi_raccumulate(const void *origin_addr, MPI_Count origin_count, const 
     return accumulate(win, &all, target_rank, target_disp, request);
 }
 
-int weft_mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, void *result_addr,
-                            MPI_Count result_count, const weft_type *result_datatype, int target_rank, MPI_Aint target_disp,
-                            MPI_Count target_count, const weft_type *target_datatype, const weft_op *op, weft_win *win)
+int weft_mpi_accumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank,
+                        MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, const weft_op *op, weft_win *win)
 {
-    weft_rma_op all = {.kind = WEFT_RMA_GET_ACCUMULATE, .origin = origin_addr, .origin_count = (uint64_t)origin_count,
-                       .origin_type = origin_datatype, .target_count = (uint64_t)target_count, .target_type = target_datatype, .op = op,
-                       .result = result_addr, .result_count = (uint64_t)result_count, .result_type = result_datatype};
-    return accumulate(win, &all, target_rank, target_disp, NULL);
+    if (weft_likely(origin_datatype == target_datatype && origin_count == target_count) &&
+        accumulate_direct(win, origin_addr, NULL, origin_count, origin_datatype, target_rank, target_disp, op))
+        return 0;
+    return weft_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op,
+                                win, NULL);
 }
 
 int weft_mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, void *result_addr,
@@ -329,6 +318,14 @@ int weft_mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count, co
     return accumulate(win, &all, target_rank, target_disp, request);
 }
 
+int weft_mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, void *result_addr,
+                            MPI_Count result_count, const weft_type *result_datatype, int target_rank, MPI_Aint target_disp,
+                            MPI_Count target_count, const weft_type *target_datatype, const weft_op *op, weft_win *win)
+{
+    return weft_mpi_rget_accumulate(origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, op, win, NULL);
+}
+
 static int check_predefined(const weft_type *type)
 {
     if (type->is_predefined)
@@ -339,14 +336,12 @@ static int check_predefined(const weft_type *type)
 int weft_mpi_fetch_and_op(const void *origin_addr, void *result_addr, const weft_type *datatype, int target_rank, MPI_Aint target_disp,
                           const weft_op *op, weft_win *win)
 {
-    weft_rma_op all = {.kind = WEFT_RMA_GET_ACCUMULATE, .origin = origin_addr, .origin_count = 1, .origin_type = datatype,
-                       .target_count = 1, .target_type = datatype, .op = op, .result = result_addr, .result_count = 1,
-                       .result_type = datatype};
     int rc;
     if (weft_likely(accumulate_direct(win, origin_addr, result_addr, 1, datatype, target_rank, target_disp, op)))
         return 0;
     rc = check_predefined(datatype);
-    return rc ? rc : accumulate(win, &all, target_rank, target_disp, NULL);
+    return rc ? rc : weft_mpi_get_accumulate(origin_addr, 1, datatype, result_addr, 1, datatype, target_rank, target_disp, 1, datatype, op,
+                                             win);
 }
 
 /* MPI 5.0 12.3.4: C integers, Fortran integers, logicals, multi-language types and bytes. */
