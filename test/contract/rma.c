@@ -457,17 +457,22 @@ static void atomics_with_cpu(const rig_row *row)
         return;
     uint64_t *word = (uint64_t *)(yard.remote + 64);
     if (yard.rig->a->iface->caps.amo == WEFT_AMO_CPU) {
+        const uint64_t one = 1ull << 40;
+        uint64_t amos = 0, changes = 0, last = 0; /* changes: by the thread, which may have no CPU for long */
         pthread_t thread;
         counter cpu = {.word = word};
         *word = 0;
         CHECK(pthread_create(&thread, NULL, count_up, &cpu) == 0);
         while (!__atomic_load_n(word, __ATOMIC_RELAXED))
             sched_yield();
-        for (int i = 0; i < 200; i++)
-            amo(&yard, WEFT_AMO_ADD, 1ull << 40, 0);
+        for (; amos < 200 || (changes < 20 && amos < 100000); amos++) {
+            uint64_t now = amo(&yard, WEFT_AMO_ADD, one, 0) % one;
+            changes += now != last;
+            last = now;
+        }
         __atomic_store_n(&cpu.stop, 1, __ATOMIC_RELAXED);
         pthread_join(thread, NULL);
-        CHECK(*word == (200ull << 40) + cpu.added);
+        CHECK(*word == (amos << 40) + cpu.added);
     }
     yard_close(&yard);
 }
