@@ -158,7 +158,7 @@ def needs_language(procedure):
     return any(a.what in ("procedure", "attr", "state") for a in procedure.args)
 
 
-def body(procedure, passed, call, is_quick=False):
+def body(procedure, passed, call):
     before = [text for p in passed for text in p.before]
     declares = [text for text in before if " " in text.split(" = ")[0]]
     others = [text for text in before if text not in declares]
@@ -167,8 +167,6 @@ def body(procedure, passed, call, is_quick=False):
     language = "weft_f_deprecated" if procedure.row.deprecated == "2.0" else "weft_f_language"
     if not procedure.has_ierror:
         return ["%s%s;" % ("return " if procedure.result else "", call)]
-    if is_quick:  # before what follows the call
-        after = ["WEFT_F_LATE(%s);" % text[1:text.index(" ")] for text in after if text[0] == "*"] + ["WEFT_F_LATE(ierror);"] + after
     if not before and not after and not needs_language(procedure):
         return ["weft_f_end(ierror, %s);" % call]
     out = declares + ["int rc;"] + others
@@ -264,47 +262,73 @@ def given(procedure):
     return ", ".join(out + [a.c_name + "_len" for a in procedure.args if a.what == "text"])
 
 
-def passed_on(test, to, procedure):
-    return "if (weft_unlikely(%s)) {\n    %s(%s);\n    return;\n}" % (test, to, given(procedure))
+def quick_forms(fortran):
+    """(procedure, by descriptor?) of each short form (gen_quick)."""
+    rows = [row for row in fortran.rows if "quick" in fortran.rules.get(row.name, "-")]
+    return [(procedure, by_descriptor) for procedure in map(fortran.narrow, rows)
+            for by_descriptor in ((False, True) if procedure.has_choice else (False,))]
 
 
-def quick(procedure, passed, by_descriptor):
-    """Of a procedure marked quick: makes the arguments be passed without the cases that are rare. Returns the test for these: a handle that
-    is no constant of the ABI, a buffer that is a sentinel."""
-    tests, handles = [], []
-    for arg, own in zip(procedure.args, passed):
-        if arg.what == "choice":
-            own.value = arg.c_name + ("->base" if by_descriptor else "")
-            tests.append("weft_f_is_sentinel(%s)" % own.value)
-        elif arg.what == "handle" and arg.mark == "":
-            handles.append("*" + arg.c_name)
-            own.value = "(MPI_%s)(uintptr_t)(unsigned)*%s" % (arg.handle(), arg.c_name)
-    constants = ["(unsigned)(%s) >= WEFT_F_CONSTANTS" % " | ".join(handles)] if handles else []
-    return " || ".join(constants + tests)
+def quick_member(procedure, by_descriptor):
+    """Of weft_language_quick (base/language.h)."""
+    return procedure.row.name.lower() + ("_array" if by_descriptor else "")
+
+
+def whole_name(procedure, by_descriptor, prefix):
+    """The whole translation of a procedure that has a short form."""
+    return "%s%swhole" % (prefix.lower(), symbol(procedure, "_fts" if by_descriptor else ""))
 
 
 def function(procedure, prefix, by_descriptor, name, aliases):
-    """A translation and its further names."""
+    """A translation and its further names. That of a procedure marked quick is a function of its own: the names jump to it or to the short
+    form."""
     passed = [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args]
     result, stem = procedure.row.returns or "void", name.rstrip("_")
-
-    def statements(is_quick=False):
-        return body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))), is_quick)
-
-    out, tests = [], []
+    declared = parameters(procedure, passed)
+    statements = body(procedure, passed, "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed))))
+    out = []
     if by_descriptor and not re.search("^Get_address$|_end$", procedure.row.name):  # wants the address; has the buffer of X_begin
         out.append(sparse(procedure, prefix, name))
         is_sparse = " || ".join("weft_f_is_sparse(%s)" % a.c_name for a in procedure.args if a.what == "choice")
-        tests.append(passed_on(is_sparse, stem + "_sparse", procedure))
-    is_quick = "quick" in procedure.rules
-    if is_quick and procedure.has_choice:
-        out.append("%s\n{\n%s\n}\n" % (wrapped("static WEFT_F_APART void %s_rare(%s)" % (stem, parameters(procedure, passed))),
-                                       indented(statements())))
-        tests += [passed_on(quick(procedure, passed, by_descriptor), stem + "_rare", procedure), "weft_f_reload();"]
-    head = wrapped("WEFT_F_ENTRY %s %s(%s)" % (result, name, parameters(procedure, passed)))
-    out.append("%s\n{\n%s\n}" % (head, indented(tests + statements(is_quick))))
+        statements.insert(0, "if (weft_unlikely(%s)) {\n    %s_sparse(%s);\n    return;\n}" % (is_sparse, stem, given(procedure)))
+    if "quick" in procedure.rules and not procedure.wide:
+        out.append("%s\n{\n%s\n}\n" % (wrapped("static void %s(%s)" % (whole_name(procedure, by_descriptor, prefix), declared)),
+                                       indented(statements)))
+        statements = ["%squick.%s(%s);" % (prefix.lower(), quick_member(procedure, by_descriptor), given(procedure))]
+    out.append("%s\n{\n%s\n}" % (wrapped("WEFT_F_ENTRY %s %s(%s)" % (result, name, declared)), indented(statements)))
     out += ["WEFT_F_ALIAS(%s, %s);" % (alias, name) for alias in aliases]
     return "\n".join(out) + "\n"
+
+
+QUICK = """\
+/* Short forms serve the calls whose C function no tool has replaced (MPI 5.0 15.2). */
+__attribute__((constructor)) static void quick_find(void)
+{
+    const weft_language_binding binding = {quick, (uintptr_t)&weft_sentinels_, sizeof weft_sentinels_, weft_sentinels_.status_ignore};
+    weft_language_quick made;
+    weft_language_bind(&binding, &made);
+%s
+}
+"""
+
+
+def quick_tables(fortran):
+    """(the tables that the entries jump by, their constructor, the chapters whose file has them)."""
+    forms, declared, tables, found = quick_forms(fortran), [], [], []
+    for prefix in ("", "P"):
+        members = []
+        for procedure, by_descriptor in forms:
+            name = whole_name(procedure, by_descriptor, prefix)
+            passed = [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args]
+            declared.append(wrapped("static void %s(%s);" % (name, parameters(procedure, passed))))
+            members.append("    .%s = %s," % (quick_member(procedure, by_descriptor), name))
+        tables.append("static weft_language_quick %squick = {\n%s\n};" % (prefix.lower(), "\n".join(members)))
+    for name in dict.fromkeys(procedure.row.name for procedure, _ in forms):
+        found.append("    if (weft_f_is_same((weft_f_function *)MPI_%s, (weft_f_function *)PMPI_%s)) {" % (name, name))
+        found += ["        %s.%s = made.%s;" % (table, member, member) for table in ("quick", "pquick")
+                  for member in (quick_member(*form) for form in forms if form[0].row.name == name)]
+        found.append("    }")
+    return "\n".join(declared + tables) + "\n", QUICK % "\n".join(found), {procedure.row.chapter for procedure, _ in forms}
 
 
 def names(procedure, by_descriptor, prefix):
@@ -331,13 +355,17 @@ def entries_of(fortran, row):
 
 def files(fortran):
     made = {}
+    declared, constructor, quick_chapters = quick_tables(fortran)
     for what, chapters in FILES.items():
         if what == "ext":
             continue  # extensions are for C
+        has_quick = quick_chapters.intersection(chapters)
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
         out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n#include "fortran/staging.h"\n')
+        out += [declared] if has_quick else []
         for row in fortran.rows:
             if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):
                 out += entries_of(fortran, row)
+        out += [constructor] if has_quick else []
         made["src/fortran/entries-%s.c" % what] = "\n".join(out)
     return made

@@ -1,9 +1,10 @@
 # src/api: tables of the ABI, gen_api, and libmpi_abi.so, the library that programs link
 gen_api_sources = src/api/gen_api src/api/gen_checks.py src/api/gen_entries.py src/api/gen_header.py src/api/gen_tables.py \
-	src/api/gen_fortran.py src/api/gen_fortran_c.py src/api/gen_fortran_mod.py src/api/fortran.tbl \
+	src/api/gen_fortran.py src/api/gen_fortran_c.py src/api/gen_fortran_mod.py src/api/gen_quick.py \
+	src/api/fortran.tbl \
 	src/api/constants.tbl src/api/functions.tbl src/api/extensions.tbl src/api/kinds.tbl src/api/types.tbl
 gen_entries = src/api/entries-coll.c src/api/entries-comm.c src/api/entries-env.c src/api/entries-p2p.c src/api/entries-rest.c \
-	src/api/entries-type.c src/api/entries-ext.c
+	src/api/entries-type.c src/api/entries-ext.c src/api/entries-quick.c
 gen_fortran_entries = src/fortran/entries-coll.c src/fortran/entries-comm.c src/fortran/entries-env.c src/fortran/entries-p2p.c \
 	src/fortran/entries-rest.c src/fortran/entries-type.c
 gen_fortran_modules = src/fortran/weft_mpi_types.f90 src/fortran/mpi_f08.f90 src/fortran/mpi.f90
@@ -28,7 +29,7 @@ nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
 libmpi_abi_la_LIBADD = libweft.la
 # The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
-	-export-symbols-regex '^(P?MPIX?_|weft_language_(set|refuse|keep|done)$$)'
+	-export-symbols-regex '^(P?MPIX?_|weft_language_(set|refuse|keep|done|bind)$$)'
 
 # make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all

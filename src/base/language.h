@@ -42,6 +42,53 @@ typedef struct weft_language_request {
 } weft_language_request;
 #define WEFT_LANGUAGE_DONE 4096
 extern __attribute__((visibility("default"))) void *weft_language_done;
+/* An array as a compiler passes it for a choice buffer: gfortran's descriptor, from version 8 on. */
+#define WEFT_LANGUAGE_RANKS 15
+typedef struct weft_language_array {
+    void *base;         /* the first element */
+    size_t offset;      /* unused here */
+    size_t bytes;       /* of an element */
+    int version;
+    signed char rank;   /* 0: a scalar, whose dimensions are not set */
+    signed char type;
+    short attribute;
+    ptrdiff_t span;     /* bytes that a stride of 1 means */
+    struct {
+        ptrdiff_t stride, lower, upper; /* the last upper bound of an assumed-size array is -1 */
+    } dim[WEFT_LANGUAGE_RANKS];
+} weft_language_array;
+/* An array of one dimension without gaps? */
+static inline bool weft_language_is_vector(const weft_language_array *array)
+{
+    return array->rank == 1 && array->dim[0].stride * array->span == (ptrdiff_t)array->bytes;
+}
+
+/* Short forms of the commonest calls: arguments by reference, handles as ints, buffers by address or as arrays, ierror may be NULL. A short form
+ * makes the call itself if handles are constants of the ABI, no buffer is a sentinel of the binding, arrays are vectors and the other
+ * arguments are usual; else it goes on with the binding's whole translation, the arguments as they came. It calls no MPI_X: a binding must
+ * not use it for a call that a tool has replaced. */
+#define WEFT_LANGUAGE_SENT const int *count, const int *datatype, const int *dest, const int *tag, const int *comm
+#define WEFT_LANGUAGE_RECEIVED const int *count, const int *datatype, const int *source, const int *tag, const int *comm
+typedef struct weft_language_quick {
+    void (*send)(const void *buf, WEFT_LANGUAGE_SENT, int *ierror);
+    void (*send_array)(const weft_language_array *buf, WEFT_LANGUAGE_SENT, int *ierror);
+    void (*isend)(const void *buf, WEFT_LANGUAGE_SENT, int *request, int *ierror);
+    void (*isend_array)(const weft_language_array *buf, WEFT_LANGUAGE_SENT, int *request, int *ierror);
+    void (*recv)(void *buf, WEFT_LANGUAGE_RECEIVED, int *status, int *ierror);
+    void (*recv_array)(const weft_language_array *buf, WEFT_LANGUAGE_RECEIVED, int *status, int *ierror);
+    void (*irecv)(void *buf, WEFT_LANGUAGE_RECEIVED, int *request, int *ierror);
+    void (*irecv_array)(const weft_language_array *buf, WEFT_LANGUAGE_RECEIVED, int *request, int *ierror);
+    void (*wait)(int *request, int *status, int *ierror);
+} weft_language_quick;
+/* What a binding tells before its first call: its whole translations, the memory whose addresses are sentinels, and that which means
+ * MPI_STATUS_IGNORE. */
+typedef struct weft_language_binding {
+    weft_language_quick whole;
+    uintptr_t sentinels, sentinel_bytes;
+    const void *status_ignore;
+} weft_language_binding;
+/* Sets `made` to the short forms. One binding, one thread. Exported like weft_language_set; in src/api/entries-quick.c. */
+__attribute__((visibility("default"))) void weft_language_bind(const weft_language_binding *binding, weft_language_quick *made);
 /* A copy of an array with gaps, that a binding keeps while a request has it as a buffer. The operation sees the copy. */
 typedef struct weft_language_copy {
     struct weft_language_copy *next; /* of the same request; NULL: none */

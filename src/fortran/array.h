@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * array: descriptors of choice buffers declared TYPE(*), DIMENSION(..) (MPI 5.0 19.1.5, conventions 1B and 2B). The specific procedures
- * are not BIND(C), so that the compiler passes its own descriptor; this is gfortran's, from version 8 on.
+ * are not BIND(C), so that the compiler passes its own descriptor: weft_language_array is gfortran's.
  * Invariant: a descriptor is read only, and not kept after the call.
  */
 #ifndef WEFT_FORTRAN_ARRAY_H
@@ -11,21 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEFT_F_RANKS 15
+#include "base/language.h"
 
-typedef struct weft_f_array {
-    void *base;         /* the first element */
-    size_t offset;      /* unused here */
-    size_t bytes;       /* of an element */
-    int version;
-    signed char rank;   /* 0: a scalar, whose dimensions are not set */
-    signed char type;
-    short attribute;
-    ptrdiff_t span;     /* bytes that a stride of 1 means */
-    struct {
-        ptrdiff_t stride, lower, upper; /* the last upper bound of an assumed-size array is -1 */
-    } dim[WEFT_F_RANKS];
-} weft_f_array;
+#define WEFT_F_RANKS WEFT_LANGUAGE_RANKS
+
+typedef weft_language_array weft_f_array;
 
 /* Are the elements adjacent? For two dimensions and more; see weft_f_is_sparse. */
 bool weft_f_is_sparse_deep(const weft_f_array *array);

@@ -57,10 +57,12 @@ static inline MPI_Status *weft_f_status(void *given)
     return given == weft_sentinels_.status_ignore ? MPI_STATUS_IGNORE : given;
 }
 
-/* After the call: the argument is in memory until now, so that no register has to be saved for it. */
-#define WEFT_F_LATE(argument) __asm__("" : "+m"(argument))
-/* What was read through arguments to choose a way is read again where it is passed: until then the registers hold the arguments. */
-static inline void weft_f_reload(void) { __asm__ volatile("" ::: "memory"); }
+/* Are these one function of C? The compiler would assume that names declared apart are not. */
+static inline bool weft_f_is_same(weft_f_function *one, weft_f_function *other)
+{
+    __asm__("" : "+r"(one));
+    return one == other;
+}
 
 static inline void weft_f_end(int *ierror, int rc)
 {

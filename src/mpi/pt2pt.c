@@ -7,13 +7,14 @@
 
 #include "base/status.h"
 #include "mpi/calls.h"
+#include "mpi/pt2pt.h"
 #include "mpi/request.h"
 #include "mpi/status.h"
 #include "p2p/p2p.h"
 
 int weft_mpi_send(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm)
 {
-    return weft_send_standard(buf, (uint64_t)count, datatype, dest, tag, comm->chan);
+    return weft_pt2pt_send(buf, count, datatype, dest, tag, comm);
 }
 
 int weft_mpi_ssend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm)
@@ -37,9 +38,7 @@ static inline int isend(const void *buf, MPI_Count count, const weft_type *type,
 int weft_mpi_isend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
                    MPI_Request *request)
 {
-    weft_req *req;
-    int rc = weft_isend_standard(buf, (uint64_t)count, datatype, dest, tag, comm->chan, &req);
-    return weft_request_return(comm, comm->chan, req, rc, request);
+    return weft_pt2pt_isend(buf, count, datatype, dest, tag, comm, request);
 }
 
 int weft_mpi_issend(const void *buf, MPI_Count count, const weft_type *datatype, int dest, int tag, weft_comm *comm,
@@ -57,7 +56,7 @@ int weft_mpi_irsend(const void *buf, MPI_Count count, const weft_type *datatype,
 int weft_mpi_recv(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm, MPI_Status *status)
 {
     weft_recv_info found;
-    int rc = weft_recv_plain(buf, (uint64_t)count, datatype, source, tag, comm->chan, &found);
+    int rc = weft_pt2pt_recv(buf, count, datatype, source, tag, comm, &found);
     if (weft_likely(rc == 0 || rc == WEFT_E_TRUNCATE))
         weft_status_fill(status, &found);
     return rc;
@@ -66,9 +65,7 @@ int weft_mpi_recv(void *buf, MPI_Count count, const weft_type *datatype, int sou
 int weft_mpi_irecv(void *buf, MPI_Count count, const weft_type *datatype, int source, int tag, weft_comm *comm,
                    MPI_Request *request)
 {
-    weft_req *req;
-    int rc = weft_irecv(comm->chan, source, tag, buf, (uint64_t)count, datatype, &req);
-    return weft_request_return(comm, comm->chan, req, rc, request);
+    return weft_pt2pt_irecv(buf, count, datatype, source, tag, comm, request);
 }
 
 int weft_mpi_probe(int source, int tag, weft_comm *comm, MPI_Status *status)

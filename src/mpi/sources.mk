@@ -26,7 +26,7 @@ libweft_la_SOURCES += \
 	src/mpi/message.c src/mpi/message.h \
 	src/mpi/partitioned.c src/mpi/partitioned.h src/mpi/precv.c src/mpi/psend.c \
 	src/mpi/persistent.c src/mpi/persistent_reg.c src/mpi/persistent_reg.h \
-	src/mpi/pt2pt.c \
+	src/mpi/pt2pt.c src/mpi/pt2pt.h \
 	src/mpi/request.c src/mpi/request.h src/mpi/request_array.c src/mpi/request_ops.h src/mpi/request_table.c \
 	src/mpi/sendrecv.c \
 	src/mpi/session.c src/mpi/session_type.h \

@@ -26,14 +26,19 @@ static inline uint64_t weft_status_word(const MPI_Status *status)
     return word;
 }
 
-/* Sets a status from a receive; MPI_ERROR is not written (MPI 5.0 3.2.5). status may be MPI_STATUS_IGNORE. */
-static inline void weft_status_fill(MPI_Status *status, const weft_recv_info *found)
+/* Sets a status from a receive; MPI_ERROR is not written (MPI 5.0 3.2.5). */
+static inline void weft_status_set(MPI_Status *status, const weft_recv_info *found)
 {
-    if (status == MPI_STATUS_IGNORE)
-        return;
     status->MPI_SOURCE = found->source;
     status->MPI_TAG = found->tag;
     weft_status_set_word(status, found->bytes | (found->cancelled ? WEFT_STATUS_CANCELLED : 0));
+}
+
+/* The same; status may be MPI_STATUS_IGNORE. */
+static inline void weft_status_fill(MPI_Status *status, const weft_recv_info *found)
+{
+    if (status != MPI_STATUS_IGNORE)
+        weft_status_set(status, found);
 }
 
 /* The "empty status" of MPI 5.0, 3.7.3: any source, any tag, no error, nothing received, not cancelled. */

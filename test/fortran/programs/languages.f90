@@ -58,6 +58,7 @@ program languages
   integer(kind=MPI_ADDRESS_KIND) :: value
   logical :: flag
   type(MPI_Comm) :: comm
+  type(MPI_Request) :: to_self
   type(MPI_Op) :: op
   type(MPI_Datatype) :: three
   type(MPI_Errhandler) :: handler
@@ -111,6 +112,10 @@ program languages
   call must(c_sends() == i + 2, 'a tool in C sees calls from Fortran')
   call PMPI_Send(a, 1, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD)
   call must(c_sends() == i + 2, 'PMPI_SEND passes by it')
+  call MPI_Irecv(a(4:4), 1, MPI_INTEGER, 0, 0, MPI_COMM_SELF, to_self)
+  call MPI_Send(a, 1, MPI_INTEGER, 0, 0, MPI_COMM_SELF) ! a call that without the tool is made by its short form
+  call MPI_Wait(to_self, MPI_STATUS_IGNORE)
+  call must(c_sends() == i + 3 .and. a(4) == 1, 'a tool in C sees common calls too')
   call MPI_Ssend(a, 1, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD)
   call MPI_Ssend(a(1:6:2), 3, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD)
   call must(f_sends == 2, 'a tool in Fortran')

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# gen_quick: generates the short forms of the calls that fortran.tbl marks `quick` (src/api/entries-quick.c): their entries with arguments by
+# reference, handles as ints and the error code in ierror (weft_language_quick of base/language.h). Used by gen_api.
+# Invariant: a short form makes the call if its handles are constants and no argument needs a cold check; else it has changed nothing and
+# goes on with the binding's whole translation.
+import re
+
+from gen_checks import checks_of, is_pointer_out
+from gen_entries import CARD, arguments, blame, call_number, converted, found, indented, inner_name, is_special, locked_worker, offer, shown
+from gen_fortran_c import given, parameters, pass_arg, quick_forms, quick_member
+from gen_header import wrapped
+from gen_tables import TableError
+
+TOP = """\
+#include "api/checks.h"
+#include "base/language.h"
+#include "core/progress_thread.h"
+#include "mpi/calls.h"
+#include "mpi/errors.h"
+#include "mpi/pt2pt.h"
+#include "mpi/status.h"
+
+#pragma GCC diagnostic ignored "-Wunused-function"
+
+/* What the binding has told: set before its first call, by one thread. */
+static weft_language_binding binding;
+
+/* A handle's object, if it is a constant. NULL: another handle, or none. */
+static inline weft_comm *comm_at_number(int number)
+{
+    if (weft_likely(number == (int)(uintptr_t)MPI_COMM_WORLD))
+        return weft_checks_comm_at(MPI_COMM_WORLD);
+    return number == (int)(uintptr_t)MPI_COMM_SELF ? weft_comm_of(MPI_COMM_SELF) : NULL;
+}
+static inline const weft_type *type_at_number(int number)
+{
+    return (unsigned)number - 0x200 < 256 ? weft_checks_ready_at((MPI_Datatype)(uintptr_t)(unsigned)number) : NULL;
+}
+
+static inline bool is_sentinel(const void *buf) { return (uintptr_t)buf - binding.sentinels < binding.sentinel_bytes; }
+static inline MPI_Status *status_of(void *status) { return status == binding.status_ignore ? MPI_STATUS_IGNORE : status; }
+static inline void status_set(void *status, const weft_recv_info *found)
+{
+    if (status != binding.status_ignore)
+        weft_status_set(status, found);
+}
+
+/* What was read to choose a way is read again where it is passed: until then the registers hold the arguments. */
+static inline void reload(void) { __asm__ volatile("" ::: "memory"); }
+/* After the call: the argument is in memory until now, so that no register has to be saved for it. */
+#define LATE(argument) __asm__("" : "+m"(argument))
+
+/* request: NULL, or where the call would have made one. */
+WEFT_COLD void failed(weft_traits *at, const char *function, int rc, int *request, int *ierror)
+{
+    if (request)
+        *request = (int)(uintptr_t)MPI_REQUEST_NULL;
+    rc = weft_errors_raise(at, function, rc);
+    if (ierror)
+        *ierror = rc;
+}
+"""
+
+BIND = """\
+void weft_language_bind(const weft_language_binding *given, weft_language_quick *made)
+{
+    binding = *given;
+    *made = (weft_language_quick){
+%s
+    };
+}
+"""
+
+
+def by_reference(row, text):
+    """C text about arguments by value, for numbers by reference."""
+    numbers = [p.name for p in row.params if p.kind_is("count", "dest", "source", "tag", "rtag")]
+    return re.sub(r"(?<![\w>.])(%s)\b(?!\()" % "|".join(numbers), r"*\1", text) if numbers else text
+
+
+def request_of(row, mark):
+    return next((p.name for p in row.params if p.kind_is("request") and p.mark == mark), None)
+
+
+def conditions(row):
+    """Conditions for the whole translation, in C, without those of objects."""
+    objects = ["!" + found(row, p) for p in row.params if converted(p)]
+    outs = ["!" + p.name for p in row.params if is_pointer_out(p)]  # Fortran has no NULL there
+    done = request_of(row, "<>")
+    if done:
+        return ["*%s != WEFT_LANGUAGE_DONE" % done, "!%s_c" % done]
+    return [by_reference(row, text) for text in checks_of(row, False)[0] if text not in objects + outs]
+
+
+def after(row):
+    """(arguments that are used after the call, statements if it failed, statements if not)."""
+    new, done, has_status = request_of(row, ">"), request_of(row, "<>"), row.comm() and row.find("status")
+    failed = "failed(%s, \"MPI_%s\", rc, %s, ierror);" % (blame(row), row.name, new or "NULL")
+    if new:
+        return [new], [failed], ["*%s = ((const weft_language_request *)(const void *)%s_c)->number;" % (new, new)]
+    if has_status:
+        return ["status"], ["if (rc == WEFT_E_TRUNCATE)\n    status_set(status, &found);", failed], ["status_set(status, &found);"]
+    return ([done], [failed], ["*%s = (int)(uintptr_t)%s_c;" % (done, done)]) if done else ([], [failed], [])
+
+
+def call_of(row):
+    """The call of the inner function: inline (mpi/pt2pt.h), but for Wait."""
+    passed = by_reference(row, arguments(row, False))
+    for name in (request_of(row, ">"), request_of(row, "<>")):
+        if name:
+            passed = re.sub(r"\b%s\b" % name, "&%s_c" % name, passed)
+    if not row.comm():
+        return "%s(%s)" % (inner_name(row), re.sub(r"\bstatus\b", "status_of(status)", passed))
+    return "weft_pt2pt_%s(%s)" % (row.name.lower(), re.sub(r"\bstatus$", "&found", passed))
+
+
+def short_form(procedure, by_descriptor):
+    row = procedure.row
+    if row.built != "yes" or call_number(row) is None or any(p.kind_is("type", "comm") and p.mark for p in row.params):
+        raise TableError("%s cannot be quick" % row.name)
+    declared = parameters(procedure, [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args])
+    declared = declared.replace("weft_f_array", "weft_language_array")
+    body = []
+    for param in row.params:
+        if converted(param):
+            body.append("%s%s = %s_at_number(*%s);" % (converted(param), found(row, param), param.kind.name, param.name))
+            body.append("if (weft_unlikely(!%s))\n    goto other;" % found(row, param))
+        elif param.kind_is("request"):
+            body.append("MPI_Request %s_c%s;" % (param.name, " = weft_language_done" if param.mark == "<>" else ""))
+        elif param.kind_is("status") and row.comm():
+            body.append("weft_recv_info found;")
+    buf = next((p.name for p in row.params if p.kind_is("buf")), None)
+    tests, call = conditions(row) + ([is_special(row)] if locked_worker(row) else []), call_of(row)
+    if by_descriptor:
+        *tests, call = [re.sub(r"\b%s\b" % buf, buf + "->base", text) for text in tests + [call]]
+        tests.insert(0, "!weft_language_is_vector(%s)" % buf)
+    elif buf:
+        tests.append("is_sentinel(%s)" % buf)
+    body.append("if (weft_unlikely(%s))\n    goto other;" % " || ".join(tests))
+    body += ["reload();", "int rc;"]
+    body += shown(row, ["rc = %s;" % call] + offer(row), "_single" if locked_worker(row) else "")
+    used, failed, made = after(row)
+    body += ["LATE(%s);" % name for name in used + ["ierror"]]
+    body.append("if (weft_unlikely(rc)) {\n    %s\n    return;\n}" % "\n".join(failed).replace("\n", "\n    "))
+    body += made + ["if (ierror)\n    *ierror = MPI_SUCCESS;", "return;", "other:"]
+    body.append("binding.whole.%s(%s);" % (quick_member(procedure, by_descriptor), given(procedure)))
+    text = indented(body).replace("    other:", "other:")
+    return "%s\n{\n%s\n}\n" % (wrapped("static void %s_quick(%s)" % (quick_member(procedure, by_descriptor), declared)), text)
+
+
+def files(fortran):
+    out = [CARD % "entries-quick: short forms of calls for bindings whose arguments are references (base/language.h)."]
+    out += [TOP] + [short_form(*form) for form in quick_forms(fortran)]
+    out.append(BIND % "\n".join("        .%s = %s_quick," % (quick_member(*form), quick_member(*form)) for form in quick_forms(fortran)))
+    return {"src/api/entries-quick.c": "\n".join(out)}
