@@ -7,7 +7,7 @@
 import re
 
 from gen_checks import checks_of, is_pointer_out
-from gen_entries import CARD, arguments, blame, call_number, converted, found, indented, inner_name, is_special, locked_worker, offer, shown
+from gen_entries import CARD, arguments, blame, call_number, converted, found, indented, is_special, locked_worker, offer, shown
 from gen_fortran_c import given, parameters, pass_arg, quick_forms, quick_member
 from gen_header import wrapped
 from gen_tables import TableError
@@ -39,11 +39,16 @@ static inline const weft_type *type_at_number(int number)
 }
 
 static inline bool is_sentinel(const void *buf) { return (uintptr_t)buf - binding.sentinels < binding.sentinel_bytes; }
-static inline MPI_Status *status_of(void *status) { return status == binding.status_ignore ? MPI_STATUS_IGNORE : status; }
 static inline void status_set(void *status, const weft_recv_info *found)
 {
     if (status != binding.status_ignore)
         weft_status_set(status, found);
+}
+/* Completes a send that was done at once: its request is no object of its own (weft_mpi_wait). */
+static inline int wait_done(MPI_Request request, void *status)
+{
+    status_set(status, &((const weft_req *)(const void *)request)->recv_info);
+    return MPI_SUCCESS;
 }
 
 /* What was read to choose a way is read again where it is passed: until then the registers hold the arguments. */
@@ -101,17 +106,17 @@ def after(row):
         return [new], [failed], ["*%s = ((const weft_language_request *)(const void *)%s_c)->number;" % (new, new)]
     if has_status:
         return ["status"], ["if (rc == WEFT_E_TRUNCATE)\n    status_set(status, &found);", failed], ["status_set(status, &found);"]
-    return ([done], [failed], ["*%s = (int)(uintptr_t)%s_c;" % (done, done)]) if done else ([], [failed], [])
+    return ([done], [failed], ["*%s = (int)(uintptr_t)MPI_REQUEST_NULL;" % done]) if done else ([], [failed], [])
 
 
 def call_of(row):
-    """The call of the inner function: inline (mpi/pt2pt.h), but for Wait."""
+    """The call of the inner function, inline (mpi/pt2pt.h)."""
     passed = by_reference(row, arguments(row, False))
     for name in (request_of(row, ">"), request_of(row, "<>")):
         if name:
             passed = re.sub(r"\b%s\b" % name, "&%s_c" % name, passed)
     if not row.comm():
-        return "%s(%s)" % (inner_name(row), re.sub(r"\bstatus\b", "status_of(status)", passed))
+        return "wait_done(%s_c, status)" % request_of(row, "<>")
     return "weft_pt2pt_%s(%s)" % (row.name.lower(), re.sub(r"\bstatus$", "&found", passed))
 
 
