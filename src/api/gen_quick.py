@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# gen_quick: generates the short forms of the calls that fortran.tbl marks `quick` (src/api/entries-quick.c): their entries with arguments by
-# reference, handles as ints and the error code in ierror (weft_language_quick of base/language.h). Used by gen_api.
+# gen_quick: generates the short forms of the calls that fortran.tbl marks `quick` (src/api/entries-quick.c): their entries with arguments
+# by reference, handles as ints and the error code in ierror (weft_language_quick of base/language.h). Used by gen_api.
 # Invariant: a short form makes the call if its handles are constants and no argument needs a cold check; else it has changed nothing and
 # goes on with the binding's whole translation.
 import re
