@@ -15,12 +15,15 @@
 #include "core/world_type.h"
 #include "transport/module.h"
 
-/* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time. */
+/* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time. Omni-Path
+ * has a verbs device, which the host's CPU emulates: its own providers of libfabric are tried before. */
 typedef struct network {
     const char *name, *hint, *word;
+    const char *providers; /* libfabric's only; NULL: any */
 } network;
-static const network networks[] = {{"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE"},
-                                   {"ofi", "/sys/class/net/*/operstate", "up"}};
+static const network networks[] = {{"ofi", "/sys/class/infiniband/hfi1_*/ports/*/state", "ACTIVE", "opx,psm2"},
+                                   {"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE", NULL},
+                                   {"ofi", "/sys/class/net/*/operstate", "up", NULL}};
 
 /* Is `name` an element of the list? */
 static bool is_listed(const char *list, const char *name)
@@ -32,6 +35,8 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+static const char *name_of(const network *net) { return net->providers ? "Omni-Path" : net->name; }
+
 static bool is_chosen_by_user(void) { return weft_knob.transports && *weft_knob.transports; }
 
 bool weft_iface_select_allow(const char *name)
@@ -39,11 +44,17 @@ bool weft_iface_select_allow(const char *name)
     return strcmp(name, "self") == 0 || !is_chosen_by_user() || is_listed(weft_knob.transports, name);
 }
 
-static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void *medium, bool has_addr)
+static bool uses_shm(const weft_boot *boot)
+{
+    return boot->has_segment && boot->local_size > 1 && weft_iface_select_allow("shm");
+}
+
+static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void *medium, const char *providers, bool has_addr)
 {
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
-                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns,
+                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns, .providers = providers,
+                         .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
                          .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
     int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
                                                  : ops->open(&params, &worker->ifaces[worker->iface_count]);
@@ -106,10 +117,18 @@ static bool is_promising(const network *net)
 
 const char *weft_iface_select_network(uint32_t index, bool *promising)
 {
+    for (uint32_t i = 0; i <= index && i < weft_count(networks); i++)
+        index += networks[i].providers != NULL; /* another entry has the name */
     if (index >= weft_count(networks))
         return NULL;
     *promising = is_promising(&networks[index]);
     return networks[index].name;
+}
+
+/* Does the user name a device or a provider? Then `providers` has no say. */
+static bool names_device(void)
+{
+    return (weft_knob.devices && *weft_knob.devices) || (weft_knob.ofi_provider && *weft_knob.ofi_provider);
 }
 
 /* Tries a network that the knob does not name. True: it is open. False: `text` has the reason; "": no active device. */
@@ -119,10 +138,10 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     const weft_iface_ops *ops;
     int rc = 0;
     *text = 0;
-    if (!is_promising(net))
+    if (!is_promising(net) || (net->providers && names_device()))
         return false;
     ops = weft_transport_find(net->name, &why);
-    if (ops && !(why = ops->unavailable()) && (rc = open_iface(worker, ops, NULL, true)) == 0)
+    if (ops && (net->providers || !(why = ops->unavailable())) && (rc = open_iface(worker, ops, NULL, net->providers, true)) == 0)
         return true;
     snprintf(text, capacity, "%s", rc ? weft_fail_text(rc) : why);
     return false;
@@ -140,7 +159,7 @@ static void try_networks(weft_worker *worker)
     opened = count;
     for (size_t i = 0; i < opened && opened == weft_count(networks) && !*worker->no_network; i++)
         if (*texts[i]) /* kept for errors of this rank: only one rank prints the warning */
-            snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", networks[i].name, texts[i]);
+            snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", name_of(&networks[i]), texts[i]);
     for (size_t i = 0; i < opened; i++) {
         char instead[64] = "";
         if (!*texts[i] || boot->local_rank)
@@ -148,7 +167,7 @@ static void try_networks(weft_worker *worker)
         if (opened < weft_count(networks))
             snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
         weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although it has an active port%s: %s",
-                 networks[i].name, instead, texts[i]);
+                 name_of(&networks[i]), instead, texts[i]);
     }
 }
 
@@ -159,7 +178,7 @@ static int open_named(weft_worker *worker, const char *name)
     const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
     if (ops && !(why = ops->unavailable()))
-        rc = open_iface(worker, ops, NULL, true);
+        rc = open_iface(worker, ops, NULL, NULL, true);
     else
         rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);
     if (rc) {
@@ -195,11 +214,6 @@ static int open_all_named(weft_worker *worker)
     return 0;
 }
 
-static bool uses_shm(const weft_boot *boot)
-{
-    return boot->has_segment && boot->local_size > 1 && weft_iface_select_allow("shm");
-}
-
 static bool needs_network(const weft_boot *boot)
 {
     return boot->size > 1 && (boot->nodes > 1 || !uses_shm(boot));
@@ -229,15 +243,15 @@ static int open_networks(weft_worker *worker)
 int weft_iface_select_open(weft_worker *worker)
 {
     weft_boot *boot = worker->world->boot;
-    int rc = open_iface(worker, &weft_self_ops, NULL, false);
+    int rc = open_iface(worker, &weft_self_ops, NULL, NULL, false);
     if (rc)
         return rc;
     if (boot->fabric_ops) {
-        rc = open_iface(worker, boot->fabric_ops, boot->fabric, !boot->fabric);
+        rc = open_iface(worker, boot->fabric_ops, boot->fabric, NULL, !boot->fabric);
         return rc ? rc : put_addrs(worker, false);
     }
     worker->wants_fd = boot->size > 1 && will_have_network(boot);
-    if (uses_shm(boot) && (rc = open_iface(worker, &weft_shm_ops, &boot->segment, false)))
+    if (uses_shm(boot) && (rc = open_iface(worker, &weft_shm_ops, &boot->segment, NULL, false)))
         return rc;
     rc = boot->size > 1 ? open_networks(worker) : 0;
     return rc;

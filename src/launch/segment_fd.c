@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -20,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/knob.h"
+#include "base/random.h"
 #include "base/status.h"
 
 #define ACCEPT_NAP_NS 10000000
@@ -56,8 +56,9 @@ int weft_segment_fd_open(const char *dir, uint64_t members, weft_segment_fd *off
 
     memset(offer, 0, sizeof(*offer));
     offer->members = members;
-    if (getrandom(offer->nonce, sizeof(offer->nonce), 0) != (ssize_t)sizeof(offer->nonce))
-        return weft_fail(WEFT_E_SYSTEM, "no random numbers: %s", strerror(errno));
+    int rc = weft_random(offer->nonce, sizeof(offer->nonce));
+    if (rc)
+        return rc;
     int length = snprintf(offer->path, sizeof(offer->path), "%s/weft-%ld-%08x", dir, (long)getpid(), (unsigned)offer->nonce[0]);
     if (length >= (int)sizeof(offer->path)) /* `dir` is too long for a socket's name */
         snprintf(offer->path, sizeof(offer->path), "/tmp/weft-%ld-%08x", (long)getpid(), (unsigned)offer->nonce[0]);

@@ -171,8 +171,6 @@ static void lose_by(void (*change)(ofi_iface_addr *addr), const char *word)
     rig_close(rig);
 }
 
-static void another(ofi_iface_addr *addr) { addr->nonce ^= 0x10000; }
-
 static void gone(ofi_iface_addr *addr)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -183,7 +181,6 @@ static void gone(ofi_iface_addr *addr)
     addr->port = address.sin_port;
 }
 
-static void detects_other_process(void) { lose_by(another, "another process answers"); }
 static void error_lists_addresses(void) { lose_by(gone, "Connection refused"); }
 
 /* A peer in its own process replies and is then killed: a side that only receives gets peer_failed. */
@@ -277,8 +274,6 @@ static void crossing_closes(void)
     rig_close(rig);
 }
 
-/* -- bursts -- */
-
 static weft_rig *open_met(void)
 {
     weft_rig *rig = rig_open(&row, true);
@@ -289,6 +284,74 @@ static weft_rig *open_met(void)
     CHECK(rig_until(rig, &rig->b->arrival_count, 1));
     return rig;
 }
+
+/* -- strangers: who reaches the port, and has not the address from the job -- */
+
+/* Neither a handshake nor a frame with a nonce that is wrong in one bit has an effect, and none has an answer. */
+static void ignores_strangers(void)
+{
+    weft_rig *rig = rig_open(&row, true);
+    weft_frame frame = {.hdr = {.seq = 1}};
+    ofi_ep *ep;
+    ofi_iface *b;
+    if (!rig)
+        return;
+    ep = (ofi_ep *)rig->a->ep;
+    b = (ofi_iface *)rig->b->iface;
+    ep->addr.nonce ^= 1ull << 40;
+    CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_AGAIN); /* begins the handshake */
+    rig_settle(rig);
+    CHECK(rig->b->greets == 0 && b->counts[OFI_COUNT_HANDSHAKES] == 0 && weft_list_is_empty(&b->eps));
+    ep->addr.nonce ^= 1ull << 40;
+    CHECK(rig_send(rig->a, &frame) == 0);
+    CHECK(rig_until(rig, &rig->b->arrival_count, 1));
+    ep->addr.nonce ^= 1ull << 40;
+    CHECK(rig_send(rig->a, &frame) == 0);
+    rig_settle(rig);
+    CHECK(rig->b->arrival_count == 1 && rig->b->losts == 0);
+    ep->addr.nonce ^= 1ull << 40;
+    rig_close(rig);
+}
+
+enum { KEY_CHECK = 24 }; /* where a remote key has its checksum; it begins with the provider's key */
+
+/* A remote key as somebody makes it who knows all but the provider's key. */
+static weft_rkey forged(const weft_mr *mr, uint64_t key)
+{
+    weft_rkey rkey = mr->rkey;
+    uint32_t sum = 2166136261u;
+    memcpy(rkey.bytes, &key, sizeof key);
+    memset(rkey.bytes + KEY_CHECK, 0, sizeof sum);
+    for (size_t i = 0; i < rkey.length; i++)
+        sum = (sum ^ rkey.bytes[i]) * 16777619u;
+    memcpy(rkey.bytes + KEY_CHECK, &sum, sizeof sum);
+    return rkey;
+}
+
+/* Memory is written by its key, and by no small number or neighbour of the key. */
+static void keys_are_not_guessed(void)
+{
+    weft_rig *rig = open_met();
+    uint64_t target = 1, source = 3, key;
+    weft_mr mr, mine;
+    if (!rig)
+        return;
+    CHECK(rig_map(rig->b, &target, sizeof target, WEFT_ACCESS_WRITE, &mr) == 0);
+    CHECK(rig_map(rig->a, &source, sizeof source, 0, &mine) == 0);
+    memcpy(&key, mr.rkey.bytes, sizeof key);
+    for (int i = 0; i < 5; i++) {
+        weft_rkey rkey = forged(&mr, i < 3 ? (uint64_t)i + 1 : key - 1 + 2 * (uint64_t)(i - 3));
+        weft_rma rma = {.local = &source, .mr = &mine, .remote = (uintptr_t)&target, .rkey = &rkey, .bytes = sizeof source};
+        CHECK(rig_move_wait(rig->a, rma, false) == WEFT_E_KEY && target == 1);
+    }
+    weft_rkey right = forged(&mr, key);
+    weft_rma rma = {.local = &source, .mr = &mine, .remote = (uintptr_t)&target, .rkey = &right, .bytes = sizeof source};
+    CHECK(rig_move_wait(rig->a, rma, false) == 0 && target == 3);
+    CHECK(rig->a->iface->ops->mr_dereg(rig->a->iface, &mine) == 0 && rig->b->iface->ops->mr_dereg(rig->b->iface, &mr) == 0);
+    rig_close(rig);
+}
+
+/* -- bursts -- */
 
 /* Sends frames 2 and on of lengths bytes(n) without a poll between; they arrive in order, unchanged. */
 static void send_burst(weft_rig *rig, uint32_t count, uint32_t (*bytes)(uint32_t i), uint8_t *body)
@@ -368,7 +431,7 @@ static void drops_a_burst(void)
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
     {"reports-killed-peer", reports_killed_peer}, {"tries-the-next", tries_the_next}, {"crossing-handshakes", crossing_handshakes},
-    {"detects-other-process", detects_other_process},
+    {"ignores-strangers", ignores_strangers}, {"keys-are-not-guessed", keys_are_not_guessed},
     {"error-lists-addresses", error_lists_addresses}, {"crossing-closes", crossing_closes},
 };
 

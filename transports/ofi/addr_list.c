@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * addr_list: addresses by which this process may be reached, best first. The iface address has all of them, as it is not known which ones
- * a peer can reach. Bridges of containers and virtual machines may have the same address on every host, loopback has: they come last, and
+ * a peer can reach. Private addresses come before public ones, fast interfaces before slow ones. Bridges of containers and virtual machines may have the same address on every host, loopback has: they come last, and
  * handshake.c verifies the process.
  */
 #include <arpa/inet.h>
@@ -11,18 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/knob.h"
 #include "base/macros.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-enum rank { RANK_GOOD, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
-static const char *const rank_names[] = {"", "link-local", "a bridge of containers or virtual machines: tried late",
+#define SLOWEST 15
+
+enum rank { RANK_GOOD, RANK_PUBLIC, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
+static const char *const rank_names[] = {"", "public: private addresses precede it", "link-local", "a bridge of containers or virtual machines: tried late",
                                          "loopback: this host only", "no carrier: tried last"};
 
 static bool is_bridge(const char *name)
@@ -44,13 +46,43 @@ static bool is_link_local(const struct sockaddr *address)
     return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
+/* RFC 1918; RFC 6598 (100.64.0.0/10); RFC 4193 (IPv6) */
+static bool is_private(const struct sockaddr *address)
+{
+    uint32_t v4;
+    if (address->sa_family != AF_INET)
+        return (((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr[0] & 0xfe) == 0xfc;
+    v4 = ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
+    return v4 >> 24 == 10 || v4 >> 20 == 0xac1 || v4 >> 16 == 0xc0a8 || v4 >> 22 == 0x191;
+}
+
 static enum rank rank_of(const struct ifaddrs *one)
 {
     if (one->ifa_flags & IFF_LOOPBACK)
         return RANK_LOOPBACK;
     if (!(one->ifa_flags & IFF_UP) || !(one->ifa_flags & IFF_RUNNING))
         return RANK_DOWN;
-    return is_bridge(one->ifa_name) ? RANK_BRIDGE : is_link_local(one->ifa_addr) ? RANK_LINK_LOCAL : RANK_GOOD;
+    if (is_bridge(one->ifa_name) || is_link_local(one->ifa_addr))
+        return is_bridge(one->ifa_name) ? RANK_BRIDGE : RANK_LINK_LOCAL;
+    return is_private(one->ifa_addr) ? RANK_GOOD : RANK_PUBLIC;
+}
+
+/* 0 (a terabit per second) to SLOWEST, one more for each halving; as 1 Gbit/s where the driver does not tell. */
+static uint8_t slowness_of(const char *name)
+{
+    char path[IFNAMSIZ + 32];
+    int mbit_per_s = 0;
+    FILE *file;
+    uint8_t slowness = SLOWEST;
+    snprintf(path, sizeof path, "/sys/class/net/%s/speed", name);
+    file = fopen(path, "re");
+    if (!file || fscanf(file, "%d", &mbit_per_s) != 1 || mbit_per_s <= 0)
+        mbit_per_s = 1000;
+    if (file)
+        fclose(file);
+    for (; mbit_per_s > 1 << (20 - SLOWEST) && slowness; mbit_per_s /= 2)
+        slowness--;
+    return slowness;
 }
 
 static bool is_listed(const char *list, const char *name)
@@ -110,7 +142,7 @@ static void add_address(ofi_iface_addr *addr, const struct ifaddrs *one)
         memcpy(place, &((const struct sockaddr_in *)one->ifa_addr)->sin_addr, 4);
     else
         memcpy(place, &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, 16);
-    place[entry_bytes(addr) - 1] = (uint8_t)rank_of(one);
+    place[entry_bytes(addr) - 1] = (uint8_t)(rank_of(one) << 4 | slowness_of(one->ifa_name));
     addr->count++;
 }
 
@@ -138,10 +170,11 @@ int ofi_addr_make(ofi_iface *iface)
     int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_error_text(rc));
-    *addr = (ofi_iface_addr){.version = 2, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    *addr = (ofi_iface_addr){.version = 3, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
     snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
-    if (getrandom(&addr->nonce, sizeof addr->nonce, GRND_NONBLOCK) != sizeof addr->nonce)
-        addr->nonce = (iface->now_ns() + iface->self.rank + 1) * 0x9e3779b97f4a7c15u + (uint64_t)getpid();
+    rc = weft_random(&addr->nonce, sizeof addr->nonce);
+    if (rc)
+        return rc;
     if (!ofi_is_socket(iface->info)) {
         addr->form = OFI_FORM_OPAQUE;
         addr->count = (uint8_t)bytes;
@@ -185,7 +218,8 @@ static void fill_candidate(const ofi_iface *iface, const ofi_iface_addr *addr, u
 {
     const uint8_t *entry = addr->addresses + i * entry_bytes(addr);
     int family = addr->form == OFI_FORM_IN ? AF_INET : AF_INET6;
-    enum rank rank = entry[entry_bytes(addr) - 1];
+    uint8_t order = entry[entry_bytes(addr) - 1], slowness = order & 15;
+    enum rank rank = order >> 4;
     *candidate = (ofi_candidate){.probe = -1};
     if (family == AF_INET) {
         candidate->address.in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = addr->port};
@@ -198,7 +232,7 @@ static void fill_candidate(const ofi_iface *iface, const ofi_iface_addr *addr, u
     }
     if (rank == RANK_LOOPBACK && addr->host != iface->addr.host)
         candidate->bytes = 0; /* loopback would reach this host */
-    candidate->score = 2 * rank + !is_near(&candidate->address, family);
+    candidate->score = 32u * rank + (is_near(&candidate->address, family) ? 0 : 16) + slowness;
 }
 
 static int by_score(const void *a, const void *b)

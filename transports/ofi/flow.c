@@ -101,7 +101,7 @@ void ofi_recv_done(ofi_iface *iface, ofi_recv *recv)
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind)
 {
     (void)iface;
-    *wire = (ofi_wire){.to = ep->remote_index, .ack = ep->received, .check = (uint16_t)ep->addr.nonce, .kind = (uint8_t)kind};
+    *wire = (ofi_wire){.nonce = ep->addr.nonce, .to = ep->remote_index, .ack = ep->received, .kind = (uint8_t)kind};
     ep->acked_to_peer = ep->received;
 }
 
@@ -386,6 +386,8 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
     int n;
     if ((int32_t)(wire->seq - ep->received) <= 0 || ep->state == OFI_FAILED)
         return 0;
+    if (wire->seq - ep->received > OFI_WINDOW)
+        return 0; /* no peer sends so far ahead */
     if (wire->seq != ep->received + 1)
         return hold_early(iface, ep, wire, bytes);
     n = deliver(iface, ep, wire, bytes);
@@ -406,8 +408,8 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
 {
     const ofi_wire *wire = message;
     ofi_ep *ep;
-    if (bytes < sizeof *wire || wire->check != (uint16_t)iface->addr.nonce)
-        return 0; /* for an earlier owner of this address */
+    if (bytes < sizeof *wire || wire->nonce != iface->addr.nonce)
+        return 0; /* for an earlier owner of this address, or a stranger's */
     if (wire->kind == OFI_HANDSHAKE) {
         if (bytes >= sizeof(ofi_handshake))
             ofi_handshake_recv(iface, message);

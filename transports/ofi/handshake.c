@@ -156,14 +156,14 @@ static bool is_inserted(ofi_iface *iface, ofi_candidate *candidate)
 /* Sends a handshake to a candidate. 0, or AGAIN. */
 static int send_handshake(ofi_iface *iface, ofi_ep *ep, ofi_candidate *candidate, uint32_t attempt, uint32_t echo, uint8_t flags)
 {
-    ofi_handshake msg = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = ep->addr.nonce, .attempt = attempt, .echo = echo,
-                     .ep_index = ep->index, .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
+    ofi_handshake msg = {.proc_id = iface->self, .nonce = iface->addr.nonce, .attempt = attempt, .echo = echo, .ep_index = ep->index,
+                         .sent = ep->sent - ofi_coalesce_frames(iface, ep), .received = ep->received};
     if (!is_inserted(iface, candidate)) {
         candidate->state = OFI_CANDIDATE_FAILED;
         snprintf(candidate->why, sizeof candidate->why, "libfabric rejects the address");
         return WEFT_AGAIN;
     }
-    msg.wire = (ofi_wire){.check = (uint16_t)ep->addr.nonce, .kind = OFI_HANDSHAKE, .flags = flags, .ack = ep->received};
+    msg.wire = (ofi_wire){.nonce = ep->addr.nonce, .kind = OFI_HANDSHAKE, .flags = flags, .ack = ep->received};
     if (!candidate->has_hint)
         candidate->hint_bytes = ofi_hint(iface, candidate, candidate->hint, sizeof candidate->hint);
     candidate->has_hint = true;
@@ -339,13 +339,13 @@ static int answer(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
-/* Answers a process without ep: `flags` is the message; its frames are ignored. */
-static void answer_unknown(ofi_iface *iface, const ofi_handshake *msg, uint8_t flags)
+/* Answers the close of a process without ep. */
+static void answer_close(ofi_iface *iface, const ofi_handshake *msg)
 {
-    ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .to_nonce = msg->nonce, .echo = msg->attempt};
+    ofi_handshake back = {.proc_id = iface->self, .nonce = iface->addr.nonce, .echo = msg->attempt};
     ofi_address address;
     fi_addr_t to;
-    back.wire = (ofi_wire){.to = msg->ep_index, .check = (uint16_t)msg->nonce, .kind = OFI_HANDSHAKE, .flags = flags};
+    back.wire = (ofi_wire){.nonce = msg->nonce, .to = msg->ep_index, .kind = OFI_HANDSHAKE};
     if (!msg->hint_bytes || msg->hint_bytes > sizeof msg->hint)
         return;
     memcpy(&address, msg->hint, msg->hint_bytes);
@@ -386,19 +386,6 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
     }
 }
 
-static void misled(ofi_iface *iface, const ofi_handshake *msg)
-{
-    ofi_ep *ep = msg->wire.to < iface->index_capacity ? iface->by_index[msg->wire.to] : NULL;
-    for (uint32_t i = 0; ep && i < ep->candidate_count; i++) {
-        ofi_candidate *candidate = &ep->candidates[i];
-        if (!candidate->attempt || candidate->attempt != msg->echo)
-            continue;
-        ofi_tcp_probe_end(candidate);
-        candidate->state = OFI_CANDIDATE_FAILED;
-        snprintf(candidate->why, sizeof candidate->why, "another process answers at this address");
-    }
-}
-
 static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
 {
     ofi_ep *ep = ep_of(iface, &msg->proc_id);
@@ -412,17 +399,10 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
 {
     bool leaves = msg->wire.flags & OFI_HANDSHAKE_CLOSE;
     ofi_ep *ep;
-    if (msg->wire.flags & OFI_HANDSHAKE_WRONG || msg->to_nonce != iface->addr.nonce) {
-        if (msg->to_nonce == iface->addr.nonce)
-            misled(iface, msg);
-        else
-            answer_unknown(iface, msg, OFI_HANDSHAKE_WRONG);
-        return;
-    }
     ep = known(iface, msg);
     if (!ep) {
         if (msg->attempt && leaves)
-            answer_unknown(iface, msg, 0);
+            answer_close(iface, msg);
         return;
     }
     if (ep->state == OFI_FAILED)

@@ -438,8 +438,8 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
     iface->has_remote = params->is_far;
+    iface->providers = params->providers;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
-    iface->key_next = 1;
     iface->cq_fd = -1;
     weft_list_init(&iface->eps);
     weft_list_init(&iface->handshaking);

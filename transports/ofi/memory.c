@@ -8,8 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
+
+#define KEY_TRIES 8
 
 typedef struct key_form { /* contents of weft_rkey.bytes */
     uint64_t mr_key, start, bytes;
@@ -31,11 +34,25 @@ static uint32_t check_of(key_form form)
     return sum;
 }
 
+/* A key that the provider does not choose is random in all the bytes that the provider takes: who does not have it from this process can
+ * neither read nor write the memory. Keys meet by chance where few bytes are taken. */
+static int reg_by_key(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **fid_mr)
+{
+    const struct fi_domain_attr *domain = iface->info->domain_attr;
+    uint64_t key = 0;
+    int rc = -FI_ENOKEY;
+    for (int tries = 0; rc == -FI_ENOKEY && tries < KEY_TRIES; tries++) {
+        if (!(domain->mr_mode & FI_MR_PROV_KEY) && weft_random(&key, domain->mr_key_size < sizeof key ? domain->mr_key_size : sizeof key))
+            return -FI_EOTHER;
+        rc = fi_mr_reg(iface->domain, addr, bytes, access, 0, key, 0, fid_mr, NULL);
+    }
+    return rc;
+}
+
 int ofi_register(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **fid_mr)
 {
     uint64_t mode = (uint64_t)iface->info->domain_attr->mr_mode;
-    uint64_t key = mode & FI_MR_PROV_KEY ? 0 : __atomic_fetch_add(&iface->key_next, 1, __ATOMIC_RELAXED);
-    int rc = fi_mr_reg(iface->domain, addr, bytes, access, 0, key, 0, fid_mr, NULL);
+    int rc = reg_by_key(iface, addr, bytes, access, fid_mr);
     if (rc == 0 && mode & FI_MR_ENDPOINT) {
         rc = fi_mr_bind(*fid_mr, &iface->ep->fid, 0);
         if (rc == 0)

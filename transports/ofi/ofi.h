@@ -77,11 +77,12 @@ enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_HANDSHAKE };
 /* Header of every frame, notification and handshake. Lengths are multiples of 8, so that bodies stay aligned in a buffer of many messages.
  * One message may hold several frames (coalesce.c). */
 typedef struct ofi_wire {
+    uint64_t nonce; /* the receiver's: shows that the sender has its address from the job. Others are dropped, without an answer */
     uint32_t to;    /* index of the ep at the receiver, from its handshake */
     uint32_t seq;   /* FRAME and NOTIFY: number from 1; else 0 */
     uint32_t ack;   /* last number received from the receiver of this message */
-    uint16_t check; /* low half of the receiver's nonce: messages for an earlier owner of this address are dropped */
     uint8_t kind, flags;
+    uint16_t zero;
 } ofi_wire;
 
 typedef struct ofi_framed {
@@ -95,22 +96,20 @@ typedef struct ofi_notification {
     uint32_t value, zero;
 } ofi_notification;
 
-/* flags of a handshake */
-#define OFI_HANDSHAKE_WRONG 1 /* another process has this address */
-#define OFI_HANDSHAKE_CLOSE 2 /* the sender closes the ep; asks for an answer */
-/* Message OFI_HANDSHAKE: identity of sender and receiver, and a return address. `attempt` asks for an answer, which has this number in
+#define OFI_HANDSHAKE_CLOSE 1 /* flag of a handshake: the sender closes the ep; asks for an answer */
+/* Message OFI_HANDSHAKE: identity of the sender, and a return address. `attempt` asks for an answer, which has this number in
  * `echo`; 0: none. */
 typedef struct ofi_handshake {
     ofi_wire wire;
     weft_proc_id proc_id;
-    uint64_t nonce, to_nonce;
+    uint64_t nonce;
     uint32_t attempt, echo;
     uint32_t ep_index;           /* index of the sender's ep */
     uint32_t sent, received; /* numbers of frames so far */
     uint32_t hint_bytes;
     uint8_t hint[sizeof(struct sockaddr_in6) + 4]; /* sender's address as the receiver sees it; 0 bytes: first of its iface address */
 } ofi_handshake;
-_Static_assert(sizeof(ofi_wire) == 16 && sizeof(ofi_handshake) % 8 == 0 && sizeof(ofi_framed) == 40, "the wire");
+_Static_assert(sizeof(ofi_wire) == 24 && sizeof(ofi_handshake) % 8 == 0 && sizeof(ofi_framed) == 48, "the wire");
 
 /* -- addresses -- */
 
@@ -119,12 +118,12 @@ typedef struct ofi_iface_addr {
     uint16_t version;
     uint8_t form, count;   /* number of addresses; OPAQUE: bytes of the only one */
     uint32_t protocol;     /* libfabric's number of the wire protocol */
-    uint64_t nonce;
+    uint64_t nonce;        /* random, drawn by the process: known to the job alone */
     uint32_t host;         /* identifies the network namespace: loopback is tried on the same one only */
     uint16_t port;         /* IN, IN6; network order */
     uint8_t key_form, zero;
     char provider[24];
-    uint8_t addresses[200]; /* IN: 4 bytes and a rank; IN6: 16 and a rank; a lower rank is better */
+    uint8_t addresses[200]; /* IN: 4 bytes and one for the order (addr_list.c); IN6: 16 and one; a lower one is better */
 } ofi_iface_addr;
 _Static_assert(sizeof(ofi_iface_addr) <= WEFT_ADDR_MAX, "an address");
 
@@ -272,6 +271,7 @@ struct ofi_iface {
     struct fi_info *info;
     uint32_t passed;      /* number of providers tried before that could not be opened */
     bool has_remote;          /* the job has ranks on other hosts */
+    const char *providers;    /* the only ones that may be selected; NULL: any */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_ep *ep;
@@ -307,7 +307,6 @@ struct ofi_iface {
     ofi_ep **by_index;
     uint32_t index_capacity;
     uint32_t ops_open;
-    uint64_t key_next;         /* atomic: next key, where the provider does not choose keys */
     uint64_t counts[10];
 };
 enum ofi_print_counters {

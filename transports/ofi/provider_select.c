@@ -176,11 +176,11 @@ static const struct fi_info *first_after(const struct fi_info *list, uint32_t pa
     return NULL;
 }
 
-static int nothing_found(int rc)
+static int nothing_found(const char *provider, int rc)
 {
-    if (wanted())
+    if (provider)
         return weft_fail(WEFT_E_UNSUPPORTED,
-                         "libfabric has no provider '%s' with reliable datagrams, messages and RMA here: %s (fi_info lists them)", wanted(),
+                         "libfabric has no provider '%s' with reliable datagrams, messages and RMA here: %s (fi_info lists them)", provider,
                          rc ? ofi_error_text(rc) : "none of the devices that WEFT_OFI_IFACE names");
     return weft_fail(WEFT_E_UNSUPPORTED,
                      "libfabric offers no provider with reliable datagrams, messages and RMA that reaches other hosts: %s",
@@ -194,18 +194,42 @@ static int not_to_be_had(const struct fi_info *info, const char *why)
                      info->fabric_attr->prov_name, why);
 }
 
-int ofi_provider_select(ofi_iface *iface)
+/* The suitable entry of this provider (NULL: of any) after `passed` others. */
+static int select_entry(ofi_iface *iface, const char *provider, uint32_t passed)
 {
     static const uint64_t extras[] = {FI_MULTI_RECV | FI_ATOMIC, FI_MULTI_RECV, FI_ATOMIC, 0};
     struct fi_info *list = NULL;
-    int rc = query(hints_of(wanted(), 0), &list);
-    const struct fi_info *one = first_after(list, iface->passed);
+    int rc = query(hints_of(provider, 0), &list);
+    const struct fi_info *one = first_after(list, passed);
     const char *why = one ? barred(one, iface->has_remote) : NULL;
     for (size_t i = 0; one && !why && i < weft_count(extras) && !iface->info; i++)
         iface->info = refine(one, extras[i]);
-    rc = iface->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(rc);
+    rc = iface->info ? 0 : why ? not_to_be_had(one, why) : nothing_found(provider, rc);
     fi_freeinfo(list);
     return rc;
+}
+
+/* The next of the owner's list that is offered; iface->passed counts those before. */
+static int select_listed(ofi_iface *iface)
+{
+    char name[64];
+    const char *at = iface->providers;
+    int rc = WEFT_E_UNSUPPORTED;
+    for (uint32_t i = 0; *at && rc; i++) {
+        size_t bytes = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)bytes, at);
+        at += bytes + (at[bytes] == ',');
+        if (i < iface->passed)
+            continue;
+        rc = select_entry(iface, name, 0);
+        iface->passed = rc ? i + 1 : i;
+    }
+    return rc ? nothing_found(iface->providers, 0) : 0;
+}
+
+int ofi_provider_select(ofi_iface *iface)
+{
+    return iface->providers ? select_listed(iface) : select_entry(iface, wanted(), iface->passed);
 }
 
 const char *ofi_unavailable(void)
@@ -219,7 +243,7 @@ const char *ofi_unavailable(void)
     if (why)
         not_to_be_had(one, why);
     else if (!any)
-        nothing_found(rc);
+        nothing_found(wanted(), rc);
     fi_freeinfo(list);
     if (any)
         return NULL;

@@ -6,7 +6,7 @@ ofi_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/hand
 EXTRA_DIST += $(ofi_sources)
 if WITH_OFI
 module_LTLIBRARIES += ofi.la
-ofi_la_SOURCES = $(ofi_sources) src/transport/module_glue.c
+ofi_la_SOURCES = $(ofi_sources) src/transport/module_glue.c src/base/random.c
 ofi_la_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS) -DWEFT_MODULE_OPS=weft_ofi_ops
 ofi_la_LDFLAGS = $(module_flags)
 ofi_la_LIBADD = $(OFI_LIBS)

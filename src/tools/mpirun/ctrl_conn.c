@@ -12,25 +12,17 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/random.h"
 
 #define MAGIC "WEFTWIRE"
 #define HDR_BYTES 12
 #define MAC_BYTES 16
 #define READ_MAX ((size_t)256 << 10)
 
-int ctrl_secret_make(unsigned char *secret)
-{
-    for (size_t received = 0; received < CTRL_SECRET_BYTES;) {
-        ssize_t n = getrandom(secret + received, CTRL_SECRET_BYTES - received, 0);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        received += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
+int ctrl_secret_make(unsigned char *secret) { return weft_random(secret, CTRL_SECRET_BYTES); }
 
 static void release_write(char *release)
 {
