@@ -161,3 +161,9 @@ tells_devices() # weft-info sees them
     sed -i '/WEFT_/d' said # the knobs' rows
     said "${devices%;*}" && said "${devices#*;}"
 }
+
+first_contact() # PROGRAM...: what an owner of an adapter runs; the programs that it uses
+{
+    take "$here/../../contrib/first-contact" --prefix "$stage/weft" --programs "$stage/programs" --output "$PWD/contact.tar.gz" --minutes 8
+    [ "$code" = 0 ] && [ "$(tar -tzf contact.tar.gz | grep -c 'log$')" -gt 15 ]
+}
