@@ -23,7 +23,8 @@ static void usage(void)
           "  --threads     each has a plan and a communicator of its own (MPI_THREAD_MULTIPLE)\n"
           "  --only-steps  performs these steps alone: 3,7,20-40\n"
           "  --list        prints the plan (rank 0) and performs nothing\n"
-          "  --plant       flip (a sent byte), swap (another message's data), count (an item too few), split (a color), coll (a byte)\n",
+          "  --plant       flip (a sent byte), swap (another message's data), count (an item too few), split (a color), coll (a byte),\n"
+          "                put (a byte)\n",
           stderr);
     exit(2);
 }

@@ -19,7 +19,8 @@ static const struct {
 #define KIND(name, weight) {#name, weight, plan_##name, run_##name}
     KIND(messages, 30), KIND(wild, 6), KIND(shift, 8), KIND(pair, 3), KIND(start, 8), KIND(unpair, 1), KIND(cancel, 3), KIND(greq, 2),
     KIND(coll, 10), KIND(colls, 4), KIND(dup, 4), KIND(finish_dup, 2), KIND(split, 3), KIND(create, 3), KIND(inter, 2), KIND(merge, 1),
-    KIND(topology, 3), KIND(session, 1), KIND(free, 9), KIND(queries, 3), KIND(groups, 3), KIND(types, 3), KIND(pack, 3)};
+    KIND(topology, 3), KIND(session, 1), KIND(free, 9), KIND(queries, 3), KIND(groups, 3), KIND(types, 3), KIND(pack, 3),
+    KIND(window, 6), KIND(access, 24), KIND(unwindow, 2)};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 void rp_say(rp_step *step, const char *format, ...)
@@ -141,6 +142,7 @@ static void begin(rp *rp, MPI_Comm comm)
         base->members[0][i] = i;
     rp->own.state = rp_hash(rp->seed, (uint64_t)rp->rank + 77);
     rp->keyval = rp_attr_open(rp);
+    rp_nodes_find(rp);
     rp_user_ops_open(rp);
     if (rp->thread == 0) {
         rp->buffer = rp_alloc(1 << 20);
@@ -155,6 +157,7 @@ static void end(rp *rp)
     rp->now = rp->options->steps;
     rp_ops_all(rp);
     rp_pairs_close(rp);
+    rp_windows_close(rp);
     rp_comms_close(rp);
     if (rp->buffer)
         RP_OK(rp, MPI_Buffer_detach(&address, &size));

@@ -25,7 +25,8 @@
 #define RP_HAS_EXTERNAL 1
 #endif
 
-enum { RP_RANKS = 16, RP_COMMS = 12, RP_PAIRS = 6, RP_MESSAGES = 20, RP_SIG = 3, RP_TEXT = 900, RP_OPS = 64, RP_TAG_NEVER = 32000 };
+enum { RP_RANKS = 16, RP_COMMS = 12, RP_PAIRS = 6, RP_MESSAGES = 20, RP_SIG = 3, RP_TEXT = 900, RP_OPS = 64, RP_TAG_NEVER = 32000,
+       RP_WINDOWS = 3, RP_ACCESSES = 8 };
 
 /* -- draws -- */
 
@@ -165,6 +166,46 @@ typedef struct rp_pair {
     void *halves[2];
 } rp_pair;
 
+/* -- windows -- */
+
+enum rp_use { RP_PUT, RP_GET, RP_ACCUMULATE, RP_GET_ACCUMULATE, RP_FETCH, RP_SWAP, RP_USES };
+
+/* One access by one rank: a place of the target that no other access of the epoch changes, but for those of one chain. */
+typedef struct rp_access {
+    enum rp_use use;
+    int origin, target; /* ranks in the window's group */
+    int op;             /* of ops in access.c */
+    rp_sig sig;
+    uint64_t types[3]; /* seeds: target, origin, result */
+    int depths[3];
+    uint32_t counts[3]; /* items */
+    int64_t at;         /* bytes from the target's base to its first item's origin */
+    uint64_t key;
+    bool is_chained;    /* at the place of an earlier access of the step, in its order */
+    bool is_after_flush, is_by_request, is_large, is_null, is_equal;
+} rp_access;
+
+enum rp_way { RP_FENCE, RP_PSCW, RP_LOCK, RP_LOCK_ALL, RP_WAYS };
+
+typedef struct rp_window {
+    bool is_used, is_dynamic, is_shared, is_created; /* none: MPI_Win_allocate */
+    bool has_no_locks;
+    rp_comm group; /* as it was: the communicator may be freed before the window */
+    uint32_t born, bytes[RP_RANKS];
+    int unit[RP_RANKS];
+    bool is_open; /* an epoch, or accesses with locks since all ranks last met */
+    enum rp_way way;
+    bool is_exclusive;
+    int roles[RP_RANKS];       /* 1: origin, 2: target, 3: both */
+    uint32_t used[RP_RANKS];   /* bytes of the target taken by accesses of the epoch */
+    /* of this rank */
+    MPI_Win mpi;
+    MPI_Comm comm;
+    uint8_t *mem, *model[RP_RANKS];
+    MPI_Aint base[RP_RANKS]; /* of a dynamic window: addresses */
+    struct rp_pending *pending;
+} rp_window;
+
 typedef struct rp_step {
     uint32_t index;
     int kind;
@@ -175,6 +216,7 @@ typedef struct rp_step {
     int colors[RP_RANKS], keys[RP_RANKS];
     rp_comm made[2]; /* models of new communicators, for slots slots[] */
     int slots[2];
+    rp_access accesses[RP_ACCESSES];
     char text[RP_TEXT];
 } rp_step;
 
@@ -198,6 +240,8 @@ struct rp {
     bool is_planted, may_plant; /* may_plant: another rank will see what is sent now */
     rp_comm comms[RP_COMMS];
     rp_pair pairs[RP_PAIRS];
+    rp_window windows[RP_WINDOWS];
+    int nodes[RP_RANKS]; /* of each rank of the base communicator: the least rank that shares memory with it */
     rp_op ops[RP_OPS];
     int flying;
     int keyval;
@@ -270,9 +314,14 @@ RP_KIND(queries);
 RP_KIND(groups);
 RP_KIND(types);
 RP_KIND(pack);
+RP_KIND(window);
+RP_KIND(access);
+RP_KIND(unwindow);
 
-/* Ends what a plan leaves: pairs, communicators. */
+/* Ends what a plan leaves: pairs, windows, communicators. */
 void rp_pairs_close(rp *rp);
+void rp_windows_close(rp *rp);
+void rp_nodes_find(rp *rp);
 void rp_comms_close(rp *rp);
 void rp_comm_release(rp *rp, rp_comm *comm);
 int rp_attr_open(rp *rp);
@@ -300,5 +349,14 @@ void rp_end_fill(rp *rp, rp_end *end, uint64_t key);
 void rp_end_expect(rp *rp, rp_end *end, uint64_t key);
 void rp_end_close(rp *rp, rp_end *end);
 bool rp_buffer_room(rp *rp, rp_comm *comm, uint64_t bytes);
+
+/* Draws an access of the open epoch; false: the target has no room left. */
+bool rp_access_draw(rp *rp, rp_step *step, rp_window *window, rp_access *access);
+/* Performs it, if it is this rank's, and changes the model of the target. Every member calls it, in the order of the plan. */
+void rp_access_run(rp *rp, rp_window *window, const rp_access *access);
+/* Verifies and frees this rank's accesses of `target` (-1: all) that a flush or the epoch's end has completed. */
+void rp_accesses_done(rp *rp, rp_window *window, int target);
+/* Completes the requests of `target`'s accesses (-1: all). */
+void rp_accesses_wait(rp *rp, rp_window *window, int target);
 
 #endif

@@ -89,19 +89,19 @@ static void on_profile(void)
 /* A program with a fault of its own, and sound ones on networks that damage, lose or duplicate frames. */
 static void faults_are_noticed(void)
 {
-    static const char *const plants[] = {"flip", "swap", "count", "split", "coll"}, *const broken[] = {"flipped", "lossy"};
-    for (uint32_t i = 0; i < 7; i++) {
+    static const char *const plants[] = {"flip", "swap", "count", "split", "coll", "put"}, *const broken[] = {"flipped", "lossy"};
+    for (uint32_t i = 0; i < 8; i++) {
         uint32_t noticed = 0;
         for (uint64_t seed = 1; seed <= 5; seed++) {
             weft_sim_report report;
-            program what = {.options = {.steps = 200, .plant = i < 5 ? plants[i] : NULL, .plant_step = 5}, .planter = i < 5 ? 1 : -1};
+            program what = {.options = {.steps = 200, .plant = i < 6 ? plants[i] : NULL, .plant_step = 5}, .planter = i < 6 ? 1 : -1};
             weft_sim_config config = {.ranks = 3, .seed = seed, .report = &report, .is_quiet = true};
-            int kept = rig_mute(), rc = run(&what, &config, i < 5 ? "calm" : broken[i - 5]);
+            int kept = rig_mute(), rc = run(&what, &config, i < 6 ? "calm" : broken[i - 6]);
             rig_unmute(kept);
             noticed += rc != 0;
         }
-        printf("\n    %s: noticed in %u of 5 runs", i < 5 ? plants[i] : broken[i - 5], noticed);
-        CU_ASSERT(noticed >= (i < 5 ? 5 : 3));
+        printf("\n    %s: noticed in %u of 5 runs", i < 6 ? plants[i] : broken[i - 6], noticed);
+        CU_ASSERT(noticed >= (i < 6 ? 5 : 3));
     }
 }
 

@@ -53,8 +53,9 @@ test_sim_pins_LDADD = libweftapi.la $(LDADD)
 sim_programs += test/sim/stalls
 test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 # Random programs (test/random), simulated; test/stress/random compiles the same files with an installed mpicc
-random_program = test/random/colls.c test/random/comms.c test/random/objects.c test/random/ops.c test/random/p2p.c test/random/pairs.c \
-	test/random/plan.c test/random/topologies.c test/random/types.c test/random/wild.c test/random/random.h
+random_program = test/random/access.c test/random/colls.c test/random/comms.c test/random/objects.c test/random/ops.c test/random/p2p.c test/random/pairs.c \
+	test/random/plan.c test/random/topologies.c test/random/types.c test/random/wild.c test/random/windows.c \
+	test/random/random.h
 sim_programs += test/sim/random
 test_sim_random_SOURCES = test/sim/random.c $(random_program) test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 test_sim_random_LDADD = libweftapi.la $(LDADD)
