@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * notify: notified access with any MPI. Where mpi-ext.h has it (macro MPIX_NOTIFIED_ACCESS) this header only includes that; else it defines
  * the same calls by standard ones, and NOTIFY_FALLBACK: a put, a flush, and an accumulate on a counter in a second window. So a notification
- * costs two round trips, and a wait polls. The calls with a notification are for passive target epochs only (MPI_Win_lock, MPI_Win_lock_all),
- * since a flush is. C11. NOTIFY_STANDARD, defined before, forces the standard calls.
+ * costs two round trips, and a wait polls. The calls with a notification are for passive target epochs only (MPI_Win_lock, MPI_Win_lock_all):
+ * between fences, or start and complete, no standard call orders the count after the data, and MPI_Win_flush is refused there; then nothing is
+ * counted, and the call gives the flush's error (MPI_ERR_RMA_SYNC). C11. NOTIFY_STANDARD, defined before, forces the standard calls.
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H
