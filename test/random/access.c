@@ -25,7 +25,8 @@ typedef struct rp_pending {
 
 /* -- drawing -- */
 
-/* Counts of items, so that all types have the same number of units: about `units`, or exactly. A type that is too coarse becomes a plain one. */
+/* Counts of items, so that all types have the same number of units: about `units`, or exactly. A type that is too coarse becomes a plain
+ * one. */
 static void draw_counts(rp_access *a, const rp_type *target, uint64_t units, bool is_exact)
 {
     uint32_t per[3] = {rp_type_units(target)};

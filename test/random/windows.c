@@ -2,7 +2,8 @@
  *
  * windows: windows of every flavor on the program's communicators, which they may outlive, and epochs that stay open over several steps,
  * beside messages and collectives in flight. At an epoch's end each rank compares its whole memory with the model.
- * Invariant: while an epoch is open its lock type and its groups stay, and a rank holds one lock at most, so that no locks wait in a circle.
+ * Invariant: while an epoch is open its lock type and its groups stay, and a rank holds one lock at most, so that locks do not wait in a
+ * circle.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,13 +58,12 @@ static bool is_one_node(const rp *rp, const rp_comm *group)
     return true;
 }
 
-static void fill_local(rp *rp, rp_window *w, int rank, uint64_t key, uint32_t from, uint32_t to)
+static void fill_local(rp_window *w, int rank, uint64_t key, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from / 8 * 8; i + 8 <= to; i += 8) {
         uint64_t value = rp_value(key, i);
         memcpy(w->model[rank] + i, &value, 8);
     }
-    (void)rp;
 }
 
 static void open_memory(rp *rp, rp_window *w, int me, MPI_Info info)
@@ -117,7 +117,7 @@ static void store_local(rp *rp, rp_window *w, uint64_t key, bool is_all)
 {
     int me = w->group.rank;
     for (int i = 0; i < w->group.n[0]; i++)
-        fill_local(rp, w, i, rp_hash(key, (uint64_t)i), is_all ? 0 : w->bytes[i] / 3, w->bytes[i]);
+        fill_local(w, i, rp_hash(key, (uint64_t)i), is_all ? 0 : w->bytes[i] / 3, w->bytes[i]);
     if (!w->has_no_locks)
         RP_OK(rp, MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, w->mpi));
     if (w->bytes[me])
