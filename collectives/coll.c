@@ -108,7 +108,7 @@ static int next_tag(weft_team *team, weft_call call, bool is_agreement)
 /* Of an area on each node, as far as all members know. */
 static uint32_t slot_bytes_on_nodes(const weft_team *team)
 {
-    return (uint32_t)(WEFT_SHMCOLL_BYTES / WEFT_SHMCOLL_DEPTH) / (team->size / team->nodes + 1);
+    return (uint32_t)(WEFT_SHMCOLL_BYTES / WEFT_SHMCOLL_SLOTS) / (team->size / team->nodes + 1);
 }
 
 /* Which calls may go through slots. */

@@ -41,18 +41,18 @@ static inline bool is_writer(const kind_row *row, const weft_shmcoll_exchange *e
 }
 
 /* The root has posted s: the posts that it had to see before (weft_shmcoll_begin) are made. */
-static void on_root_posted(weft_shmcoll *area, uint64_t s)
+static inline void on_root_posted(weft_shmcoll *area, uint64_t s, uint32_t ahead)
 {
     uint64_t seen = s + 1 + LAG;
 
-    if (seen > area->known + WEFT_SHMCOLL_DEPTH)
-        area->known = seen - WEFT_SHMCOLL_DEPTH;
+    if (seen > area->known + ahead)
+        area->known = seen - ahead;
 }
 
 /* may_wait: blocking calls. Else the functions of a round return WEFT_AGAIN, without effect, if they would have to wait. */
-static inline uint64_t begin(weft_shmcoll *area, bool writes, bool may_wait)
+static inline uint64_t begin(weft_shmcoll *area, uint32_t ahead, bool writes, bool may_wait)
 {
-    return may_wait ? weft_shmcoll_begin(area, writes) : weft_shmcoll_try_begin(area, writes);
+    return may_wait ? weft_shmcoll_begin(area, ahead, writes) : weft_shmcoll_try_begin(area, ahead, writes);
 }
 
 static inline int await_all(weft_shmcoll *area, uint64_t s, bool may_wait)
@@ -78,7 +78,7 @@ static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
 {
     weft_shmcoll *area = ex->area;
     bool writes = is_writer(row, ex);
-    uint64_t s = begin(area, writes, may_wait);
+    uint64_t s = begin(area, ex->ahead, writes, may_wait);
 
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
@@ -97,7 +97,7 @@ static inline int fold_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
 
     if (rc)
         return rc;
-    s = begin(area, true, may_wait);
+    s = begin(area, ex->ahead, true, may_wait);
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
     row->fold(ex, round, written, s);
@@ -120,7 +120,7 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     if (weft_unlikely(rc))
         return rc;
     if (row->writers == ROOT)
-        on_root_posted(area, s);
+        on_root_posted(area, s, ex->ahead);
     if (row->read)
         row->read(ex, round, s);
     return WEFT_OK;
@@ -156,12 +156,17 @@ static inline __attribute__((always_inline)) int run_turn(const kind_row *row, w
 
 static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
+    int rc;
+
     ex->area = area;
     ex->args = args;
     ex->parts = parts;
     ex->rounds = 1;
+    ex->chunk = 0;
     ex->written[0] = 0;
-    return row->open ? row->open(ex) : WEFT_OK;
+    rc = row->open ? row->open(ex) : WEFT_OK;
+    ex->ahead = weft_shmcoll_ahead(area, ex->chunk);
+    return rc;
 }
 
 /* Inlined for each kind, so that its row is constant: a barrier, or 8 bytes, cost a few loads and stores. */

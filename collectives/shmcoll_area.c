@@ -40,7 +40,7 @@ void weft_shmcoll_wake_all(weft_shmcoll *area)
  * sleeper's bit is seen here, or the sleeper sees the complete count. */
 static void count_post(weft_shmcoll *area, uint64_t s)
 {
-    weft_shmcoll_count *count = &area->hdr->count[s % WEFT_SHMCOLL_DEPTH];
+    weft_shmcoll_count *count = &area->hdr->count[weft_shmcoll_index(area, s)];
     uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
 
     if (posts % area->ranks)
@@ -71,29 +71,31 @@ void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to)
 
 static uint64_t csum_bytes(uint32_t ranks)
 {
-    return weft_round_up((uint64_t)ranks * ranks * WEFT_SHMCOLL_DEPTH * sizeof(struct weft_shmcoll_csum), WEFT_PAGE);
+    return weft_round_up((uint64_t)ranks * ranks * WEFT_SHMCOLL_SLOTS * sizeof(struct weft_shmcoll_csum), WEFT_PAGE);
 }
 
 static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_shmcoll_hdr), WEFT_PAGE); }
 
-static uint64_t call_logs_offset(uint32_t ranks)
+static uint32_t depth_of(unsigned flags) { return flags & WEFT_SHMCOLL_OVERSUBSCRIBED ? WEFT_SHMCOLL_DEPTH : WEFT_SHMCOLL_SLOTS; }
+
+static uint64_t call_logs_offset(uint32_t ranks, unsigned flags)
 {
-    return lines_offset() + (uint64_t)ranks * WEFT_SHMCOLL_DEPTH * sizeof(weft_shmcoll_line);
+    return lines_offset() + (uint64_t)ranks * depth_of(flags) * sizeof(weft_shmcoll_line);
 }
 
-static uint64_t csums_offset(uint32_t ranks)
+static uint64_t csums_offset(uint32_t ranks, unsigned flags)
 {
-    return weft_round_up(call_logs_offset(ranks) + ranks * sizeof(weft_shmcoll_call_log), WEFT_PAGE);
+    return weft_round_up(call_logs_offset(ranks, flags) + ranks * sizeof(weft_shmcoll_call_log), WEFT_PAGE);
 }
 
 static uint64_t slots_offset(uint32_t ranks, unsigned flags)
 {
-    return csums_offset(ranks) + (flags & WEFT_SHMCOLL_CSUM ? csum_bytes(ranks) : 0);
+    return csums_offset(ranks, flags) + (flags & WEFT_SHMCOLL_CSUM ? csum_bytes(ranks) : 0);
 }
 
 static uint32_t slot_bytes(uint64_t bytes, uint32_t ranks, unsigned flags)
 {
-    uint64_t slot = (bytes - slots_offset(ranks, flags)) / ((uint64_t)ranks * WEFT_SHMCOLL_DEPTH) / WEFT_LINE * WEFT_LINE;
+    uint64_t slot = (bytes - slots_offset(ranks, flags)) / ((uint64_t)ranks * WEFT_SHMCOLL_SLOTS) / WEFT_LINE * WEFT_LINE;
     return slot < SLOT_BYTES_MAX ? (uint32_t)slot : SLOT_BYTES_MAX;
 }
 
@@ -103,7 +105,7 @@ uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags)
 
     if (bytes < slots_offset(ranks, flags))
         return bytes;
-    used = slots_offset(ranks, flags) + (uint64_t)ranks * WEFT_SHMCOLL_DEPTH * slot_bytes(bytes, ranks, flags);
+    used = slots_offset(ranks, flags) + (uint64_t)ranks * WEFT_SHMCOLL_SLOTS * slot_bytes(bytes, ranks, flags);
     return weft_round_up(used, WEFT_PAGE) < bytes ? weft_round_up(used, WEFT_PAGE) : bytes;
 }
 
@@ -113,12 +115,15 @@ static void lay_out(weft_shmcoll *area, void *base, uint64_t bytes, unsigned fla
     uint32_t ranks = area->ranks;
 
     area->hdr = base;
+    area->depth = depth_of(flags);
     area->lines = (weft_shmcoll_line *)((char *)base + lines_offset());
-    area->call_logs = (weft_shmcoll_call_log *)((char *)base + call_logs_offset(ranks));
+    area->call_logs = (weft_shmcoll_call_log *)((char *)base + call_logs_offset(ranks, flags));
     if (flags & WEFT_SHMCOLL_CSUM)
-        area->csums = (struct weft_shmcoll_csum *)((char *)base + csums_offset(ranks));
+        area->csums = (struct weft_shmcoll_csum *)((char *)base + csums_offset(ranks, flags));
     area->slots = (char *)base + slots_offset(ranks, flags);
     area->slot_bytes = slot_bytes(bytes, ranks, flags);
+    if (area->depth == WEFT_SHMCOLL_DEPTH)
+        area->short_bytes = area->slot_bytes / WEFT_SHMCOLL_PARTS / WEFT_LINE * WEFT_LINE;
     area->is_oversubscribed = flags & WEFT_SHMCOLL_OVERSUBSCRIBED;
     area->needs_fence = flags & WEFT_SHMCOLL_FENCE;
     weft_list_init(&area->pending);
@@ -156,7 +161,7 @@ uint64_t weft_shmcoll_bytes_of(const weft_shmcoll *area, uint32_t slot_bytes, ui
     uint64_t slot = weft_round_up(slot_bytes ? slot_bytes : 1, WEFT_LINE);
 
     *head = slots_offset(area->ranks, flags_of(area));
-    return weft_round_up(*head + area->ranks * WEFT_SHMCOLL_DEPTH * slot, WEFT_PAGE);
+    return weft_round_up(*head + area->ranks * WEFT_SHMCOLL_SLOTS * slot, WEFT_PAGE);
 }
 
 void weft_shmcoll_attach_lane(weft_shmcoll *area, void *base, uint64_t bytes, weft_shmcoll *lane)

@@ -18,14 +18,19 @@
 
 typedef struct weft_shmcoll weft_shmcoll;
 
-/* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line and slot s % DEPTH of each member. Every member
- * posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the posts that
- * it needs. Reuse is safe by two rules (weft_shmcoll_begin):
- *   - A member that writes in s has seen all posts of s - DEPTH + 1 + LAG: no member still reads the data of s - DEPTH.
- *   - A member that only posts s has seen all posts of s - DEPTH: the post counter of s - DEPTH is complete.
- * Dedicated CPUs: a member reads each flag from its member's line. Oversubscribed: posts are counted too, and the last post wakes the
- * members that wait for all. */
-#define WEFT_SHMCOLL_DEPTH 8   /* lines and slots of a member */
+/* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line s % depth of each member. Its data is in the line,
+ * or, if it is longer, in slot s % SLOTS: short data in the part of the slot that s / SLOTS gives, so that there are `depth` of them too.
+ * Every member posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the
+ * posts that it needs. Reuse is safe by two rules (weft_shmcoll_begin):
+ *   - A member that writes in s has seen all posts of s - ahead + 1 + LAG: no member still reads what it overwrites, the data of s - ahead
+ *     or older (weft_shmcoll_ahead).
+ *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete.
+ * Dedicated CPUs: a member reads each flag from its member's line; there are as many lines as slots, which stay in the nearest cache.
+ * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
+ * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
+#define WEFT_SHMCOLL_SLOTS 8   /* slots of a member; lines if CPUs are dedicated */
+#define WEFT_SHMCOLL_DEPTH 32  /* lines of a member if they are oversubscribed; published calls */
+#define WEFT_SHMCOLL_PARTS (WEFT_SHMCOLL_DEPTH / WEFT_SHMCOLL_SLOTS) /* then: of a slot, for short data */
 #define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
 #define WEFT_SHMCOLL_RANKS 256 /* most members of an area */
 #define WEFT_SHMCOLL_BYTES (WEFT_SEGMENT_AREA_BYTES / 2) /* most bytes of lines and slots; lanes (shmcoll_lane.h) take the rest */
@@ -97,12 +102,16 @@ typedef struct weft_shmcoll_taken {
 struct weft_shmcoll {
     uint64_t op;    /* current operation of this member */
     uint64_t known; /* an operation that all members are known to have posted */
+    uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
+    bool was_long;      /* the current call's operations take whole slots */
     uint64_t call_hash; /* hash of this member's calls up to the current one */
     uint64_t log_hash, calls; /* hash and count of all its calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
     weft_shmcoll_call_log *call_logs; /* [ranks], in the area */
-    char *slots;    /* [ranks][DEPTH] of slot_bytes, in the area */
+    char *slots;    /* [ranks][SLOTS] of slot_bytes, in the area */
     uint32_t rank, ranks, slot_bytes;
+    uint32_t depth;       /* lines of a member, a power of two */
+    uint32_t short_bytes; /* longest data that takes a part of a slot only; 0: none does */
     bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_set_tainted() */
     int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
     bool is_second; /* another member found before this one that calls differ */
@@ -122,7 +131,7 @@ struct weft_shmcoll {
     } numbered[WEFT_SHMCOLL_DEPTH]; /* the latest of them: entry call % DEPTH */
     weft_team *team; /* stops when this member does; NULL: none (tests) */
     const uint32_t *node_ranks; /* members' ranks in the communicator; NULL: equal */
-    struct weft_shmcoll_csum *csums; /* [ranks][DEPTH][ranks], in the area; NULL: no checksums, and the next three are unused */
+    struct weft_shmcoll_csum *csums; /* [ranks][SLOTS][ranks], in the area; NULL: no checksums, and the next three are unused */
     enum weft_coll_kind kind;   /* current call */
     int root, damage;           /* current call; damage: first damage that this member found, 0: none */
     uint32_t damages;           /* fragments found damaged since attach */
@@ -176,16 +185,40 @@ void weft_shmcoll_wake_all(weft_shmcoll *area);
 /* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
 void weft_shmcoll_set_gone(weft_shmcoll *area, enum weft_shmcoll_gone how);
 
-/* Where `member` writes its data of s, if no writer of s writes more than `bytes`. */
-static inline char *weft_shmcoll_place(const weft_shmcoll *area, uint32_t member, uint64_t s, uint64_t bytes)
-{
-    uint64_t i = (uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH;
-    return bytes <= WEFT_SHMCOLL_INLINE ? area->lines[i].data : area->slots + i * area->slot_bytes;
-}
+/* s % depth */
+static inline uint64_t weft_shmcoll_index(const weft_shmcoll *area, uint64_t s) { return s & (area->depth - 1); }
 
 static inline weft_shmcoll_line *weft_shmcoll_line_of(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    return &area->lines[(uint64_t)member * WEFT_SHMCOLL_DEPTH + s % WEFT_SHMCOLL_DEPTH];
+    return &area->lines[(uint64_t)member * area->depth + weft_shmcoll_index(area, s)];
+}
+
+/* Where `member` writes its data of s. bytes: most that a writer writes in an operation of the call, equal on all members. */
+static inline char *weft_shmcoll_place(const weft_shmcoll *area, uint32_t member, uint64_t s, uint64_t bytes)
+{
+    char *slot;
+
+    if (bytes <= WEFT_SHMCOLL_INLINE)
+        return weft_shmcoll_line_of(area, member, s)->data;
+    slot = area->slots + ((uint64_t)member * WEFT_SHMCOLL_SLOTS + s % WEFT_SHMCOLL_SLOTS) * area->slot_bytes;
+    return bytes <= area->short_bytes ? slot + s / WEFT_SHMCOLL_SLOTS % WEFT_SHMCOLL_PARTS * area->short_bytes : slot;
+}
+
+/* A call begins whose writers write so many bytes in an operation at most. Returns `ahead` for its operations: what a writer overwrites in
+ * s is data of s - ahead or older. A slot's last long data is as many operations old as there are slots, or more. Equal on all members. */
+static inline uint32_t weft_shmcoll_ahead(weft_shmcoll *area, uint64_t bytes)
+{
+    uint64_t age;
+
+    if (weft_unlikely(area->was_long))
+        area->last_long = area->op;
+    area->was_long = bytes > WEFT_SHMCOLL_INLINE && bytes > area->short_bytes;
+    if (bytes <= WEFT_SHMCOLL_INLINE && !area->csums)
+        return area->depth;
+    age = area->last_long ? area->op + 1 - area->last_long : area->depth;
+    if (area->was_long || area->csums || age <= WEFT_SHMCOLL_SLOTS)
+        return WEFT_SHMCOLL_SLOTS;
+    return age < area->depth ? (uint32_t)age : area->depth;
 }
 
 static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t member, uint64_t s)

@@ -113,6 +113,7 @@ static int open_parts(exchange *ex, const weft_blocks *blocks)
     uint64_t all = block_bytes(blocks, 0);
 
     ex->max = part_bytes(ex->area);
+    ex->chunk = min(all, ex->max) * ex->area->ranks;
     ex->rounds = (all + ex->max - 1) / ex->max;
     return WEFT_OK;
 }
@@ -143,7 +144,7 @@ static inline weft_shmcoll_fragment part_fragment(const exchange *ex, uint64_t r
 
 static inline char *part_place(const exchange *ex, const weft_shmcoll_fragment *fragment)
 {
-    return weft_shmcoll_place(ex->area, fragment->member, fragment->s, fragment->bytes * ex->area->ranks) +
+    return weft_shmcoll_place(ex->area, fragment->member, fragment->s, ex->chunk) +
            fragment->index * fragment->bytes;
 }
 

@@ -15,7 +15,7 @@
 
 static struct weft_shmcoll_csum *csum_of(const weft_shmcoll *area, const weft_shmcoll_fragment *fragment)
 {
-    uint64_t slot = (uint64_t)fragment->member * WEFT_SHMCOLL_DEPTH + fragment->s % WEFT_SHMCOLL_DEPTH;
+    uint64_t slot = (uint64_t)fragment->member * WEFT_SHMCOLL_SLOTS + fragment->s % WEFT_SHMCOLL_SLOTS;
 
     return &area->csums[slot * area->ranks + fragment->index];
 }

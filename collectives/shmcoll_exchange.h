@@ -3,7 +3,7 @@
  * shmcoll_exchange: one call through a node area, as rounds: its state, and what each kind of collective writes and reads.
  * shmcoll.c runs the rounds; shmcoll_vector.c has kinds whose members write vectors (bcast, reductions), shmcoll_block.c those that write
  * blocks. All require worker->lock.
- * open: sets rounds (0: nothing to move), and what the others need. WEFT_E_NOMEM.
+ * open: sets rounds (0: nothing to move), chunk, and what the others need. WEFT_E_NOMEM.
  * write: this member's data of a round into its slot of operation s. read: the other members' data of s.
  * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
  */
@@ -29,7 +29,8 @@ typedef struct weft_shmcoll_exchange {
     const weft_coll *args;
     uint64_t rounds;
     uint64_t max;     /* longest fragment of a round: elements in reductions, else bytes */
-    uint64_t chunk;   /* most bytes that a member writes in a round (weft_shmcoll_place) */
+    uint64_t chunk;   /* most bytes that a member writes in a round (weft_shmcoll_place); 0: none writes */
+    uint32_t ahead;   /* weft_shmcoll_ahead() */
     uint32_t parts;   /* blocks that members 0 .. parts - 1 own */
     weft_shmcoll_reduction reduction;
     weft_blocks blocks; /* one for each member, where the kind has them */

@@ -16,6 +16,9 @@
 /* What a member says: member 0 the page at which the lane begins, or NO_LANE; the others 0, or NO_LANE. */
 #define NO_LANE UINT32_MAX
 
+/* What a member writes in one round is short in the lane's slots (shmcoll_area.h) if that takes at most this part of the lanes' memory. */
+#define SHORT_SHARE 16
+
 /* Slots that hold what a member writes in one round, if the area's own do. Equal on all members. */
 static uint32_t slot_bytes_for(const weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
@@ -26,6 +29,8 @@ static uint32_t slot_bytes_for(const weft_shmcoll *area, enum weft_coll_kind kin
     if (bytes >= area->slot_bytes)
         return area->slot_bytes;
     bytes = has_parts ? area->ranks * weft_round_up(bytes ? bytes : 1, 16) : bytes; /* parts are multiples of 16 */
+    if (bytes > WEFT_SHMCOLL_INLINE && area->short_bytes && area->ranks * WEFT_SHMCOLL_DEPTH * bytes <= area->lanes_bytes / SHORT_SHARE)
+        bytes = WEFT_SHMCOLL_PARTS * weft_round_up(bytes, WEFT_LINE);
     return bytes < area->slot_bytes ? (uint32_t)bytes : area->slot_bytes;
 }
 

@@ -43,7 +43,7 @@ struct weft_shmcoll_setup {
 /* Bytes of the lines and slots of area `index`, at most: so that many communicators do not reserve as much memory as a few. */
 static uint64_t area_limit(uint32_t index, uint32_t ranks)
 {
-    uint64_t few = (uint64_t)ranks * 4096;
+    uint64_t few = (uint64_t)ranks * 8192;
 
     if (index < LARGE_AREAS)
         return WEFT_SHMCOLL_BYTES;

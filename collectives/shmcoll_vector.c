@@ -20,6 +20,7 @@ int weft_shmcoll_open_bcast(exchange *ex)
     uint64_t all = ex->args->recvcount * (uint64_t)ex->args->recvtype->size;
 
     ex->max = ex->area->slot_bytes;
+    ex->chunk = min(all, ex->max);
     ex->rounds = (all + ex->max - 1) / ex->max;
     return WEFT_OK;
 }
@@ -36,7 +37,7 @@ static inline weft_shmcoll_fragment bcast_fragment(const exchange *ex, uint64_t 
 
 static inline char *place_of(const exchange *ex, const weft_shmcoll_fragment *fragment)
 {
-    return weft_shmcoll_place(ex->area, fragment->member, fragment->s, fragment->bytes);
+    return weft_shmcoll_place(ex->area, fragment->member, fragment->s, ex->chunk);
 }
 
 void weft_shmcoll_write_bcast(exchange *ex, uint64_t round, uint64_t s)
@@ -66,6 +67,7 @@ int weft_shmcoll_open_vectors(exchange *ex)
         return WEFT_OK;
     }
     ex->max = args->recvcount * size <= ex->area->slot_bytes ? args->recvcount : ex->area->slot_bytes / size;
+    ex->chunk = ex->max * size;
     ex->rounds = ex->max == args->recvcount ? 1 : (args->recvcount + ex->max - 1) / ex->max;
     return weft_shmcoll_reduction_open(&ex->reduction, args, ex->max);
 }
@@ -85,7 +87,7 @@ void weft_shmcoll_write_vector(exchange *ex, uint64_t round, uint64_t s)
 static inline void reduce_vectors(exchange *ex, uint64_t round, uint64_t s, uint32_t members)
 {
     uint64_t at = round * ex->max, count = min(ex->args->recvcount - at, ex->max);
-    weft_shmcoll_part part = {.s = s, .chunk = count * (uint64_t)ex->args->recvtype->size, .first = at, .count = count};
+    weft_shmcoll_part part = {.s = s, .chunk = ex->chunk, .first = at, .count = count};
 
     weft_shmcoll_reduce(&ex->reduction, ex->area, &part, members, weft_sched_at(ex->args->recvbuf, ex->args->recvtype, at));
 }
@@ -120,7 +122,7 @@ void weft_shmcoll_write_chunk(exchange *ex, uint64_t round, uint64_t s)
     weft_shmcoll *area = ex->area;
     const weft_type *type = ex->args->recvtype;
     uint64_t size = (uint64_t)type->size, at = round * ex->max;
-    char *place = weft_shmcoll_place(area, area->rank, s, chunk_count(ex, round) * size);
+    char *place = weft_shmcoll_place(area, area->rank, s, ex->chunk);
 
     if (ex->args->in_place && weft_likely(!area->csums)) {
         weft_shmcoll_pack(area, type, ex->args->recvbuf, ex->args->recvcount, at * size, chunk_count(ex, round) * size, place);
@@ -140,13 +142,13 @@ void weft_shmcoll_fold_chunk(exchange *ex, uint64_t round, uint64_t s, uint64_t 
     weft_shmcoll *area = ex->area;
     const weft_type *type = ex->args->recvtype;
     span own = span_of(ex, round, area->rank);
-    uint64_t size = (uint64_t)type->size, first = round * ex->max + own.from, chunk = chunk_count(ex, round) * size;
-    weft_shmcoll_part part = {s, chunk, area->rank, own.from * size, first, own.to - own.from};
+    uint64_t size = (uint64_t)type->size, first = round * ex->max + own.from;
+    weft_shmcoll_part part = {s, ex->chunk, area->rank, own.from * size, first, own.to - own.from};
     weft_shmcoll_fragment result = {folded, area->rank, 0, type, ex->args->recvbuf, ex->args->recvcount, first * size, part.count * size};
     uint32_t damages = area->damages;
 
     weft_shmcoll_reduce(&ex->reduction, area, &part, area->ranks, weft_sched_at(ex->args->recvbuf, type, first));
-    weft_shmcoll_write(area, &result, weft_shmcoll_place(area, area->rank, folded, chunk) + part.offset);
+    weft_shmcoll_write(area, &result, weft_shmcoll_place(area, area->rank, folded, ex->chunk) + part.offset);
     if (weft_unlikely(area->damages != damages))
         weft_shmcoll_taint(area, &result);
 }
@@ -155,14 +157,14 @@ void weft_shmcoll_read_chunk(exchange *ex, uint64_t round, uint64_t s)
 {
     weft_shmcoll *area = ex->area;
     const weft_type *type = ex->args->recvtype;
-    uint64_t size = (uint64_t)type->size, at = round * ex->max, chunk = chunk_count(ex, round) * size;
+    uint64_t size = (uint64_t)type->size, at = round * ex->max;
 
     for (uint32_t r = 0; r < area->ranks; r++) {
         span span = span_of(ex, round, r);
         weft_shmcoll_fragment fragment = {s, r, 0, type, ex->args->recvbuf, ex->args->recvcount, (at + span.from) * size,
                                           (span.to - span.from) * size};
         if (r != area->rank)
-            weft_shmcoll_read(area, &fragment, weft_shmcoll_place(area, r, s, chunk) + span.from * size);
+            weft_shmcoll_read(area, &fragment, weft_shmcoll_place(area, r, s, ex->chunk) + span.from * size);
     }
 }
 

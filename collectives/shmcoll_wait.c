@@ -17,8 +17,8 @@
 /* All members have posted s: each operation with its index so far brought one post of each. */
 static inline bool is_complete(const weft_shmcoll *area, uint64_t s)
 {
-    uint64_t uses = s / WEFT_SHMCOLL_DEPTH + (s % WEFT_SHMCOLL_DEPTH != 0);
-    return atomic_load_explicit(&area->hdr->count[s % WEFT_SHMCOLL_DEPTH].posts, memory_order_acquire) >= uses * area->ranks;
+    uint64_t uses = (s + area->depth - 1) >> __builtin_ctz(area->depth);
+    return atomic_load_explicit(&area->hdr->count[weft_shmcoll_index(area, s)].posts, memory_order_acquire) >= uses * area->ranks;
 }
 
 static int member_failed(weft_shmcoll *area, uint32_t member)
@@ -68,7 +68,7 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
  * wakes, has cleared it. */
 static void want(const weft_shmcoll *area, uint64_t s)
 {
-    _Atomic uint64_t *wanted = &area->hdr->count[s % WEFT_SHMCOLL_DEPTH].wanted[area->rank / 64];
+    _Atomic uint64_t *wanted = &area->hdr->count[weft_shmcoll_index(area, s)].wanted[area->rank / 64];
     uint64_t bit = (uint64_t)1 << area->rank % 64;
 
     if (!(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
@@ -176,7 +176,7 @@ int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s)
     uint32_t i = 0, ranks = area->ranks, rank = area->rank;
 
     for (; i < ranks && (has_posted_same(area, line, s) || i == rank); i++)
-        line += WEFT_SHMCOLL_DEPTH;
+        line += area->depth;
     if (s > area->known)
         area->known = s;
     return i == ranks ? WEFT_OK : await_rest(area, i, s);
@@ -192,10 +192,9 @@ static bool have_all_posted(const weft_shmcoll *area, uint64_t s)
     return true;
 }
 
-/* Waits until all members have posted `safe` - DEPTH; does not compare their calls. */
-static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t safe)
+/* Waits until all members have posted `past`, or s - 1; does not compare their calls. */
+static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t past)
 {
-    uint64_t past = safe - WEFT_SHMCOLL_DEPTH;
     int rc = WEFT_OK;
 
     if (have_all_posted(area, s - 1)) /* saves the next operations this call */
@@ -227,25 +226,30 @@ static inline void store_call_hash(weft_shmcoll *area, uint64_t s)
     atomic_store_explicit(&weft_shmcoll_line_of(area, area->rank, s)->call_hash, area->call_hash, memory_order_relaxed);
 }
 
-static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *area, uint64_t s, uint64_t safe, bool is_writer)
+/* A writer in s needs the posts of s - ahead and so many more operations. */
+static inline uint64_t reuse_lag(bool is_writer) { return is_writer ? 1 + WEFT_SHMCOLL_LAG : 0; }
+
+static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *area, uint64_t s, uint32_t ahead, bool is_writer)
 {
+    uint64_t safe = s + reuse_lag(is_writer);
+
     if (area->rc)
         return 0;
     if (s % POLL_EVERY == 0)
         poll_once(area);
-    if (area->known + WEFT_SHMCOLL_DEPTH < safe && await_reusable(area, s, safe))
+    if (area->known + ahead < safe && await_reusable(area, s, safe - ahead))
         return 0;
     if (is_writer)
         store_call_hash(area, s);
     return s;
 }
 
-uint64_t weft_shmcoll_begin(weft_shmcoll *area, bool is_writer)
+uint64_t weft_shmcoll_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer)
 {
-    uint64_t s = ++area->op, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
+    uint64_t s = ++area->op;
 
-    if (weft_unlikely(area->rc || s % POLL_EVERY == 0 || area->known + WEFT_SHMCOLL_DEPTH < safe))
-        return begin_slowly(area, s, safe, is_writer);
+    if (weft_unlikely(area->rc || s % POLL_EVERY == 0 || area->known + ahead < s + reuse_lag(is_writer)))
+        return begin_slowly(area, s, ahead, is_writer);
     if (is_writer)
         store_call_hash(area, s);
     return s;
@@ -274,17 +278,17 @@ static bool test_complete(weft_shmcoll *area, uint64_t s)
     return is_complete(area, s);
 }
 
-uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, bool is_writer)
+uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer)
 {
-    uint64_t s = area->op + 1, safe = s + (is_writer ? 1 + WEFT_SHMCOLL_LAG : 0);
+    uint64_t s = area->op + 1, safe = s + reuse_lag(is_writer);
 
     if (weft_unlikely(area->rc))
         return 0;
-    if (area->known + WEFT_SHMCOLL_DEPTH < safe) {
+    if (area->known + ahead < safe) {
         if (have_all_posted(area, s - 1))
             area->known = s - 1;
-        else if (test_complete(area, safe - WEFT_SHMCOLL_DEPTH))
-            area->known = safe - WEFT_SHMCOLL_DEPTH;
+        else if (test_complete(area, safe - ahead))
+            area->known = safe - ahead;
         else
             return 0;
     }

@@ -105,6 +105,9 @@ bool weft_lock_offer(weft_lock *lock)
 void weft_worker_callout_begin(weft_worker *worker) { weft_container(worker, member, worker)->offers++; }
 void weft_worker_callout_end(weft_worker *worker) { (void)worker; }
 
+/* Short data, in lines and in slots, and long data in the same slots. */
+static uint64_t lagging_count(uint32_t i) { return i % 17 == 3 ? 1500 : i % 3 ? 1 + i % 9 : 30; }
+
 cases_call rig_call(uint32_t i)
 {
     uint64_t run = rig.seed * 131 + i / 18, random = rig.seed * 7919 + i, kind = rig_draw(&run);
@@ -112,7 +115,7 @@ cases_call rig_call(uint32_t i)
                        rig_draw(&random) % CASES_AREA_TYPES};
 
     if (rig.is_lagging)
-        return (cases_call){.ranks = rig.ranks, .round = i, .kind = WEFT_COLL_BCAST, .count = 1 + i % 9, .root = i / 5 % 2};
+        return (cases_call){.ranks = rig.ranks, .round = i, .kind = WEFT_COLL_BCAST, .count = lagging_count(i), .root = i / 5 % 2};
     call.root = (int)(rig_draw(&run) % rig.ranks);
     switch (rig_draw(&random) % 8) {
     case 0:

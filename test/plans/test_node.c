@@ -484,6 +484,41 @@ static void test_lock_offers(void)
     one_hold(WEFT_COLL_ALLREDUCE, 4);
 }
 
+/* Bcasts of these bytes in turn, of which no other member takes part in any: how many end at the root. */
+static uint32_t count_ahead(uint64_t first, uint64_t later, bool is_oversubscribed, bool has_csum)
+{
+    static rig_request requests[2 * WEFT_SHMCOLL_DEPTH];
+    static char data[64 << 10];
+    uint32_t ahead = 0;
+
+    rig_open(2, is_oversubscribed, true, 512 << 10);
+    rig.has_csum = has_csum;
+    rig.members[0].area = weft_shmcoll_attach(&rig.members[0].worker, rig.memory, rig.bytes, 0, 2, rig.pages, rig_flags());
+    do {
+        weft_coll args = {.recvbuf = data, .recvcount = ahead ? later : first, .recvtype = weft_sched_bytes()};
+        rig_begin(rig.members[0].area, WEFT_COLL_BCAST, &args, &requests[ahead]);
+    } while (requests[ahead].is_done && ++ahead < weft_count(requests));
+    weft_shmcoll_close(rig.members[0].area);
+    rig.ranks = 0;
+    rig_run(NULL);
+    return ahead;
+}
+
+/* As far as the lines of short data go; as the slots where data is long, was long before, or has checksums, or CPUs are dedicated. */
+static void test_ahead(void)
+{
+    const uint32_t far = WEFT_SHMCOLL_DEPTH - 1 - WEFT_SHMCOLL_LAG, near = WEFT_SHMCOLL_SLOTS - 1 - WEFT_SHMCOLL_LAG;
+
+    CU_ASSERT_EQUAL(count_ahead(8, 8, true, false), far);
+    CU_ASSERT_EQUAL(count_ahead(1000, 1000, true, false), far);
+    CU_ASSERT_EQUAL(count_ahead(1000, 8, true, false), far);
+    CU_ASSERT_EQUAL(count_ahead(30000, 8, true, false), far);
+    CU_ASSERT_EQUAL(count_ahead(8, 30000, true, false), near);
+    CU_ASSERT_EQUAL(count_ahead(30000, 1000, true, false), near);
+    CU_ASSERT_EQUAL(count_ahead(8, 8, true, true), near);
+    CU_ASSERT_EQUAL(count_ahead(8, 8, false, false), near);
+}
+
 static void test_limits(void)
 {
     weft_rank_page *pages[WEFT_SHMCOLL_RANKS + 1] = {NULL};
@@ -510,6 +545,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "a flipped bit in a slot is an error that names rank and byte; without checksums it is not detected", test_flips);
     CU_add_test(suite, "a member that makes another call, or leaves, is an error on all members", test_different_calls);
     CU_add_test(suite, "writers do not overrun a late member", test_laggard);
+    CU_add_test(suite, "a root of short data runs ahead by more calls than there are slots", test_ahead);
     CU_add_test(suite, "long blocks are copied with offers of the lock", test_lock_offers);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();

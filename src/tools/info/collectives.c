@@ -22,7 +22,7 @@ static weft_coll_query query_of(enum weft_coll_kind kind, uint32_t ranks, uint32
         query.has |= WEFT_NEED_NODES;
     if (nodes < ranks && node_ranks <= WEFT_SHMCOLL_RANKS) {
         query.has |= WEFT_NEED_AREA;
-        query.slot_bytes = (uint32_t)(WEFT_SHMCOLL_BYTES / WEFT_SHMCOLL_DEPTH) / (node_ranks + 1);
+        query.slot_bytes = (uint32_t)(WEFT_SHMCOLL_BYTES / WEFT_SHMCOLL_SLOTS) / (node_ranks + 1);
     }
     return query;
 }
