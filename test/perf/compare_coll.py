@@ -7,22 +7,35 @@ those of MPICH 4.0 deliver wrong data (weft-bench --check), Open MPI 4.1 has non
 import json
 import re
 import statistics
+import time
 
 TESTS = ("barrier bcast bcast1 reduce reduce1 allreduce gather gather1 gatherv scatter scatter1 scatterv allgather allgatherv alltoall "
          "alltoallv alltoallw reduce_scatter_block reduce_scatter scan exscan neighbor_allgather neighbor_alltoall").split()
-SIZES, SIZES_QUICK = "8,256,1K,4K,16K,64K,256K,1M,4M", "8,1K,64K,1M"
-RANKS, RANKS_QUICK = [2, 4, 8, 16], [2, 4, 8]
+SIZES, SIZES_QUICK = "8,256,1K,4K,16K,64K,256K,1M,4M", "8,1K,32K,256K,4M"
+RANKS = [2, 3, 4, 8, 16]
 MEMORY = "64M"  # of one rank: larger rows, alltoall of 4 MB with 16 ranks, are left out
+QUICK_MINUTES = 9  # no launch of --quick begins later
+QUICK_TOGETHER = 3  # operations of a launch of --quick: a launch takes as long as its rows
+# --quick has the 17 collectives of MPI with a rotating root, without those of neighbours.
+TESTS_QUICK = [test for test in TESTS if not test.endswith("1") and not test.startswith("neighbor")]
 
 
 def groups(options):
-    """Arguments of weft-bench for each launch: one operation, blocking and nonblocking."""
-    sizes = SIZES_QUICK if options.quick else SIZES
-    return [[test, f"i{test}", f"--list-sizes={sizes}", "--samples=5", f"--memory={MEMORY}"] for test in options.collectives]
+    """Arguments of weft-bench for each launch: operations, blocking and nonblocking."""
+    sizes, together = (SIZES_QUICK, QUICK_TOGETHER) if options.quick else (SIZES, 1)
+    tests = options.collectives or (TESTS_QUICK if options.quick else TESTS)
+    launches = [tests[i:i + together] for i in range(0, len(tests), together)]
+    return [[*(form + test for test in launch for form in ("", "i")), f"--list-sizes={sizes}", "--samples=5", f"--memory={MEMORY}"]
+            for launch in launches]
 
 
-def ranks_of(options):
-    return options.ranks or (RANKS_QUICK if options.quick else RANKS)
+def measure(lab, rounds, row_ms):
+    """Rounds over all numbers of ranks, so that --quick, whose time is limited, leaves out rounds before rows."""
+    end = time.monotonic() + 60 * QUICK_MINUTES if lab.options.quick else float("inf")
+    for turn in range(rounds):
+        for ranks in lab.options.ranks or RANKS:
+            if ranks == 2 or turn < 3:
+                lab.suite(f"coll {ranks}, round {turn + 1}", f"coll {ranks}", ranks, groups(lab.options), row_ms, end)
 
 
 def rows_before(text):
