@@ -70,6 +70,7 @@ int verbs_slab_alloc(verbs_iface *iface, size_t bytes, uint32_t slots, int acces
     return 0;
 }
 
+/* Adds up to class->step slots: fewer if no more can be registered, since windows and cached registrations may leave little. */
 static int grow(verbs_iface *iface, verbs_class *class)
 {
     struct verbs_slots *slots = iface->slots;
@@ -80,7 +81,11 @@ static int grow(verbs_iface *iface, verbs_class *class)
         count = class->max - class->made;
     if (!count)
         return WEFT_AGAIN;
-    rc = verbs_slab_alloc(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
+    for (;; count /= 2) {
+        rc = verbs_slab_alloc(iface, (size_t)count * class->stride, count, IBV_ACCESS_LOCAL_WRITE, &slab);
+        if (rc != WEFT_E_NOSPACE || count == 1)
+            break;
+    }
     if (rc)
         return rc;
     slab->next = slots->slabs;
