@@ -191,7 +191,8 @@ static void refuses_bad_keys(const rig_row *row)
     refuse(&yard, move_of(&yard, 0, AREA - 7, 8), is_get);
     refuse(&yard, move_of(&yard, 0, (uint64_t)-1, 8), is_get);
     weft_rkey good = yard.rkey;
-    yard.rkey.bytes[0] ^= 1;
+    for (uint32_t i = 0; i < good.length; i += 4)
+        yard.rkey.bytes[i] ^= 1; /* for each rail: the iface may choose any */
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     yard.rkey = (weft_rkey){.length = 0};
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);

@@ -59,6 +59,7 @@ typedef struct cm_event {
 typedef struct cm_channel {
     struct rdma_event_channel base;
     weft_list_link link, events; /* in hca.cm_channels */
+    uint32_t process;            /* that opened it */
 } cm_channel;
 
 static cm_id *id_by_number(uint64_t number)
@@ -115,6 +116,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
     hca_open_default();
     hca_lock();
     channel->base.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    channel->process = hca.process;
     weft_list_init(&channel->events);
     weft_list_append(&hca.cm_channels, &channel->link);
     hca_unlock();
@@ -549,6 +551,20 @@ bool simhca_deafen(uint32_t host, uint32_t device, int how)
         at->is_deaf = how;
     hca_unlock();
     return was;
+}
+
+void hca_cm_kill(uint32_t process)
+{
+    for (weft_list_link *at = hca.cm_ids.next, *next; at && at != &hca.cm_ids; at = next) {
+        cm_id *id = weft_container(at, cm_id, link);
+        next = at->next;
+        if (((cm_channel *)id->base.channel)->process != process)
+            continue;
+        if (id->state == LISTENS)
+            forget_requests(id);
+        free_id(id);
+        next = hca.cm_ids.next; /* requests to a listener are ids too */
+    }
 }
 
 uint32_t hca_cm_close(FILE *out)

@@ -159,6 +159,7 @@ void simhca_kill(uint32_t process)
                 hca_context_drop(context);
         }
     }
+    hca_cm_kill(process);
     hca.counts[SIMHCA_KILLED]++;
     hca_unlock();
 }

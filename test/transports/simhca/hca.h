@@ -421,6 +421,7 @@ void hca_ud_recv(hca_event *event);
 
 /* -- cm.c -- */
 void hca_cm_arrive(hca_event *event);
+void hca_cm_kill(uint32_t process); /* the kernel destroys the ids of a process that has died */
 uint32_t hca_cm_close(FILE *out); /* returns the number of leaked ids */
 
 /* -- faults.c -- */
