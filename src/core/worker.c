@@ -77,6 +77,7 @@ void weft_worker_close(weft_worker *worker)
     if (worker->on_close)
         worker->on_close(worker);
     free(worker->chans);
+    free(worker->notified);
     free(worker->rndv_stats);
     if (worker->free_scheds)
         worker->free_scheds(worker);

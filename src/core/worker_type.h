@@ -24,6 +24,7 @@ struct weft_wait;
 typedef struct weft_progress_thread weft_progress_thread;
 
 #define WEFT_WORKER_IFACES 4
+#define WEFT_NOTIFY_WINDOW (1u << 31) /* in a put's notification: it is of a window (rma/notify.h); else the id of a rendezvous */
 
 typedef struct weft_worker {
     struct weft_world *world;
@@ -64,6 +65,9 @@ typedef struct weft_worker {
     int (*progress_inboxes)(struct weft_worker *worker); /* handles them; set by rma */
     weft_list_link devices; /* windows with operations that found the iface full or await a registration (rma/device) */
     int (*progress_devices)(struct weft_worker *worker); /* continues them; set by rma */
+    void (*on_window_notify)(struct weft_worker *worker, uint32_t value); /* a put's notification with WEFT_NOTIFY_WINDOW; set by rma */
+    struct weft_window **notified; /* windows by their number (rma/notify.h), owned; NULL: none yet */
+    uint32_t notified_count;       /* numbers given so far */
     void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
     weft_list_link fragments; /* fragments of transfers: sent in chunks, found the iface full, or await a registration (p2p/frag) */
     uint32_t awaited_regs;    /* registrations by a helper thread that fragments or a waiting call await */

@@ -195,8 +195,11 @@ static void done(void *owner, void *cookie, int rc)
 
 static void notify(void *owner, void *peer, uint32_t notify)
 {
-    (void)owner;
-    weft_rndv_notify(peer, notify);
+    weft_worker *worker = owner;
+    if (!(notify & WEFT_NOTIFY_WINDOW))
+        weft_rndv_notify(peer, notify);
+    else if (worker->on_window_notify)
+        worker->on_window_notify(worker, notify);
 }
 
 static void peer_failed(void *owner, void *cookie, int rc)

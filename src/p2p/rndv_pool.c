@@ -158,7 +158,7 @@ void weft_rndv_free(weft_rndv *rndv)
     end_posted(rndv);
     rndv->req->has_rndv = false;
     rndv->req = NULL;
-    rndv->id += 1u << WEFT_RNDV_ID_BITS; /* wraps within its 12 bits */
+    rndv->id = (rndv->id + (1u << WEFT_RNDV_ID_BITS)) & ~WEFT_NOTIFY_WINDOW;
     push_free(pool, index);
 }
 

@@ -15,7 +15,7 @@
 #include "core/peer.h"
 #include "core/req.h"
 
-#define WEFT_RNDV_ID_BITS 20        /* of an id: index of the state; the other 12 count its uses */
+#define WEFT_RNDV_ID_BITS 20        /* of an id: index of the state; 11 more count its uses, and bit 31 is 0 (WEFT_NOTIFY_WINDOW) */
 #define WEFT_RNDV_SLAB 32           /* states that are allocated together */
 #define WEFT_RNDV_RECV_RESERVE 8    /* initial value of reserve */
 #define WEFT_RNDV_POSTED_SHARE 4    /* posted receives take at most one in so many of all states */

@@ -12,6 +12,7 @@
 #include "core/worker.h"
 #include "rma/device_state.h"
 #include "rma/keys.h"
+#include "rma/notify.h"
 
 #define OPS_MANY 64 /* under way to a target, from which each further one polls first */
 
@@ -41,6 +42,22 @@ static int settle(weft_device_op *op)
     return rc ? WEFT_E_UNSUPPORTED : 0;
 }
 
+/* Must a notification wait for what is before it? Operations by messages are asked for. */
+static bool is_held(weft_device_op *op)
+{
+    weft_device_target *target = op->target;
+    weft_window *window = target->device->window;
+    int rc = 0;
+    if (target->queue.next != &op->link || target->gets || op->is_led)
+        return true;
+    if (window->targets[target->rank].performed >= target->sent)
+        return false;
+    rc = weft_rma_ask(window, target->rank);
+    if (rc)
+        weft_rma_error_set(&op->error, rc, weft_fail_text(rc)); /* which ends it */
+    return !rc;
+}
+
 /* Issues what the iface takes. Returns the number of events. */
 static int issue_all(weft_device_target *target)
 {
@@ -50,10 +67,17 @@ static int issue_all(weft_device_target *target)
         weft_device_op *op = weft_container(link, weft_device_op, link);
         uint64_t issued = op->issued;
         bool awaits_reg = op->awaits_reg;
-        int rc = settle(op);
+        int rc;
+        if (op->notify && is_held(op))
+            return n;
+        rc = settle(op);
         link = link->next;
         if (rc == WEFT_AGAIN)
             continue;
+        if (op->what.kind == WEFT_RMA_GET && !op->is_get_counted) {
+            op->is_get_counted = true;
+            target->gets++;
+        }
         if (!rc)
             rc = weft_device_op_issue(op);
         if (rc == WEFT_AGAIN)
@@ -138,20 +162,56 @@ static int progress_devices(weft_worker *worker)
 
 /* -- operations -- */
 
+/* Value by which a device notifies; 0: the notification goes by message, as operations before it have. */
+static uint32_t value_of(const weft_device_target *target, uint32_t notify)
+{
+    const weft_window *window = target->device->window;
+    const weft_window_target *at = &window->targets[target->rank];
+    if (!target->can_put || !target->iface->caps.notify_after_all || at->sent != at->performed ||
+        !weft_list_is_empty(&window->inbox->peers[target->rank].records))
+        return 0;
+    return weft_notify_put_value(window, target->rank, notify - 1);
+}
+
+static bool start(weft_device_target *target, const weft_rma_op *what, uint32_t value, weft_req **req)
+{
+    bool is_put = what->kind == WEFT_RMA_PUT;
+    weft_device_op *op = weft_device_op_new(target, what, req), *notice = NULL;
+    if (!op)
+        return false;
+    if (value && (!is_put || op->awaits_reg) && !(notice = weft_device_notice_new(target, value)))
+        weft_rma_error_set(&op->error, WEFT_E_NOMEM, "no memory for its notification"); /* ends it */
+    if (value)
+        weft_device_op_notify(op, value, notice);
+    target->device->window->worker->counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
+    weft_list_append(&target->queue, &op->link);
+    if (notice)
+        weft_list_append(&target->queue, &notice->link);
+    advance(target);
+    return true;
+}
+
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
 {
     weft_device_target *target = weft_device_target_of(window, what->target);
-    bool is_put = what->kind == WEFT_RMA_PUT;
-    weft_device_op *op;
-    if (!target || !(is_put ? target->can_put : target->can_get))
+    uint32_t value = 0;
+    if (!target || !(what->kind == WEFT_RMA_PUT ? target->can_put : target->can_get))
+        return false;
+    if (what->notify && !(value = value_of(target, what->notify)))
         return false;
     if (target->ops >= OPS_MANY)
         weft_worker_poll(window->worker);
-    op = weft_device_op_new(target, what, req);
-    if (!op)
+    return start(target, what, value, req);
+}
+
+bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
+{
+    weft_device_target *target = weft_device_target_of(window, rank);
+    uint32_t value = target ? value_of(target, notify) : 0;
+    weft_device_op *notice = value ? weft_device_notice_new(target, value) : NULL;
+    if (!notice)
         return false;
-    window->worker->counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
-    weft_list_append(&target->queue, &op->link);
+    weft_list_append(&target->queue, &notice->link);
     advance(target);
     return true;
 }

@@ -18,8 +18,12 @@ int weft_window_device_open(weft_window *window);
 /* Waits for what this process has under way, and frees all, own key included. No member may use that any more. */
 void weft_window_device_close(weft_window *window);
 
-/* Starts a put or get. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start. */
+/* Starts a put or get. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start.
+ * A notification is counted when it and all earlier operations on the target are performed: those by a device here; while there are some
+ * by messages the answer is false. */
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req);
+/* The same for a notification without data: counter + 1. */
+bool weft_rma_device_notify(weft_window *window, uint32_t target, uint32_t notify);
 
 /* Begins the completion of puts to a target; weft_rma_device_is_flushed tells its end. */
 void weft_rma_device_flush(weft_window *window, uint32_t target);

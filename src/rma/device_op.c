@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "collectives/sched.h"
 #include "core/worker.h"
 #include "p2p/p2p.h"
 #include "rma/device_state.h"
@@ -158,7 +159,38 @@ weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op
     return op;
 }
 
+weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t value)
+{
+    const weft_type *bytes = weft_sched_bytes();
+    const weft_rma_op what = {.kind = WEFT_RMA_PUT, .target = target->rank, .origin_type = bytes, .target_type = bytes};
+    weft_device_op *op = calloc(1, sizeof *op);
+    if (!op)
+        return NULL;
+    op->done.call = on_part;
+    op->notify = value;
+    weft_list_init(&op->link);
+    begin(op, target, &what, NULL);
+    return op;
+}
+
+void weft_device_op_notify(weft_device_op *op, uint32_t value, weft_device_op *notice)
+{
+    op->notice = notice;
+    if (notice)
+        notice->is_led = true;
+    else
+        op->notify = value;
+}
+
 /* -- end -- */
+
+/* A notice is not sent if its operation has failed. */
+static void free_notice(weft_device_op *notice, int rc)
+{
+    notice->is_led = false;
+    if (rc)
+        notice->notify = 0;
+}
 
 static void keep_error(weft_device_op *op)
 {
@@ -180,6 +212,9 @@ void weft_device_op_end(weft_device_op *op)
     window_of(op)->worker->awaited_regs -= op->awaits_reg;
     weft_reg_release(target->iface, op->reg);
     target->ops--;
+    target->gets -= op->is_get_counted;
+    if (op->notice)
+        free_notice(op->notice, rc);
     window_of(op)->moving--;
     if (op->user)
         weft_req_end(op->user, rc ? weft_fail(rc, "%s", op->error.text ? op->error.text : weft_fail_text(rc)) : 0);
@@ -223,7 +258,12 @@ static int start_part(weft_device_op *op)
     uint64_t bytes = op->local_left < op->remote_left ? op->local_left : op->remote_left, max = part_max(op);
     weft_rma rma = {.local = op->local, .remote = op->remote, .rkey = target->rkey, .bytes = bytes < max ? bytes : max, .done = &op->done};
     int rc;
-    if (target->iface->caps.mr_local)
+    bool is_last = op->issued + rma.bytes == op->bytes;
+    if (is_last && op->notify) {
+        rma.notify = op->notify;
+        rma.notify_after_all = true;
+    }
+    if (target->iface->caps.mr_local && op->bytes)
         rma.mr = op->slot ? weft_bounce_mr(&target->device->bounce) : weft_reg_mr(op->reg);
     op->parts++;
     rc = op->what.kind == WEFT_RMA_GET ? ops->get(ep->iface, ep, &rma) : ops->put(ep->iface, ep, &rma);
@@ -236,6 +276,8 @@ static int start_part(weft_device_op *op)
     op->remote += rma.bytes;
     op->remote_left -= rma.bytes;
     op->issued += rma.bytes;
+    if (is_last)
+        op->notify = 0;
     window_of(op)->worker->counters[target->iface->caps.rma_fragment ? WEFT_COUNT_BYTES_CMA : WEFT_COUNT_BYTES_RMA] += rma.bytes;
     return 0;
 }
@@ -255,6 +297,9 @@ static bool take_slot(weft_device_op *op)
     return true;
 }
 
+/* One that is to be sent. */
+static bool is_notice(const weft_device_op *op) { return !op->bytes && op->notify; }
+
 int weft_device_op_issue(weft_device_op *op)
 {
     bool is_slow = op->target->iface->caps.rma_fragment;
@@ -262,7 +307,7 @@ int weft_device_op_issue(weft_device_op *op)
     if (op->uses_slot && !op->slot && !take_slot(op))
         return WEFT_AGAIN;
     op->parts++; /* keeps it while its parts end */
-    while (!rc && !op->error.rc && next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left)) {
+    while (!rc && !op->error.rc && (next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left) || is_notice(op))) {
         rc = op->parts > PARTS_MAX ? WEFT_AGAIN : start_part(op);
         if (!rc && is_slow && op->issued < op->bytes)
             rc = WEFT_AGAIN; /* other work comes first */
@@ -270,7 +315,7 @@ int weft_device_op_issue(weft_device_op *op)
     op->parts--;
     if (!op->error.rc && rc > 0)
         return WEFT_AGAIN;
-    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued)
+    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && op->bytes)
         return rc;
     if (rc < 0)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
@@ -290,11 +335,29 @@ static void on_message(weft_completion *completion)
     weft_device_link(op->target->device);
 }
 
+static bool leave_notice(weft_device_op *op)
+{
+    weft_device_op *notice = weft_device_notice_new(op->target, op->notify);
+    if (!notice)
+        return false;
+    op->notify = 0;
+    weft_device_op_notify(op, 0, notice);
+    weft_list_append(&op->target->queue, &notice->link);
+    return true;
+}
+
 void weft_device_op_send(weft_device_op *op)
 {
     weft_window *window = window_of(op);
     weft_req *message = NULL;
-    int rc = weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    int rc;
+    if (op->notify && !leave_notice(op)) {
+        weft_rma_error_set(&op->error, WEFT_E_NOMEM, "no memory for a notification");
+        weft_device_op_end(op);
+        return;
+    }
+    rc = weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    op->target->sent = window->targets[op->target->rank].sent;
     weft_list_remove(&op->link);
     if (!rc && message && message != &window->worker->done_req && !message->is_done) {
         op->message = message;

@@ -38,6 +38,8 @@ typedef struct weft_device_target {
     uint32_t rank;
     bool can_put, can_get, is_flushing;
     uint64_t ops;            /* not complete at the origin */
+    uint64_t gets;           /* of those, gets that have left the queue's order: issued in part, or sent as messages */
+    uint64_t sent;           /* count of messages that the last operation sent as one has reached (weft_window_target.sent) */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */
     uint64_t flushing;       /* puts that the flush under way covers */
@@ -49,7 +51,8 @@ typedef struct weft_device_runs {
     weft_runs origin, target;
 } weft_device_runs;
 
-/* A put or get. */
+/* A put or get, or a *notice*: a put of no bytes that only notifies, behind an operation that cannot take its notification along. A
+ * notification does not overtake operations in the queue, nor is it overtaken there; it waits for gets and messages before it. */
 typedef struct weft_device_op {
     weft_done done;          /* of each part */
     weft_list_link link;     /* in target->queue, or device->ended */
@@ -63,7 +66,10 @@ typedef struct weft_device_op {
     uint64_t local_left, remote, remote_left;
     uint64_t bytes, issued;
     uint32_t parts;          /* under way */
-    bool awaits_reg, uses_slot, is_issued;
+    uint32_t notify;         /* value of the notification that goes with its last part; 0: none, or done */
+    struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
+    bool is_led;             /* a notice whose operation has not ended */
+    bool awaits_reg, uses_slot, is_issued, is_get_counted;
     weft_rma_error error;
     weft_completion completion; /* of `message` */
     weft_req *message;       /* it goes by message instead; owned */
@@ -84,10 +90,14 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
 
 /* NULL: no device can perform it, or no memory. req NULL: it has no request. */
 weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req);
+/* A notice with this value; NULL: no memory. */
+weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t value);
+/* The notice follows the operation; without one it goes with the operation's last part. */
+void weft_device_op_notify(weft_device_op *op, uint32_t value, weft_device_op *notice);
 /* Issues as much as the iface takes. 0: all is issued, or it has failed, and it may be freed; WEFT_AGAIN. WEFT_E_UNSUPPORTED: nothing was
  * moved, send it by message. */
 int weft_device_op_issue(weft_device_op *op);
-/* Sends it as messages, which end it. */
+/* Sends it as messages, which end it; its notification becomes a notice. */
 void weft_device_op_send(weft_device_op *op);
 /* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */
 void weft_device_op_end(weft_device_op *op);

@@ -11,12 +11,37 @@
 #include "core/world.h"
 #include "rma/memory.h"
 
+/* A put of a device has notified. One for a window that is closed counts nothing. */
+static void on_put(weft_worker *worker, uint32_t value)
+{
+    weft_window *window = worker->notified[(value & ~WEFT_NOTIFY_WINDOW) >> WEFT_NOTIFY_COUNTER_BITS];
+    uint32_t id = value & ((1u << WEFT_NOTIFY_COUNTER_BITS) - 1);
+    if (window && id < window->notify->targets[window->rank].count)
+        weft_notify_count(window, window->rank, id);
+}
+
+uint32_t weft_notify_number(weft_window *window)
+{
+    weft_worker *worker = window->worker;
+    uint32_t number = window->notify->number = ++worker->notified_count;
+    if (!worker->notified && !(worker->notified = calloc(WEFT_NOTIFY_NUMBERS, sizeof *worker->notified)))
+        return 0;
+    worker->on_window_notify = on_put;
+    if (number >= WEFT_NOTIFY_NUMBERS)
+        return 0;
+    worker->notified[number] = window;
+    return number;
+}
+
 void weft_notify_close(weft_window *window)
 {
     weft_window_notify *notify = window->notify;
+    weft_worker *worker = window->worker;
     if (!notify)
         return;
     window->notify = NULL;
+    if (worker->notified && notify->number < WEFT_NOTIFY_NUMBERS)
+        worker->notified[notify->number] = NULL;
     if (notify->shared.addr)
         window->memory->iface->ops->unshare(window->memory->iface, &notify->shared);
     free(notify->allocated);

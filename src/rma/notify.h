@@ -2,7 +2,9 @@
  *
  * notify: notification counters (docs/rma.md, "Notified access"): each member of a window has some. An operation with a notification
  * adds 1 to a counter of its target once it and all earlier operations of its origin on that target are performed. Members that map the
- * target's memory map its counters too and add by an atomic instruction; for others the target adds (notice.h).
+ * target's memory map its counters too and add by an atomic instruction; for others the target adds, when a message (notice.h) or a put of
+ * a device tells it to. Such a put's value: WEFT_NOTIFY_WINDOW, 11 bits of the window's number at the target, 20 bits of the counter.
+ * Numbers are not used again, since a notification may come after its window is closed.
  * Requires worker->lock, but the counters themselves.
  */
 #ifndef WEFT_RMA_NOTIFY_H
@@ -14,6 +16,7 @@
 
 #include "base/macros.h"
 #include "mem/rank_page.h"
+#include "core/worker_type.h"
 #include "rma/window.h"
 #include "transport/iface.h"
 
@@ -26,15 +29,28 @@ typedef struct weft_notify_counter {
 typedef struct weft_notify_target {
     weft_notify_counter *counters; /* [count] mapped here; NULL: by messages */
     uint32_t count;
+    uint32_t number;               /* of the window at the target; 0: not told, no device notifies */
     weft_rank_page *page;          /* of the target's rank, if counters are mapped */
 } weft_notify_target;
 
 typedef struct weft_window_notify {
-    uint32_t number;               /* of the window, for reports: 1, 2 ... in the order of weft_notify_open in this process */
+    uint32_t number;               /* of the window: 1, 2 ... in the order of weft_notify_open in this process; also for reports */
     weft_shared shared;            /* counters of the members of this node; addr NULL: none */
     weft_notify_counter *allocated; /* own counters that no other member maps, owned; NULL: in `shared` */
     weft_notify_target targets[];  /* [window->size] */
 } weft_window_notify;
+
+#define WEFT_NOTIFY_COUNTER_BITS 20
+#define WEFT_NOTIFY_NUMBERS 2048u /* numbers from this on are not told */
+
+/* Gives the window its number; what devices notify for it is counted from now on. 0: devices cannot notify. */
+uint32_t weft_notify_number(weft_window *window);
+/* Value of a put that notifies a target's counter. 0: none, it goes by message. */
+static inline uint32_t weft_notify_put_value(const weft_window *window, uint32_t target, uint32_t id)
+{
+    uint32_t number = window->notify->targets[target].number;
+    return number && !(id >> WEFT_NOTIFY_COUNTER_BITS) ? WEFT_NOTIFY_WINDOW | number << WEFT_NOTIFY_COUNTER_BITS | id : 0;
+}
 
 /* Frees the counters; notify_open.h makes them. */
 void weft_notify_close(weft_window *window);

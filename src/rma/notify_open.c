@@ -95,12 +95,15 @@ static int open_steps(weft_window *window, uint32_t count, weft_window_wire *wir
     if (rc)
         return rc;
     rc = map(window, wires, is_shared(window) ? wires[window->memory->members[0]].handle : 0);
-    return weft_window_agree(window, &wire, wires, rc);
+    wire.handle = rc ? 0 : weft_notify_number(window);
+    rc = weft_window_agree(window, &wire, wires, rc);
+    for (uint32_t i = 0; i < window->size && !rc; i++)
+        window->notify->targets[i].number = (uint32_t)wires[i].handle;
+    return rc;
 }
 
 int weft_notify_open(weft_window *window, uint32_t count, int failed)
 {
-    static uint32_t windows; /* of this process; under worker->lock */
     weft_window_wire *wires = malloc(window->size * sizeof *wires);
     weft_window_notify *notify = calloc(1, sizeof *notify + window->size * sizeof *notify->targets);
     bool had = window->notify;
@@ -123,7 +126,5 @@ int weft_notify_open(weft_window *window, uint32_t count, int failed)
         free(notify);
     else if (rc)
         weft_notify_close(window);
-    else
-        notify->number = ++windows;
     return rc;
 }

@@ -141,7 +141,7 @@ int weft_rma_flush(weft_window *window, int target)
 
 /* -- start -- */
 
-/* Notifications go by message, and operations by devices before them must be complete at the target (docs/rma.md, "Notified access"). */
+/* A notification goes by message: operations by devices before it must be complete at the target (docs/rma.md, "Notified access"). */
 static void settle_devices(weft_window *window, uint32_t target)
 {
     flush self = {.window = window, .first = target, .last = target, .is_remote = true};
@@ -152,6 +152,8 @@ static void settle_devices(weft_window *window, uint32_t target)
 static int notify_alone(weft_window *window, const weft_rma_op *op)
 {
     if (!window->targets[op->target].is_mapped) {
+        if (weft_rma_device_notify(window, op->target, op->notify))
+            return 0;
         settle_devices(window, op->target);
         return weft_rma_send_notify(window, op->target, op->notify);
     }
@@ -170,10 +172,10 @@ static __attribute__((noinline)) int start_other(weft_window *window, const weft
             weft_notify_count(window, op->target, op->notify - 1);
         return rc;
     }
+    if (op->kind <= WEFT_RMA_GET && weft_rma_device_start(window, op, req))
+        return 0;
     if (op->notify)
         settle_devices(window, op->target);
-    else if (op->kind <= WEFT_RMA_GET && weft_rma_device_start(window, op, req))
-        return 0;
     return weft_rma_send(window, op, req);
 }
 

@@ -59,6 +59,7 @@ typedef struct weft_rma {
     uint64_t bytes;            /* at most caps.rma_max */
     void *done;                /* argument of callbacks.done; NULL: no callback */
     uint32_t notify;           /* put, if caps.notify: value for the peer's callbacks.notify once the data is visible; 0: none */
+    bool notify_after_all;     /* with notify, if caps.notify_after_all: ... and once all earlier puts of the ep are visible or have failed */
 } weft_rma;
 
 typedef struct weft_atomic {
@@ -91,6 +92,7 @@ typedef struct weft_caps {
     bool pages_on_demand; /* ODP: registrations follow the page tables, need no monitor, never go stale; untested on real devices */
     bool wants_regcache;  /* mr_reg costs a system call and pins pages: registrations should be cached */
     bool get, put, notify;
+    bool notify_after_all; /* rma.notify_after_all works; such a put may have no bytes, then `local` and `mr` may be NULL */
     bool ordered;    /* frames to a peer arrive in order of send; a transport over an unordered fabric must sort by seq */
     bool mr_local;   /* get and put need a weft_mr for local memory */
     bool revokes;    /* when mr_dereg returns no peer writes or reads by the region's key any more; one that tries gets WEFT_E_KEY */

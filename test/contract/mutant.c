@@ -271,6 +271,13 @@ static int put_notifies_early(weft_iface *iface, weft_ep *ep, const weft_rma *rm
     return sound->put(iface, ep, &only);
 }
 
+static int put_notifies_unordered(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
+{
+    weft_rma only = *rma;
+    only.notify_after_all = !only.bytes;
+    return sound->put(iface, ep, &only);
+}
+
 static int amo_always_swaps(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
 {
     weft_atomic other = *atomic;
@@ -448,6 +455,7 @@ PLANT(put_over, ops->put = put_long)
 PLANT(keyless, ops->put = put_unchecked)
 PLANT(early, ops->put = put_early)
 PLANT(notice, ops->put = put_notifies_early)
+PLANT(unordered, ops->put = put_notifies_unordered)
 PLANT(cas, ops->amo = amo_always_swaps)
 PLANT(torn, ops->amo = amo_torn)
 PLANT(flush, ops->flush = flush_early)
@@ -513,6 +521,7 @@ const mutant mutants[] = {
     {"keys unchecked", plant_keyless, false, false, NULL},
     {"put done early", plant_early, false, true, NULL},
     {"notified early", plant_notice, false, false, NULL},
+    {"notified after its own put only", plant_unordered, false, false, "sim shuffled 7"},
     {"cas always swaps", plant_cas, false, false, NULL},
     {"amo not atomic", plant_torn, false, false, NULL},
     {"flush done early", plant_flush, false, true, NULL},

@@ -401,6 +401,86 @@ static void notifications_among_frames(const rig_row *row)
     yard_close(&yard);
 }
 
+enum { RUNS = 12, RUN_PUTS = 6, PUT_BYTES = 160 };
+
+typedef struct runs {
+    yard *yard;
+    uint32_t times[RUNS + 1], early;
+} runs;
+
+static uint8_t *put_at(const runs *all, uint32_t run, uint32_t put)
+{
+    return all->yard->remote + ((run - 1) * RUN_PUTS + put) * PUT_BYTES;
+}
+
+/* The notification of a run: all runs up to it are there. Their memory belongs to this side now. */
+static void take_runs(rig_side *side)
+{
+    runs *all = side->extra;
+    uint32_t last = side->last_notify;
+    all->times[last]++;
+    for (uint32_t put = 0; put < RUN_PUTS && all->times[last] == 1; put++)
+        for (uint32_t run = 1; run <= last; run++) {
+            uint8_t *at = put_at(all, run, put);
+            all->early += !rig_is_pattern(at, run * 10 + put, PUT_BYTES) && at[0] != 0xee;
+            memset(at, 0xee, PUT_BYTES);
+        }
+}
+
+/* Runs of puts, whose last, some without bytes, notifies after all: it comes once, after the puts of its run and of those before, and none
+ * of these writes again. */
+static void notifies_after_all(const rig_row *row)
+{
+    static rig_done dones[RUNS + 1];
+    yard yard;
+    runs all = {.yard = &yard};
+    if (!yard_open(&yard, row))
+        return;
+    rig_side *a = yard.rig->a, *b = yard.rig->b;
+    bool may = has(&yard, false) && a->iface->caps.notify_after_all;
+    uint8_t *here = yard.local;
+    b->extra = &all;
+    b->on_notify = take_runs;
+    memset(dones, 0, sizeof dones);
+    memset(yard.remote, 0, AREA);
+    for (uint32_t run = 1; may && run <= RUNS; run++)
+        for (uint32_t put = 0; put <= RUN_PUTS; put++, here += PUT_BYTES) {
+            bool is_empty = put == RUN_PUTS;
+            weft_rma rma = move_of(&yard, (uint64_t)(here - yard.local), (uint64_t)(here - yard.local), PUT_BYTES);
+            weft_frame frame = {.hdr = {.seq = run}};
+            if (is_empty ? run % 3 == 0 : put + 1 == RUN_PUTS && run % 3) {
+                rma.notify = run;
+                rma.notify_after_all = true;
+                rma.done = &dones[run];
+            } else if (is_empty) {
+                here -= PUT_BYTES;
+                continue;
+            }
+            if (is_empty) {
+                here -= PUT_BYTES;
+                rma.bytes = 0;
+                rma.local = NULL;
+                rma.mr = NULL;
+            } else {
+                rig_pattern(here, run * 10 + put, PUT_BYTES);
+            }
+            CHECK(rig_move(a, &rma, false) == 0);
+            if (run % 4 == 0 && put == 3)
+                CHECK(rig_send(a, &frame) == 0);
+        }
+    for (uint32_t run = 1; may && run <= RUNS; run++)
+        CHECK(rig_until(yard.rig, &all.times[run], 1) && rig_until(yard.rig, &dones[run].times, 1));
+    rig_settle(yard.rig);
+    for (uint32_t run = 1; may && run <= RUNS; run++) {
+        CHECK(all.times[run] == 1 && dones[run].times == 1 && dones[run].rc == 0);
+        for (uint32_t put = 0; put < RUN_PUTS; put++)
+            for (uint32_t i = 0; i < PUT_BYTES; i++)
+                all.early += put_at(&all, run, put)[i] != 0xee;
+    }
+    CHECK(all.early == 0);
+    yard_close(&yard);
+}
+
 static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t compare)
 {
     rig_done done = {0, 0};
@@ -484,6 +564,6 @@ const rig_test move_tests[] = {
     {"many-at-once", many_at_once},
     {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
     {"registers-from-a-thread", registers_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
-    {"notifications-among-frames", notifications_among_frames},
+    {"notifications-among-frames", notifications_among_frames}, {"notifies-after-all", notifies_after_all},
     {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
 };

@@ -5,7 +5,7 @@
  * apps_modes.c: buffered, matched, combined and partitioned messages; apps_inter.c: intercommunicators;
  * apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with arguments that differ;
  * apps_rest.c: sessions after MPI_Finalize; apps_windows.c: synchronization of windows; apps_moves.c: their puts and gets; apps_notify.c:
- * notified access.
+ * notified access; apps_notify_costs.c: what it sends.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -31,7 +31,7 @@ typedef struct app {
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders, app_moves, app_computes, app_rest, app_windows, app_notify;
+    app_leaders, app_moves, app_computes, app_rest, app_windows, app_notify, app_notify_costs;
 
 typedef struct app_self {
     int rank, size;

@@ -46,7 +46,7 @@ static void choose_knobs(uint64_t seed)
     setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
     setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
     setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
-    setenv("WEFT_RMA_DEVICE", seed % 4 ? "always" : "auto", 1);
+    setenv("WEFT_RMA_DEVICE", seed % 4 ? "always" : seed % 8 ? "auto" : "never", 1);
     setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
 }
 

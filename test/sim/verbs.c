@@ -32,7 +32,7 @@ static const struct {
                 {"ring", app_ring, false, false}, {"wildcards", app_wild, false, false}, {"storm", app_storm, false, false},
                 {"mpi-colls", app_colls, false, false}, {"comms", app_comms, false, false},
                 {"forgetful", app_forgetful, false, false}, {"promises", app_promises, false, true},
-                {"moves", app_moves, false, false}};
+                {"moves", app_moves, false, false}, {"notify", app_notify, false, false}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 typedef struct outcome {
@@ -347,6 +347,18 @@ static void busy_peers_are_evicted(void)
     }
 }
 
+/* A put that notifies is one message on the wire. */
+static void notifications_cost_nothing(void)
+{
+    app app = {.seed = 1, .rounds = 1};
+    weft_sim_report report;
+    weft_sim_config config = {.ranks = 2, .seed = 1, .report = &report};
+    choose_knobs(1);
+    config.net = verbs_net_open(simhca_profile_find("calm"), 1, true);
+    CU_ASSERT(weft_sim_run(&config, app_notify_costs, &app) == 0);
+    CU_ASSERT(verbs_net_close(stderr) == 0);
+}
+
 /* A rank dies at its k-th call of the contract: the others end, by an abort with that reason or because they are done with it. A network
  * does not report the death to a rank that only waits for messages (the launcher does), but to one with operations in flight. */
 static void death_ends_the_job(void)
@@ -422,6 +434,7 @@ int main(int argc, char **argv)
     add(rest, only, "failovers are reported", failovers_are_reported);
     add(rest, only, "receivers are ready", receivers_are_ready);
     add(rest, only, "busy peers are evicted", busy_peers_are_evicted);
+    add(rest, only, "notifications cost nothing", notifications_cost_nothing);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "addresses are chosen", addresses_are_chosen);
     add(rest, only, "flips are found", flips_are_detected);

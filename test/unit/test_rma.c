@@ -11,6 +11,8 @@
 #include "base/status.h"
 #include "rma/atomic.h"
 #include "rma/message.h"
+#include "rma/notice.h"
+#include "rma/notify.h"
 #include "rma/regions.h"
 #include "type/op.h"
 #include "type/pack.h"
@@ -286,6 +288,33 @@ static void test_damaged_heads(void)
     CU_ASSERT(is_sound(put, 0));
 }
 
+/* -- notices -- */
+
+/* A get, a put that notifies, and a put, of one origin. The later ones end first: none is counted, nor told to the origin as counted, before
+ * the get has ended, so no flush is answered. */
+static void test_flush_follows_count(void)
+{
+    weft_window_notify *own = calloc(1, sizeof *own + sizeof *own->targets);
+    weft_notify_counter counter = {0};
+    weft_window window = {.size = 1, .notify = own};
+    weft_rma_peer peer = {0};
+    weft_rma_notice *get, *put;
+    own->targets[0] = (weft_notify_target){.counters = &counter, .count = 1};
+    weft_list_init(&peer.notices);
+    CU_ASSERT_EQUAL(weft_rma_notice_counted(&peer, 7), 7);
+    CU_ASSERT(weft_rma_notice_begin(&window, &peer, 0, 0, &get) && weft_rma_notice_begin(&window, &peer, 1, 8, &put));
+    CU_ASSERT(weft_rma_notice_now(&window, &peer, 1, 9));
+    weft_rma_notice_end(&window, &peer, put, true);
+    CU_ASSERT_EQUAL(counter.value, 0);
+    CU_ASSERT_EQUAL(weft_rma_notice_counted(&peer, 9), 7);
+    CU_ASSERT_EQUAL(weft_rma_notice_counted(&peer, 6), 6);
+    weft_rma_notice_end(&window, &peer, get, true);
+    CU_ASSERT_EQUAL(counter.value, 2);
+    CU_ASSERT_EQUAL(weft_rma_notice_counted(&peer, 9), 9);
+    CU_ASSERT(weft_rma_notice_now(&window, &peer, 1, 10) && counter.value == 3 && weft_list_is_empty(&peer.notices));
+    free(own);
+}
+
 int main(void)
 {
     CU_pSuite suite;
@@ -297,6 +326,7 @@ int main(void)
     CU_add_test(suite, "threads that swap", test_compare_and_swap);
     CU_add_test(suite, "regions", test_regions);
     CU_add_test(suite, "damaged heads", test_damaged_heads);
+    CU_add_test(suite, "flush follows count", test_flush_follows_count);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     failed = CU_get_number_of_failures();

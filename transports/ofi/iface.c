@@ -420,6 +420,7 @@ static void set_caps(ofi_iface *iface)
                                     .get = true,
                                     .put = true,
                                     .notify = true,
+                                    .notify_after_all = true,
                                     .ordered = true,
                                     .may_rest = true,
                                     .mr_local = iface->needs_desc,

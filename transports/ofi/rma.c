@@ -161,7 +161,8 @@ static bool is_over(ofi_iface *iface, ofi_op *op)
         return op->ep->ops.next == &op->link;
     if (!op->is_issued || op->frags)
         return false;
-    if (op->notify_due && !op->rc && ofi_notify(iface, op->ep, op->rma.notify))
+    if (op->notify_due && !op->rc &&
+        ((op->rma.notify_after_all && op->ep->ops.next != &op->link) || ofi_notify(iface, op->ep, op->rma.notify)))
         return false;
     op->notify_due = false;
     return true;
@@ -327,7 +328,7 @@ static int move(weft_iface *base, weft_ep *base_ep, const weft_rma *what, enum o
     rc = ofi_key_check(what->rkey, what->remote, what->bytes, kind == OFI_GET ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, &addr, &key);
     if (rc)
         return rc;
-    if (iface->needs_desc &&
+    if (iface->needs_desc && (what->bytes || !what->notify_after_all) &&
         (!mr || at < (uintptr_t)mr->addr || what->bytes > mr->bytes || at - (uintptr_t)mr->addr > mr->bytes - what->bytes))
         return weft_fail(WEFT_E_KEY, "%s needs registered memory for RMA, and %" PRIu64 " bytes at %p were not registered",
                          iface->addr.provider, what->bytes, what->local);

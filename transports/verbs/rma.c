@@ -6,7 +6,8 @@
  * Notifications (docs/verbs.md, "A put that notifies"): with the put's last fragment if all fragments in flight are on the home QP, as
  * immediate data, or (iWARP, or credits or the token are due) as a frame right behind it; else (several QPs, no credit) as a numbered
  * frame when all fragments have completed. A delivered notification ends its put: its fragments must not be written again into memory
- * that the peer may use.
+ * that the peer may use. One that comes after all earlier puts goes with its fragment if these are all on the home QP, and ends them too;
+ * else as a frame when they have ended.
  * Invariant: an op is not reported as finished, with or without error, while a fragment of it is posted.
  */
 #include <arpa/inet.h>
@@ -31,15 +32,10 @@ static void wait_turn(verbs_ep *ep)
         weft_list_append(&ep->iface->rma->waiting, &ep->by_rma);
 }
 
-static bool is_all_posted(const verbs_op *op)
-{
-    return op->next == op->bytes && weft_list_is_empty(&op->redo);
-}
-
 /* Nothing is left to post and nothing in flight; a notification may be. */
 static bool is_over(const verbs_op *op)
 {
-    return weft_list_is_empty(&op->in_flight) && (op->rc || is_all_posted(op));
+    return weft_list_is_empty(&op->in_flight) && (op->rc || verbs_op_is_posted(op));
 }
 
 /* -- posting -- */
@@ -135,7 +131,7 @@ static void fill_atomic(verbs_op *op, struct ibv_send_wr *request, uint32_t rkey
 /* True if this last fragment is behind all others of its op, on the QP of numbered frames. */
 static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *qp)
 {
-    if (qp != op->ep->home || !is_all_posted(op))
+    if (qp != op->ep->home || !verbs_op_is_posted(op))
         return false;
     for (const weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
         if (weft_container(at, verbs_frag, link)->work.qp != qp)
@@ -146,7 +142,7 @@ static bool is_behind_all(const verbs_op *op, const verbs_rc_qp *qp)
 /* The notification frame that must follow the fragment. NULL: the fragment carries it, or it is sent later, or there is none. */
 static verbs_slot *notify_along(verbs_op *op, const verbs_rc_qp *qp, struct ibv_send_wr *request)
 {
-    bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, qp);
+    bool may = op->kind == OP_PUT && op->notify && !op->rc && is_behind_all(op, qp) && (!op->after_all || verbs_op_is_in_order(op));
     verbs_slot *slot = may ? verbs_notify_alloc(op->ep, op) : NULL;
     if (slot && slot->wire->prefix.kind == VERBS_KIND_NOP) {
         request->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -165,8 +161,8 @@ static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
     struct verbs_rma_ops *rma = op->ep->iface->rma;
     struct ibv_sge sge = {(uintptr_t)(is_amo ? (uint8_t *)op->cell : op->local + frag->at), frag->bytes,
                           is_amo ? rma->cells->lkey[rail] : op->lkeys[rail]};
-    struct ibv_send_wr request = {.wr_id = (uintptr_t)&frag->work, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
-                                  .opcode = op->kind == OP_GET ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE};
+    struct ibv_send_wr request = {.wr_id = (uintptr_t)&frag->work, .sg_list = &sge, .num_sge = frag->bytes > 0,
+                                  .send_flags = IBV_SEND_SIGNALED, .opcode = op->kind == OP_GET ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE};
     if (is_amo) {
         fill_atomic(op, &request, rkey);
     } else {
@@ -201,7 +197,7 @@ static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
 static bool post_op(verbs_op *op)
 {
     struct verbs_rma_ops *rma = op->ep->iface->rma;
-    while (!is_all_posted(op)) {
+    while (!verbs_op_is_posted(op)) {
         if (op->key_epoch && op->key_epoch != op->ep->epoch) {
             op->rc = WEFT_E_STALE;
             return true;
@@ -225,6 +221,7 @@ static bool post_op(verbs_op *op)
             uint64_t left = op->bytes - op->next;
             *frag = (verbs_frag){.op = op, .at = op->next, .bytes = left < rma->frag_bytes ? (uint32_t)left : rma->frag_bytes};
             op->next += frag->bytes;
+            op->is_unposted = false;
         }
         if (post_frag(op, frag, qp))
             return false;
@@ -243,11 +240,13 @@ static enum step step(verbs_op *op)
 {
     if (op->kind == OP_FLUSH)
         return STEP_DONE;
-    if (!op->rc && !is_all_posted(op) && !post_op(op))
+    op->is_unposted = op->is_unposted && verbs_op_is_in_order(op); /* else its notification is a frame */
+    if (!op->rc && !verbs_op_is_posted(op) && !post_op(op))
         return STEP_LATER;
     if (!is_over(op))
         return STEP_DONE;
-    if (!op->rc && op->notify && !op->is_notified && verbs_flow_notify(op->ep, op->notify))
+    if (!op->rc && op->notify && !op->is_notified &&
+        ((op->after_all && !verbs_op_is_oldest(op)) || verbs_flow_notify(op->ep, op->notify)))
         return STEP_LATER;
     verbs_op_finish(op);
     return STEP_CHANGED;
@@ -406,12 +405,12 @@ void verbs_rma_down(verbs_ep *ep)
         wait_turn(ep);
 }
 
-/* An op whose notification was delivered: it was behind all fragments. */
-static verbs_op *find_notified(const verbs_ep *ep)
+/* A put that has ended: its notification was delivered, which was behind all fragments, or one that was behind it. */
+static verbs_op *find_arrived(const verbs_ep *ep)
 {
     for (weft_list_link *link = ep->ops.next; link != &ep->ops; link = link->next) {
         verbs_op *op = weft_container(link, verbs_op, link);
-        if (op->is_notified)
+        if (op->is_notified || (op->has_arrived && !op->notify))
             return op;
     }
     return NULL;
@@ -419,7 +418,8 @@ static verbs_op *find_notified(const verbs_ep *ep)
 
 void verbs_rma_up(verbs_ep *ep)
 {
-    for (verbs_op *op; (op = find_notified(ep)) != NULL;) {
+    verbs_ops_mark_arrived(ep);
+    for (verbs_op *op; (op = find_arrived(ep)) != NULL;) {
         ep->rma_done++;
         verbs_op_finish(op);
     }
@@ -487,6 +487,8 @@ static int check_key(const verbs_ep *ep, const weft_rkey *rkey, uint64_t remote,
 static int check_local(const weft_rma *rma)
 {
     const weft_mr *mr = rma->mr;
+    if (!rma->bytes && rma->notify_after_all)
+        return 0;
     if (!mr || !mr->device)
         return weft_fail(WEFT_E_KEY, "local memory must be registered before RMA");
     if ((uint8_t *)rma->local < (uint8_t *)mr->addr || (uint8_t *)rma->local + rma->bytes > (uint8_t *)mr->addr + mr->bytes)
@@ -511,8 +513,10 @@ static int rma_begin(verbs_ep *ep, const weft_rma *rma, enum op_kind kind)
     op->rkey = *rma->rkey;
     op->key_epoch = verbs_key_epoch(ep, rma->rkey);
     op->notify = rma->notify;
+    op->after_all = rma->notify && rma->notify_after_all;
+    op->is_unposted = op->after_all && !rma->bytes;
     for (uint8_t i = 0; i < ep->iface->rail_count; i++)
-        op->lkeys[i] = verbs_lkey(rma->mr, i);
+        op->lkeys[i] = op->is_unposted ? 1 : verbs_lkey(rma->mr, i); /* 1: any, it is not used */
     return start(ep);
 }
 

@@ -163,6 +163,51 @@ int verbs_op_begin(verbs_ep *ep, enum op_kind kind, void *done, verbs_op **out)
     return 0;
 }
 
+/* -- order -- */
+
+static bool is_on_home(const verbs_op *op)
+{
+    for (const weft_list_link *at = op->in_flight.next; at != &op->in_flight; at = at->next)
+        if (weft_container(at, verbs_frag, link)->work.qp != op->ep->home)
+            return false;
+    return !op->rc && verbs_op_is_posted(op);
+}
+
+bool verbs_op_is_in_order(const verbs_op *op)
+{
+    for (const weft_list_link *link = op->link.prev; link != &op->ep->ops; link = link->prev) {
+        const verbs_op *earlier = weft_container(link, verbs_op, link);
+        if (earlier->kind == OP_AMO || (earlier->kind == OP_PUT && !is_on_home(earlier)))
+            return false;
+        if (earlier->after_all && earlier->notify_slot)
+            return true; /* found so when that was posted */
+    }
+    return true;
+}
+
+bool verbs_op_is_oldest(const verbs_op *op)
+{
+    for (const weft_list_link *link = op->link.prev; link != &op->ep->ops; link = link->prev) {
+        enum op_kind kind = weft_container(link, verbs_op, link)->kind;
+        if (kind == OP_PUT || kind == OP_AMO)
+            return false;
+    }
+    return true;
+}
+
+void verbs_ops_mark_arrived(verbs_ep *ep)
+{
+    bool has_arrived = false;
+    for (weft_list_link *link = ep->ops.prev; link != &ep->ops; link = link->prev) {
+        verbs_op *op = weft_container(link, verbs_op, link);
+        if (has_arrived && op->kind == OP_PUT) {
+            op->has_arrived = true;
+            free_frags(ep->iface->rma, &op->redo);
+        }
+        has_arrived = has_arrived || (op->after_all && op->is_notified);
+    }
+}
+
 /* -- notifications -- */
 
 /* Immediate data has no number on the wire: the peer counts, so the write must be on the QP of numbered frames, in their order. It carries

@@ -24,6 +24,9 @@ typedef struct verbs_op {
     uint32_t notify;
     verbs_slot *notify_slot;     /* slot of its notification while that is in flight with the last fragment; else NULL */
     bool is_notified;        /* the notification was delivered: the put has ended */
+    bool after_all;          /* the notification comes after all earlier puts of the ep too */
+    bool is_unposted;        /* no bytes, but its fragment, which only carries the notification, is not posted yet */
+    bool has_arrived;        /* a notification that was delivered stood behind all fragments: none is posted again */
     int rc;
     uint8_t bad_status;     /* completion status that set rc; 0: none */
     uint32_t vendor;
@@ -59,6 +62,18 @@ void verbs_op_finish(verbs_op *op);
 void verbs_op_finish_one(verbs_op *op);
 /* Frees it without a callback. */
 void verbs_op_discard(verbs_op *op);
+/* Nothing of it is left to post. */
+static inline bool verbs_op_is_posted(const verbs_op *op)
+{
+    return op->next == op->bytes && !op->is_unposted && weft_list_is_empty(&op->redo);
+}
+/* Are all earlier puts of the ep posted in full on the home QP, or complete, and no atomics under way? Then what is posted on the home QP
+ * now becomes visible after them. */
+bool verbs_op_is_in_order(const verbs_op *op);
+/* No put or atomic of the ep before it is under way. */
+bool verbs_op_is_oldest(const verbs_op *op);
+/* A new epoch is up: puts behind which a notification after all puts was delivered have arrived. */
+void verbs_ops_mark_arrived(verbs_ep *ep);
 verbs_frag *verbs_frag_alloc(struct verbs_rma_ops *rma);
 /* Result word of an atomic. NULL: none is free, or memory cannot be registered. */
 uint64_t *verbs_cell_alloc(verbs_iface *iface);

@@ -150,7 +150,7 @@ void sim_access_memory(weft_sim *sim, sim_event *event)
         sim_event_free(event); /* the initiator is dead: no completion */
         return;
     }
-    if (event->kind == SIM_FLUSH && waits_for_older(event)) {
+    if ((event->kind == SIM_FLUSH || (event->kind == SIM_PUT && event->rma.notify_after_all)) && waits_for_older(event)) {
         sim_event_post(sim, event);
         return;
     }
@@ -267,7 +267,7 @@ static int judge(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_
         return weft_fail(WEFT_E_UNSUPPORTED, "this simulated port cannot notify");
     if (what->bytes > iface->caps.rma_max)
         return weft_fail(WEFT_E_ARG, "%" PRIu64 " bytes are more than move_max, %" PRIu64, what->bytes, iface->caps.rma_max);
-    if (iface->caps.mr_local && !what->mr)
+    if (iface->caps.mr_local && !what->mr && (what->bytes || !what->notify_after_all))
         return weft_fail(WEFT_E_KEY, "this simulated port needs the local memory's region");
     return 0;
 }
@@ -288,7 +288,7 @@ static int move(weft_iface *iface, weft_ep *ep, const weft_rma *what, enum sim_e
     event->done = what->done;
     event->rkey = *what->rkey;
     event->step = sim->profile.torn && what->bytes > 1 ? 0 : SIM_WHOLE;
-    if (iface->caps.mr_local) {
+    if (iface->caps.mr_local && what->mr) {
         event->has_region = true;
         event->local_key = what->mr->rkey;
     }
