@@ -59,7 +59,7 @@ typedef struct weft_rma {
     uint64_t bytes;            /* at most caps.rma_max */
     void *done;                /* argument of callbacks.done; NULL: no callback */
     uint32_t notify;           /* put, if caps.notify: value for the peer's callbacks.notify once the data is visible; 0: none */
-    bool notify_after_all;     /* with notify, if caps.notify_after_all: ... and once all earlier puts of the ep are visible or have failed */
+    bool notify_after_all;     /* with notify, if caps.notify_after_all: ... and all earlier puts of the ep, or these have failed */
 } weft_rma;
 
 typedef struct weft_atomic {

@@ -156,7 +156,8 @@ static void set_caps(verbs_iface *iface)
     *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .rma_max = 1ull << 40, .latency_ns = 1500,
                         .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count,
                         .wants_regcache = true, .mr_local = true, .revokes = true,
-                        .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small, .notify_after_all = !iface->is_small};
+                        .ordered = true, .get = !iface->is_small, .put = !iface->is_small, .notify = !iface->is_small,
+                        .notify_after_all = !iface->is_small};
     for (uint8_t i = 0; i < iface->rail_count; i++) {
         const verbs_rail *rail = &iface->rails[i];
         if (rail->max_inline < inline_max)
