@@ -2,6 +2,9 @@
  *
  * wire: see wire.h. Words of 8 bytes: the shape, then the nodes of the layout, each after those that it refers to, by number; the root is
  * the last one. A node that several parents share is written once.
+ *
+ * The reader checks what pack.c and runs.c rely on: each node moves as many bytes as it says, and the data lie within the type's true
+ * bounds, which src/rma compares with the memory of a window. So a damaged type moves wrong bytes, but none outside of its window.
  */
 #include "type/wire.h"
 
@@ -14,12 +17,13 @@
 
 #define NONE UINT64_MAX
 enum { NODE_WORDS = 6 };
+#define DEPTH_MAX 10000 /* levels of a layout: the interpreter's stack */
 
 typedef struct shape {
     int64_t size, count_max, lb, extent, true_lb, true_extent, elements, align;
     uint64_t nodes;
     uint16_t basic_handle;
-    uint8_t class_, is_dense, is_resized, unused[3];
+    uint8_t class_, is_dense, is_resized, unused[3]; /* the flags: 0 or 1 */
 } shape;
 _Static_assert(sizeof(shape) % 8 == 0, "words follow");
 
@@ -157,10 +161,17 @@ int weft_type_encode(const weft_type *type, void **out, uint64_t *bytes)
     return 0;
 }
 
+/* Where the data of a node lie, bytes from its address, and the levels below it. */
+typedef struct span {
+    int64_t low, high;
+    uint32_t depth;
+} span;
+
 typedef struct decoder {
     const char *at;
     uint64_t left;             /* words */
     weft_type_layout **nodes;  /* made so far */
+    span *spans;               /* of the nodes */
     uint64_t count;
     bool is_bad, is_out_of_memory;
 } decoder;
@@ -178,20 +189,19 @@ static uint64_t get(decoder *self)
     return word;
 }
 
-static const weft_type_layout *get_child(decoder *self)
+/* The number of a node made before; NONE: a dense block. */
+static uint64_t get_child(decoder *self)
 {
     uint64_t number = get(self);
-    if (number == NONE)
-        return NULL;
-    self->is_bad |= number >= self->count;
-    return self->is_bad ? NULL : self->nodes[number];
+    self->is_bad |= number != NONE && number >= self->count;
+    return self->is_bad ? NONE : number;
 }
 
 /* An array of the node; NULL: too short, or out of memory. */
 static void *get_memory(decoder *self, uint64_t count, uint64_t words, uint64_t bytes, uint64_t extra)
 {
     void *memory;
-    if (count > self->left / words) {
+    if (!count || count > self->left / words) {
         self->is_bad = true;
         return NULL;
     }
@@ -200,51 +210,124 @@ static void *get_memory(decoder *self, uint64_t count, uint64_t words, uint64_t 
     return memory;
 }
 
-static void decode_blocks(decoder *self, weft_type_layout *node)
+static span span_of_bytes(decoder *self, uint64_t bytes)
 {
-    weft_layout_block *blocks = get_memory(self, node->count, 3, sizeof *blocks, 1);
-    if (!blocks)
-        return;
-    for (uint64_t i = 0; i < node->count; i++) {
-        blocks[i].disp = (int64_t)get(self);
-        blocks[i].start = get(self);
-        blocks[i].child = get_child(self);
-    }
-    blocks[node->count] = (weft_layout_block){.start = node->size};
-    node->blocks = node->memory = blocks;
+    self->is_bad |= !bytes || bytes > WEFT_TYPE_SPAN_MAX;
+    return (span){.high = (int64_t)bytes};
 }
 
-static void decode_node(decoder *self, weft_type_layout *node)
+static span moved(decoder *self, span one, int64_t disp)
 {
+    self->is_bad |= __builtin_add_overflow(one.low, disp, &one.low);
+    self->is_bad |= __builtin_add_overflow(one.high, disp, &one.high);
+    return one;
+}
+
+static span joined(span a, span b)
+{
+    return (span){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high, a.depth > b.depth ? a.depth : b.depth};
+}
+
+/* count times `one`: the first and the last are the outermost. The node has that many times `bytes`. */
+static span repeated(decoder *self, const weft_type_layout *node, span one, int64_t stride)
+{
+    int64_t past = 0;
+    uint64_t size = 0;
+    self->is_bad |= !node->count || __builtin_mul_overflow(node->count, stride, &past);
+    self->is_bad |= __builtin_mul_overflow(node->count, node->bytes, &size) || size != node->size;
+    if (self->is_bad)
+        return one;
+    return joined(one, moved(self, one, past - stride));
+}
+
+static span decode_blocks(decoder *self, weft_type_layout *node)
+{
+    weft_layout_block *blocks = get_memory(self, node->count, 3, sizeof *blocks, 1);
+    span all = {0}, one;
+    if (!blocks)
+        return all;
+    node->blocks = node->memory = blocks;
+    blocks[node->count] = (weft_layout_block){.start = node->size};
+    for (uint64_t i = 0; i < node->count; i++) {
+        uint64_t number, end = node->size;
+        const char *next = self->at + (3 + 1) * sizeof end; /* the start of the next block, if there is one */
+        blocks[i].disp = (int64_t)get(self);
+        blocks[i].start = get(self);
+        number = get_child(self);
+        if (i + 1 < node->count)
+            memcpy(&end, next, sizeof end);
+        self->is_bad |= blocks[i].start >= end || (!i && blocks[i].start);
+        if (self->is_bad)
+            return all;
+        blocks[i].child = number == NONE ? NULL : self->nodes[number];
+        if (number == NONE) {
+            one = span_of_bytes(self, end - blocks[i].start);
+        } else {
+            one = self->spans[number];
+            self->is_bad |= node->kind == WEFT_LAYOUT_TABLE || blocks[i].child->size != end - blocks[i].start;
+        }
+        one = moved(self, one, blocks[i].disp);
+        all = i ? joined(all, one) : one;
+    }
+    return all;
+}
+
+static span decode_places(decoder *self, weft_type_layout *node)
+{
+    int64_t *disps = get_memory(self, node->count, 1, sizeof *disps, 0);
+    span one = span_of_bytes(self, node->bytes), all = one;
+    node->disps = node->memory = disps;
+    for (uint64_t i = 0; disps && i < node->count; i++) {
+        disps[i] = (int64_t)get(self);
+        all = i ? joined(all, moved(self, one, disps[i])) : moved(self, one, disps[i]);
+    }
+    return repeated(self, node, all, 0);
+}
+
+static span decode_loop(decoder *self, weft_type_layout *node)
+{
+    uint64_t number = get_child(self);
+    if (number == NONE || self->nodes[number]->size != node->bytes || !node->bytes) {
+        self->is_bad = true;
+        return (span){0};
+    }
+    node->child = self->nodes[number];
+    return repeated(self, node, self->spans[number], node->stride);
+}
+
+static span decode_node(decoder *self, weft_type_layout *node)
+{
+    span all = {0};
     node->kind = (enum weft_layout_kind)get(self);
     node->disp = (int64_t)get(self);
     node->count = get(self);
     node->size = get(self);
     node->bytes = get(self);
     node->stride = (int64_t)get(self);
-    if (node->kind == WEFT_LAYOUT_LOOP) {
-        node->child = get_child(self);
-        self->is_bad |= !node->child;
-    } else if (node->kind == WEFT_LAYOUT_LIST || node->kind == WEFT_LAYOUT_TABLE) {
-        decode_blocks(self, node);
-    } else if (node->kind == WEFT_LAYOUT_PLACES) {
-        int64_t *disps = get_memory(self, node->count, 1, sizeof *disps, 0);
-        for (uint64_t i = 0; disps && i < node->count; i++)
-            disps[i] = (int64_t)get(self);
-        node->disps = node->memory = disps;
-    } else {
-        self->is_bad |= node->kind != WEFT_LAYOUT_RUN;
-    }
+    if (node->kind == WEFT_LAYOUT_LOOP)
+        all = decode_loop(self, node);
+    else if (node->kind == WEFT_LAYOUT_LIST || node->kind == WEFT_LAYOUT_TABLE)
+        all = decode_blocks(self, node);
+    else if (node->kind == WEFT_LAYOUT_PLACES)
+        all = decode_places(self, node);
+    else if (node->kind == WEFT_LAYOUT_RUN && node->count)
+        all = repeated(self, node, span_of_bytes(self, node->bytes), node->stride);
+    else
+        self->is_bad |= node->kind != WEFT_LAYOUT_RUN || node->size;
+    all.depth++;
+    self->is_bad |= all.depth > DEPTH_MAX;
+    return moved(self, all, node->disp);
 }
 
-/* The root, which owns the others; NULL: failed, and nothing is left. */
-static weft_type_layout *decode_layout(decoder *self, uint64_t count)
+/* The root, which owns the others, and where its data lie; NULL: failed, and nothing is left. */
+static weft_type_layout *decode_layout(decoder *self, uint64_t count, span *all)
 {
     weft_type_layout *root = NULL;
     self->is_bad |= count > self->left / NODE_WORDS;
     self->nodes = self->is_bad ? NULL : malloc(count * sizeof(weft_type_layout *));
-    self->is_out_of_memory |= !self->nodes;
-    while (self->nodes && self->count < count && !self->is_bad && !self->is_out_of_memory) {
+    self->spans = self->is_bad ? NULL : malloc(count * sizeof(span));
+    self->is_out_of_memory |= !self->nodes || !self->spans;
+    while (self->count < count && !self->is_bad && !self->is_out_of_memory) {
         weft_type_layout *node = calloc(1, sizeof *node);
         if (!node) {
             self->is_out_of_memory = true;
@@ -252,14 +335,41 @@ static weft_type_layout *decode_layout(decoder *self, uint64_t count)
         }
         node->owned = root;
         root = node;
-        decode_node(self, node);
+        *all = self->spans[self->count] = decode_node(self, node);
         self->nodes[self->count++] = node;
     }
     free(self->nodes);
+    free(self->spans);
     if (!self->is_bad && !self->is_out_of_memory)
         return root;
     weft_layout_free(root);
     return NULL;
+}
+
+/* Is the type of so many elements at most that its size and extent times their count, and its data, stay below WEFT_TYPE_SPAN_MAX? */
+static bool is_bounded(const shape *head)
+{
+    uint64_t step = head->extent < 0 ? -(uint64_t)head->extent : (uint64_t)head->extent, count = (uint64_t)head->count_max;
+    if (head->size < 0 || head->elements < 0 || head->true_extent < 0 || head->count_max < 0 ||
+        (uint64_t)head->true_extent > WEFT_TYPE_SPAN_MAX)
+        return false;
+    step = step > (uint64_t)head->size ? step : (uint64_t)head->size;
+    return !step || count <= WEFT_TYPE_SPAN_MAX / step;
+}
+
+/* Do its numbers fit each other and its layout? Dense: there is none. */
+static bool is_sound(const shape *head, const weft_type_layout *root, span data)
+{
+    const weft_type *basic = head->basic_handle ? weft_type_of((void *)(uintptr_t)head->basic_handle) : NULL;
+    int64_t end;
+    if (!is_bounded(head) || head->class_ > WEFT_CLASS_PAIR || head->is_dense > 1 || head->is_resized > 1 ||
+        __builtin_add_overflow(head->true_lb, head->true_extent, &end))
+        return false;
+    if (head->basic_handle && (!basic || basic->size <= 0 || head->size % basic->size))
+        return false;
+    if (head->is_dense)
+        return !root && !head->lb && !head->true_lb && head->size == head->extent && head->size == head->true_extent;
+    return root && root->size == (uint64_t)head->size && (!root->size || (data.low >= head->true_lb && data.high <= end));
 }
 
 int weft_type_decode(const void *in, uint64_t bytes, weft_type **out)
@@ -268,13 +378,19 @@ int weft_type_decode(const void *in, uint64_t bytes, weft_type **out)
     weft_type_layout *root = NULL;
     weft_type *type;
     shape head;
+    span data = {0};
     if (bytes < sizeof head)
         return weft_fail(WEFT_E_TYPE, "a datatype of %llu bytes was received", (unsigned long long)bytes);
     memcpy(&head, in, sizeof head);
     self.left = (bytes - sizeof head) / 8;
-    if (head.nodes && !(root = decode_layout(&self, head.nodes)))
-        return self.is_bad ? weft_fail(WEFT_E_TYPE, "bytes that are no datatype were received: do all ranks run the same version?")
-                           : weft_fail(WEFT_E_NOMEM, "no memory for a datatype");
+    if (head.nodes)
+        root = decode_layout(&self, head.nodes, &data);
+    if (self.is_out_of_memory && !self.is_bad)
+        return weft_fail(WEFT_E_NOMEM, "no memory for a datatype");
+    if (self.is_bad || !is_sound(&head, root, data)) {
+        weft_layout_free(root);
+        return weft_fail(WEFT_E_TYPE, "bytes that are no datatype were received: do all ranks run the same version?");
+    }
     type = weft_type_blank();
     if (!type) {
         weft_layout_free(root);
