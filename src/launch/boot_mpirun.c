@@ -119,6 +119,7 @@ static int mpirun_rank_get(weft_boot *boot, uint32_t rank, const char *key, void
     mpirun_rank *self = (mpirun_rank *)boot;
     const char *modex;
     uint32_t modex_bytes;
+    uint16_t length;
     int rc;
 
     /* boot->node_of may be that of WEFT_SPLIT_NODE; cache->node_of is the launcher's */
@@ -134,20 +135,14 @@ static int mpirun_rank_get(weft_boot *boot, uint32_t rank, const char *key, void
     }
     if (rc)
         return rc;
-    for (uint32_t at = 0; at < modex_bytes;) {
-        size_t key_bytes = strlen(modex + at) + 1;
-        uint16_t length;
-        memcpy(&length, modex + at + key_bytes, sizeof(length));
-        if (strcmp(modex + at, key) == 0) {
-            if (*bytes < length)
-                return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, more than the caller's %zu", key, rank, length, *bytes);
-            memcpy(value, modex + at + key_bytes + sizeof(length), length);
-            *bytes = length;
-            return WEFT_OK;
-        }
-        at += (uint32_t)(key_bytes + sizeof(length) + length);
-    }
-    return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has not put the key %s", rank, key);
+    const char *found = weft_modex_find(modex, modex_bytes, key, &length);
+    if (!found)
+        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has not put the key %s", rank, key);
+    if (*bytes < length)
+        return weft_fail(WEFT_E_ARG, "key %s of rank %u has %u bytes, more than the caller's %zu", key, rank, length, *bytes);
+    memcpy(value, found, length);
+    *bytes = length;
+    return WEFT_OK;
 }
 
 /* The rank with this node-local rank on this node, by the launcher's numbers. */

@@ -49,3 +49,21 @@ bool weft_modex_cache_is_sound(const weft_modex_cache *cache, uint64_t bytes, ui
            cache->node_of == expected.node_of && cache->local_of == expected.local_of && cache->states == expected.states &&
            cache->requested == expected.requested && cache->entries == expected.entries;
 }
+
+const char *weft_modex_find(const char *modex, uint32_t bytes, const char *key, uint16_t *length)
+{
+    uint32_t end = bytes < WEFT_MODEX_CAPACITY ? bytes : WEFT_MODEX_CAPACITY;
+
+    for (uint32_t at = 0; at < end;) {
+        size_t key_bytes = strnlen(modex + at, end - at) + 1, value_at = at + key_bytes + sizeof(*length);
+        if (value_at > end)
+            return NULL;
+        memcpy(length, modex + at + key_bytes, sizeof(*length));
+        if (*length > end - value_at)
+            return NULL;
+        if (strcmp(modex + at, key) == 0)
+            return modex + value_at;
+        at = (uint32_t)value_at + *length;
+    }
+    return NULL;
+}

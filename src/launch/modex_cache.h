@@ -45,6 +45,9 @@ uint64_t weft_modex_cache_front_bytes(uint32_t size);
 /* Launcher: writes hdr and node map to a zeroed view of the segment's `extra` part. */
 void weft_modex_cache_make(weft_modex_cache *cache, uint32_t size, uint32_t nodes, uint32_t node, const uint32_t *node_of,
                            const uint32_t *local_of);
+/* Finds a key in the `bytes` of keys and values that a rank has put: each the key with its NUL, two bytes of length, the value. Returns the
+ * value and sets *length; NULL: it is not there, or what the rank wrote is damaged. */
+const char *weft_modex_find(const char *modex, uint32_t bytes, const char *key, uint16_t *length);
 /* True if a view of `bytes` holds a modex_cache for `size` ranks. */
 bool weft_modex_cache_is_sound(const weft_modex_cache *cache, uint64_t bytes, uint32_t size);
 

@@ -119,6 +119,13 @@ static int name_add(void *owner, const char *name)
     return used > 150;
 }
 
+static int name_count(void *owner, const char *name)
+{
+    (void)name;
+    ++*(uint32_t *)owner;
+    return 0;
+}
+
 static void name_lists(void)
 {
     static const struct {
@@ -147,6 +154,12 @@ static void name_lists(void)
     *text = '\0';
     CU_ASSERT_EQUAL(hostlist_each("n[0-999999999]", name_add, text), 1); /* ends when the callback refuses */
     char longest[2 * HOSTLIST_NAME_MAX];
+    char repeats[17 * 5 + 1] = ""; /* 2^17 names, most of them the same */
+    for (int i = 0; i < 17; i++)
+        strcat(repeats, "[1,1]");
+    uint32_t names = 0;
+    CU_ASSERT_EQUAL(hostlist_each(repeats, name_count, &names), HOSTLIST_TOO_MANY);
+    CU_ASSERT_EQUAL(names, HOSTLIST_NAMES_MAX);
     memset(longest, 'n', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
     CU_ASSERT_EQUAL(hostlist_each(longest, name_add, text), HOSTLIST_MALFORMED);

@@ -20,22 +20,6 @@ int report(int code, const char *format, ...)
 static char *argv_made[] = {"program", NULL};
 static char *environment_made[] = {"A=b", NULL};
 
-/* A daemon keeps it until it ends; here the leak checker looks. */
-static void unpacked_free(job_desc *unpacked)
-{
-    for (uint32_t a = 0; unpacked->opts.apps && a < unpacked->opts.app_count; a++) {
-        free(unpacked->opts.apps[a].edits);
-        free(unpacked->opts.apps[a].argv);
-    }
-    free(unpacked->opts.apps);
-    free(unpacked->opts.edits);
-    free(unpacked->environment);
-    free(unpacked->map.nodes);
-    free(unpacked->map.node_of);
-    free(unpacked->map.local_of);
-    free(unpacked->bytes);
-}
-
 /* Describes `ranks` ranks on `nodes` nodes by `place`; how many bytes it took. */
 static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t rank, uint32_t ranks, uint32_t nodes), pack *body)
 {
@@ -63,7 +47,7 @@ static size_t one(uint32_t ranks, uint32_t nodes, uint32_t (*place)(uint32_t ran
     for (uint32_t i = 0; i < nodes; i++)
         wrong += unpacked.map.nodes[i].count != next[i];
     CU_ASSERT_EQUAL(wrong, 0);
-    unpacked_free(&unpacked);
+    job_desc_free(&unpacked);
     free(next);
     free(map.nodes);
     free(map.node_of);
@@ -112,14 +96,14 @@ static void cut(void)
         ctrl_frame frame = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = i};
         job_desc unpacked;
         taken += job_desc_unpack(&frame, 3, &unpacked) == 0;
-        unpacked_free(&unpacked);
+        job_desc_free(&unpacked);
     }
     CU_ASSERT_EQUAL(taken, 0);
     ctrl_frame whole = {.kind = CTRL_START, .body = body.bytes.bytes + body.bytes.start, .bytes = bytes};
     job_desc unpacked;
     for (uint32_t node = 1; node < 5; node += 3) { /* the head's node has no daemon, and there is no node 4 */
         CU_ASSERT_NOT_EQUAL(job_desc_unpack(&whole, node, &unpacked), 0);
-        unpacked_free(&unpacked);
+        job_desc_free(&unpacked);
     }
     buffer_free(&body.bytes);
 }

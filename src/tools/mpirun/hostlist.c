@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct expansion {
     int (*take)(void *owner, const char *name);
     void *owner;
     const char *end;       /* of the word being expanded */
+    uint32_t names;        /* taken so far */
     char name[HOSTLIST_NAME_MAX];
 } expansion;
 
@@ -63,7 +65,7 @@ static int rest_write(expansion *self, size_t used, const char *rest)
     self->name[used += plain] = '\0';
     rest += plain;
     if (rest == self->end)
-        return self->take(self->owner, self->name);
+        return self->names++ < HOSTLIST_NAMES_MAX ? self->take(self->owner, self->name) : HOSTLIST_TOO_MANY;
     const char *close = memchr(rest, ']', (size_t)(self->end - rest)), *item = rest + 1;
     if (*rest == ']' || !close)
         return HOSTLIST_MALFORMED;

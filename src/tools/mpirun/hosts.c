@@ -92,7 +92,8 @@ static int row_add(host_list *self, const source *at, const char *name, uint32_t
     host_row *row = row_find(self, name);
 
     if (row) {
-        row->slots += slots ? slots : 1;
+        row->slots += slots ? slots : 1; /* both at most HOST_RANKS_MAX */
+        row->slots = row->slots < HOST_RANKS_MAX ? row->slots : HOST_RANKS_MAX;
         row->is_counted = true;
         return 0;
     }
@@ -150,6 +151,8 @@ static int names_expand(host_list *self, const source *at, const char *text, uin
     expansion one = {self, at, slots};
     int rc = hostlist_each(text, name_add, &one);
 
+    if (rc == HOSTLIST_TOO_MANY)
+        return refuse(at, "more than 65536 names", text);
     return rc == HOSTLIST_MALFORMED ? refuse(at, "a range is written as n[1-4] or n[01-03,7]", text) : rc;
 }
 

@@ -214,7 +214,8 @@ static void map_read(unpack *from, map *self)
     self->node_count = count_read(from);
     self->nodes = calloc(self->node_count + 1, sizeof(*self->nodes));
     for (uint32_t i = 0; self->nodes && i < self->node_count; i++)
-        self->nodes[i].name = (char *)unpack_text(from);
+        if (!(self->nodes[i].name = (char *)unpack_text(from)) || !*self->nodes[i].name)
+            from->has_failed = true;
     from->has_failed |= !self->nodes;
     if (!from->has_failed)
         runs_read(from, self);
@@ -250,6 +251,7 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     opts->map = (enum bind_unit)unpack_u32(from);
     opts->per_rank = unpack_u32(from);
     opts->pmix = (enum pmix_mode)unpack_u32(from);
+    from->has_failed |= opts->bind > BIND_SOCKET || opts->map > BIND_SOCKET || opts->pmix > PMIX_MODE_NEVER;
     slots_read(from, ranks, opts);
     opts->edit_count = edits_read(from, &opts->edits);
     opts->app_count = count_read(from);
@@ -257,8 +259,8 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     from->has_failed |= !opts->apps;
     for (uint32_t a = 0; !from->has_failed && a < opts->app_count; a++) {
         app_read(from, &opts->apps[a]);
-        from->has_failed |= opts->apps[a].first != opts->ranks;
-        opts->ranks += opts->apps[a].count;
+        from->has_failed |= opts->apps[a].first != opts->ranks || opts->apps[a].count > ranks - opts->ranks;
+        opts->ranks += opts->apps[a].count; /* at most `ranks`, unless it has failed */
     }
 }
 
@@ -277,6 +279,23 @@ int job_desc_unpack(const ctrl_frame *frame, uint32_t node, job_desc *self)
     options_read(&from, self->map.ranks, &self->opts);
     self->environment = texts_read(&from);
     return from.has_failed || !name || !self->directory || self->opts.ranks != self->map.ranks || self->node >= self->map.node_count ||
-           self->node == self->head ||
+           self->node == self->head || self->head > self->map.node_count ||
            !self->map.nodes[self->node].count ? -1 : 0;
+}
+
+void job_desc_free(job_desc *self)
+{
+    for (uint32_t a = 0; self->opts.apps && a < self->opts.app_count; a++) {
+        free(self->opts.apps[a].edits);
+        free(self->opts.apps[a].argv);
+    }
+    free(self->opts.apps);
+    free(self->opts.edits);
+    free(self->opts.slots);
+    free(self->environment);
+    free(self->map.nodes);
+    free(self->map.node_of);
+    free(self->map.local_of);
+    free(self->bytes);
+    *self = (job_desc){0};
 }

@@ -23,8 +23,10 @@ typedef struct job_desc {
 
 /* Packs the job_desc, which is the same for every node. `host`: name of the head's machine. */
 void job_desc_pack(const options *opts, const map *map, const char *name, const char *host, pack *to);
-/* Unpacks the CTRL_START frame for `node`. 0, or -1: malformed or out of memory. The result lives until the process ends; it must not be
- * passed to options_free or map_free. */
+/* Unpacks the CTRL_START frame for `node`. 0, or -1: malformed or out of memory. The result must not be passed to options_free or map_free,
+ * and a daemon keeps it until it ends. */
 int job_desc_unpack(const ctrl_frame *frame, uint32_t node, job_desc *self);
+/* Frees what was unpacked, also after a failure. */
+void job_desc_free(job_desc *self);
 
 #endif

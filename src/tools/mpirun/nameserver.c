@@ -114,7 +114,8 @@ static int on_publish(nameserver *self, const pmix_msg *what, bool is_trial)
     return from.has_failed ? PMIX_MSG_INVALID : PMIX_MSG_OK;
 }
 
-/* Packs the items found. Returns how many keys are missing; UINT32_MAX: malformed request. */
+/* Packs the items found, up to what one body holds: a request may name a long item many times. Returns how many keys are missing;
+ * UINT32_MAX: malformed request. */
 static uint32_t found_pack(const nameserver *self, const refbuf *request, uint32_t rank, uint32_t *found, pack *to)
 {
     unpack from = unpack_of(request);
@@ -127,6 +128,9 @@ static uint32_t found_pack(const nameserver *self, const refbuf *request, uint32
         const char *key = unpack_text(&from);
         if (from.has_failed || !key)
             return UINT32_MAX;
+        to->has_failed |= to->bytes.used > REFBUF_MAX;
+        if (to->has_failed)
+            break;
         const nameserver_item *item = item_find(self, key, rank);
         if (!item) {
             missing++;

@@ -88,8 +88,9 @@ void wait_report_close(wait_report *self)
 static uint32_t records_read(wait_report *self, const node *node, uint32_t i)
 {
     const weft_segment *segment = &node->segment;
-    uint32_t count = atomic_load_explicit(&weft_segment_rank(segment, i)->call_records, memory_order_acquire);
-    size_t bytes = (count > WEFT_CALL_RECORDS ? WEFT_CALL_RECORDS : count) * sizeof(*self->records);
+    uint32_t written = atomic_load_explicit(&weft_segment_rank(segment, i)->call_records, memory_order_acquire);
+    uint32_t count = written < WEFT_CALL_RECORDS ? written : WEFT_CALL_RECORDS; /* by the rank, which may be damaged */
+    size_t bytes = count * sizeof(*self->records);
     off_t at = (off_t)(segment->hdr->calls + (uint64_t)i * WEFT_CALL_BYTES);
 
     return bytes && pread(segment->fd, self->records, bytes, at) == (ssize_t)bytes ? count : 0;
