@@ -83,7 +83,7 @@ void weft_deliver_enqueue(weft_peer *peer, weft_chan *chan, weft_unexpected *une
 {
     weft_worker *worker = peer->worker;
     const weft_hdr *hdr = &unexpected->hdr;
-    if (chan->on_unexpected)
+    if (chan->on_unexpected && (uint32_t)hdr->src < chan->size)
         chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
     weft_unexpected_add(&chan->match, worker, unexpected);
     WEFT_EVENT_RAISE(WEFT_EVENT_UNEXPECTED_QUEUED, chan, hdr->src, hdr->tag, (int64_t)weft_unexpected_bytes(unexpected));

@@ -19,6 +19,7 @@
 #include "p2p/deliver.h"
 #include "p2p/eager_frags.h"
 #include "p2p/frag.h"
+#include "p2p/frame_check.h"
 #include "p2p/msg_csum.h"
 #include "p2p/promise.h"
 #include "p2p/rndv.h"
@@ -108,6 +109,8 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
         weft_hdr_csum_verify(peer, hdr, body, &plain);
         hdr = &plain;
     }
+    if (weft_unlikely(!weft_frame_is_sound(peer, hdr, body)))
+        weft_frame_refuse(peer, hdr);
     if (!weft_frame_is_message(hdr->kind))
         peer->others_in++;
     switch (hdr->kind) {
@@ -158,7 +161,7 @@ static __attribute__((noinline)) void dispatch_other(weft_peer *peer, const weft
     }
 }
 
-static void recv_frame(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
+void weft_dispatch_frame(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_peer *peer = cookie;
     (void)owner;
@@ -170,7 +173,7 @@ static void recv_frame(void *owner, void *cookie, const weft_hdr *hdr, const voi
         dispatch_other(peer, hdr, body);
 }
 
-/* recv_frame of a process with WEFT_CHECKSUM. */
+/* weft_dispatch_frame in a process with WEFT_CHECKSUM. */
 static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     weft_hdr plain;
@@ -183,7 +186,7 @@ static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, con
     if (hdr->kind == WEFT_FRAME_EAGER || hdr->kind == WEFT_FRAME_EAGER_FRAGS ||
         (hdr->kind == WEFT_FRAME_RTS && !(hdr->flags & WEFT_HDR_MSG_CSUM)))
         weft_msg_csum_missing(cookie);
-    recv_frame(owner, cookie, hdr, body);
+    weft_dispatch_frame(owner, cookie, hdr, body);
 }
 
 static void done(void *owner, void *cookie, int rc)
@@ -255,8 +258,8 @@ static void on_peer_connect(weft_peer *peer)
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
-    static const weft_iface_callbacks callbacks = {.recv_frame = recv_frame, .done = done, .notify = notify, .peer_failed = peer_failed,
-                                                   .failover = failover, .accept_peer = accept_peer};
+    static const weft_iface_callbacks callbacks = {.recv_frame = weft_dispatch_frame, .done = done, .notify = notify,
+                                                   .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
     static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed,
                                                  .failover = failover, .accept_peer = accept_peer};
     weft_worker *worker;

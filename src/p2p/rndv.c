@@ -112,10 +112,17 @@ static bool enter(weft_rndv *rndv, const weft_peer *peer, enum weft_rndv_frame f
     return true;
 }
 
+/* Asks for bytes that the message has: a CTS with others is illegal. */
+static bool is_within(const weft_rndv *rndv, const weft_cts *cts)
+{
+    return cts->proto == WEFT_CTS_CSUM || cts->want <= rndv->req->bytes;
+}
+
 void weft_rndv_cts(weft_peer *peer, const weft_hdr *hdr, const weft_cts *cts)
 {
     weft_rndv *rndv = weft_rndv_lookup(peer, hdr->chan);
-    enum weft_rndv_frame frame = cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY
+    enum weft_rndv_frame frame = rndv && !is_within(rndv, cts) ? WEFT_RNDV_ON_OTHER
+                               : cts->proto == WEFT_RNDV_COPY ? WEFT_RNDV_ON_CTS_COPY
                                : cts->proto == WEFT_RNDV_SPLIT ? WEFT_RNDV_ON_CTS_SPLIT
                                : cts->proto == WEFT_RNDV_PUT ? WEFT_RNDV_ON_CTS_PUT
                                : cts->proto == WEFT_CTS_CSUM ? WEFT_RNDV_ON_CTS_CSUM

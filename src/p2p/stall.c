@@ -117,7 +117,7 @@ void weft_stall_on_stalled(weft_peer *peer, const weft_hdr *hdr, const void *bod
     } else { /* out of memory: the sender must not wait for ASKs */
         send_ask(peer, *from, WEFT_ASK_ALL);
     }
-    if (chan->on_unexpected)
+    if (chan->on_unexpected && (uint32_t)hdr->src < chan->size)
         chan->on_unexpected(chan, (uint32_t)hdr->src, hdr->tag);
     rouse(peer->worker);
 }

@@ -437,7 +437,7 @@ static void job_finish(job *self)
     if (self->kind == JOB_HEAD)
         handle(inbox, from, self->temporary, self->req->recv_info.bytes);
     else if (self->kind == JOB_TYPE)
-        keep_type(inbox, from, self->head.slot, self->temporary, self->head.bytes);
+        keep_type(inbox, from, self->head.slot, self->temporary, self->req->recv_info.bytes);
     else if (self->kind == JOB_ACCUMULATE)
         accumulate(inbox, from, &self->head, self->type, self->at, self->temporary);
     job_free(self);

@@ -245,7 +245,8 @@ int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep)
 {
     const ofi_iface_addr *addr = &ep->addr;
     uint32_t max = addr->form == OFI_FORM_OPAQUE ? 1 : addr->count;
-    ep->candidates = calloc(max + 2, sizeof *ep->candidates); /* and two for hints of handshakes */
+    ep->candidate_max = max + 2; /* and two for hints of handshakes */
+    ep->candidates = calloc(ep->candidate_max, sizeof *ep->candidates);
     if (!ep->candidates)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u addresses of rank %u", max, ep->proc_id.rank);
     if (addr->form == OFI_FORM_OPAQUE) {

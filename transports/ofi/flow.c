@@ -386,8 +386,10 @@ static int numbered(ofi_iface *iface, ofi_ep *ep, const ofi_wire *wire, size_t b
     int n;
     if ((int32_t)(wire->seq - ep->received) <= 0 || ep->state == OFI_FAILED)
         return 0;
-    if (wire->seq - ep->received > OFI_WINDOW)
-        return 0; /* no peer sends so far ahead */
+    if (wire->seq - ep->received > OFI_WINDOW) { /* the sender would have waited */
+        ofi_peer_failed(iface, ep, "a frame with an impossible number has come: memory or network hardware fails");
+        return 1;
+    }
     if (wire->seq != ep->received + 1)
         return hold_early(iface, ep, wire, bytes);
     n = deliver(iface, ep, wire, bytes);
@@ -428,17 +430,19 @@ int ofi_recv_message(ofi_iface *iface, const struct fi_cq_data_entry *entry, siz
 {
     ofi_recv *recv = entry->op_context;
     const uint8_t *message = iface->has_multi_recv ? entry->buf : recv->place;
+    size_t bytes = entry->len;
     int n = 0;
     if (message && weft_unlikely((uintptr_t)message % 8)) { /* lengths are multiples of 8: only if buffers are unaligned */
+        bytes = bytes < iface->message_max ? bytes : iface->message_max;
         if (*at == 0)
-            memcpy(iface->bounce, message, entry->len < iface->message_max ? entry->len : iface->message_max);
+            memcpy(iface->bounce, message, bytes);
         message = iface->bounce;
     }
-    for (size_t length; message && *at < entry->len && n < budget; *at += length) {
-        length = length_of((const ofi_framed *)(message + *at), entry->len - *at);
+    for (size_t length; message && *at < bytes && n < budget; *at += length) {
+        length = length_of((const ofi_framed *)(message + *at), bytes - *at);
         n += take(iface, message + *at, length);
     }
-    if (message && *at < entry->len)
+    if (message && *at < bytes)
         return n;
     if (!iface->has_multi_recv || entry->flags & FI_MULTI_RECV)
         ofi_recv_done(iface, recv);

@@ -312,8 +312,8 @@ static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *msg)
     for (uint32_t i = 0; i < ep->candidate_count; i++)
         if (ep->candidates[i].bytes == msg->hint_bytes && memcmp(&ep->candidates[i].address, msg->hint, msg->hint_bytes) == 0)
             return i;
-    if (ep->candidate_count >= ep->addr.count + 2u)
-        return ep->candidate; /* two spare entries exist (addr_list.c) */
+    if (ep->candidate_count >= ep->candidate_max)
+        return ep->candidate;
     ofi_candidate *candidate = &ep->candidates[ep->candidate_count];
     *candidate = (ofi_candidate){.bytes = msg->hint_bytes, .probe = -1};
     memcpy(&candidate->address, msg->hint, msg->hint_bytes);

@@ -225,7 +225,7 @@ struct ofi_ep {
     uint32_t remote_index;       /* index of the peer's ep; valid if is_heard */
     bool has_remote_index;
     ofi_candidate *candidates;       /* in the order of attempts */
-    uint32_t candidate_count, candidate;
+    uint32_t candidate_count, candidate_max, candidate; /* entries in use, existing; the one being tried */
     uint32_t attempt;      /* last handshake number used */
     uint32_t repeats;      /* repeated handshakes at this candidate */
     uint64_t called_ns;    /* time of the last handshake to this candidate; 0: not sent yet */
