@@ -25,6 +25,8 @@ packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
 # Another release of gfortran than the library's (test/fortran/compilers).
 packages_compilers="gfortran-11"
+# libFuzzer for the harnesses of test/fuzz (test/build/fuzz).
+packages_fuzz="clang-14 libclang-rt-14-dev"
 
 # Source packages of contrib/programs: what test/programs builds needs. The other programs' needs are in contrib/lib/programs.
 packages_programs="dpkg-dev perl libblas-dev"

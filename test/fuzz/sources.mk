@@ -1,0 +1,25 @@
+# test/fuzz: one program for each parser of what another process has written. These replay the kept inputs; test/fuzz/run links the same
+# objects with libFuzzer, whose main takes the place of the driver's.
+check_LTLIBRARIES += libfuzzdriver.la
+libfuzzdriver_la_SOURCES = test/fuzz/driver.c test/fuzz/fuzz.h
+fuzz_libraries = libfuzzdriver.la $(LDADD)
+fuzz_conn = src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+fuzz_programs += test/fuzz/pmi_client test/fuzz/pmi_server test/fuzz/hosts test/fuzz/job_desc test/fuzz/ctrl_conn \
+	test/fuzz/daemon_frames test/fuzz/type_wire test/fuzz/frames test/fuzz/modex
+test_fuzz_pmi_client_LDADD = $(fuzz_libraries)
+test_fuzz_pmi_server_SOURCES = test/fuzz/pmi_server.c src/tools/mpirun/pmi_server.c src/tools/mpirun/environ.c \
+	src/tools/mpirun/refbuf.c $(fuzz_conn)
+test_fuzz_pmi_server_LDADD = $(fuzz_libraries)
+test_fuzz_hosts_SOURCES = test/fuzz/hosts.c src/tools/mpirun/allocation.c src/tools/mpirun/hosts.c src/tools/mpirun/hostlist.c
+test_fuzz_hosts_LDADD = $(fuzz_libraries)
+test_fuzz_job_desc_SOURCES = test/fuzz/job_desc.c src/tools/mpirun/job_desc.c src/tools/mpirun/tree.c $(fuzz_conn)
+test_fuzz_job_desc_LDADD = $(fuzz_libraries)
+test_fuzz_ctrl_conn_SOURCES = test/fuzz/ctrl_conn.c $(fuzz_conn)
+test_fuzz_ctrl_conn_LDADD = $(fuzz_libraries)
+test_fuzz_daemon_frames_SOURCES = test/fuzz/daemon_frames.c src/tools/mpirun/remote_frames.c src/tools/mpirun/modex_head.c \
+	src/tools/mpirun/pmix_head.c src/tools/mpirun/pmix_coll.c src/tools/mpirun/pmix_channel.c src/tools/mpirun/nameserver.c \
+	src/tools/mpirun/id_table.c src/tools/mpirun/refbuf.c $(fuzz_conn)
+test_fuzz_daemon_frames_LDADD = $(fuzz_libraries)
+test_fuzz_type_wire_LDADD = $(fuzz_libraries)
+test_fuzz_frames_LDADD = $(fuzz_libraries)
+test_fuzz_modex_LDADD = $(fuzz_libraries)
