@@ -123,8 +123,12 @@ void run_topology(rp *rp, rp_step *step)
         RP_OK(rp, MPI_Allgather(&rp->rank, 1, MPI_INT, comm->members[0], 1, MPI_INT, comm->mpi));
         rp_comm_find_self(rp, comm);
         for (int i = 0; i < comm->n[0]; i++) {
-            RP_SAME(rp, seen[comm->members[0][i]], 0, "reorder: a process occurs twice");
-            seen[comm->members[0][i]] = true;
+            int member = comm->members[0][i];
+            RP_SAME(rp, member >= 0 && member < RP_RANKS, 1, "reorder: a member is no rank");
+            if (member < 0 || member >= RP_RANKS)
+                return; /* a network that damages data */
+            RP_SAME(rp, seen[member], 0, "reorder: a process occurs twice");
+            seen[member] = true;
         }
     }
     rp_comm_verify(rp, comm);
