@@ -203,13 +203,27 @@ static bool is_inside_call(const weft_team *team)
     return team->area && weft_shmcoll_is_waiting(team->area);
 }
 
+/* A member cannot be told, as there is no memory for a frame to it: it would wait for ever. */
+static void __attribute__((cold)) end_job(const weft_team *team, uint32_t to, const stop_msg *msg, int rc)
+{
+    weft_boot *boot = team->chan->worker->world->boot;
+    char text[1000];
+
+    snprintf(text, sizeof text, "%s cannot be told that a collective of its communicator failed, and would hang: %s\nThe collective: %s",
+             weft_member_name_of(team, to).text, weft_fail_text(rc), msg->text);
+    boot->ops->abort(boot, 1, text);
+}
+
 static void forward(weft_team *team, const stop_msg *msg)
 {
     uint32_t bytes = (uint32_t)(offsetof(stop_msg, text) + strlen(msg->text) + 1);
 
-    for (uint64_t distance = 1; distance < team->size; distance *= 2)
-        /* an unreachable peer fails, which ends the job */
-        weft_chan_notify(team->chan, (uint32_t)((team->rank + distance) % team->size), msg, bytes);
+    for (uint64_t distance = 1; distance < team->size; distance *= 2) {
+        uint32_t to = (uint32_t)((team->rank + distance) % team->size);
+        int rc = weft_chan_notify(team->chan, to, msg, bytes);
+        if (rc && rc != WEFT_E_PEER) /* an unreachable peer fails, which ends the job */
+            end_job(team, to, msg, rc);
+    }
 }
 
 /* Stops teams created by a call that is over: other members may not have created them. */
