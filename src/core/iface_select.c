@@ -54,6 +54,7 @@ static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
                          .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns, .providers = providers,
+                         .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
                          .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
     int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
                                                  : ops->open(&params, &worker->ifaces[worker->iface_count]);

@@ -146,6 +146,8 @@ typedef struct weft_iface_params {
     bool wants_fd;       /* the owner sleeps on descriptors of other ifaces too: arm must return a descriptor, not a futex */
     uint64_t (*now_ns)(void); /* clock of timers, ns; NULL: weft_clock_ns (sim has its own) */
     bool is_far;         /* the job has ranks on other hosts: node-local providers are useless */
+    uint32_t peers;      /* processes of the job that may have to be reached; 0: unknown */
+    uint32_t ranks;      /* of the job on this node, which share its memory and its limits; 0: unknown */
     const char *providers; /* libfabric: only these providers ("opx,psm2", in order of preference); NULL: any */
 } weft_iface_params;
 

@@ -76,6 +76,27 @@ static void serves_many_with_few_slots(crowd *c)
     crowd_close(c);
 }
 
+/* One rank of 8 nodes of 64: it is connected with all 448 ranks of the others at one time, over as many rails as there are. */
+static void holds_an_alltoall(crowd *c)
+{
+    const uint32_t count = c->is_real ? CROWD_MAX : CROWD_ROOM;
+    uint32_t connected = 0;
+    c->has_hub = true;
+    crowd_open(c, count);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        for (uint32_t i = 1; i < count; i++) {
+            crowd_reach(c, 0, i), crowd_talk(c, 0, i, 2);
+            crowd_reach(c, i, 0), crowd_talk(c, i, 0, 2);
+        }
+        crowd_until_quiet(c);
+    }
+    for (uint32_t i = 1; i < count; i++)
+        connected += crowd_path(c, 0, i)->state == VERBS_UP;
+    EXPECT(c, connected == count - 1, "all stay connected");
+    EXPECT(c, crowd_count(c, 0, VERBS_COUNT_EVICTIONS) == 0, "no connection gave way");
+    crowd_close(c);
+}
+
 /* -- breaking -- */
 
 static void survives_breaks(crowd *c)
@@ -471,6 +492,7 @@ static const struct {
     {"connects", connects, "calm,datagrams,narrow,ib,torn", 10},
     {"connects crosswise", connects_crosswise, "calm,datagrams,narrow,wild", 10},
     {"serves many with few slots", serves_many_with_few_slots, "cramped", 5},
+    {"holds an alltoall", holds_an_alltoall, "calm,four", 1},
     {"survives breaks", survives_breaks, "calm,datagrams,breaks,wild,narrow", 5},
     {"only one sends", conn_one_sends, "calm,narrow", 2},
     {"recalls credits", recalls_credits, "calm,datagrams", 5},
@@ -507,7 +529,7 @@ static bool is_by_cm(size_t which) { return strstr(tests[which].name, " by rdma_
 
 static bool run_one(size_t which, const char *profile, uint64_t seed)
 {
-    crowd c;
+    static crowd c; /* too large for a stack */
     typeof(weft_knob.verbs_connect) before = weft_knob.verbs_connect;
     crowd_init(&c, profile, seed);
     weft_knob.verbs_connect = is_by_cm(which) ? WEFT_VERBS_CONNECT_RDMACM : before;

@@ -105,7 +105,7 @@ void crowd_open(crowd *c, uint32_t count)
     crowd_devices_open(c);
     for (uint32_t i = 0; i < count; i++) {
         crowd_node *node = &c->nodes[i];
-        weft_iface_params params = {.owner = node, .callbacks = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1,
+        weft_iface_params params = {.owner = node, .callbacks = &ups, .self = {.job = 99, .rank = i}, .local_rank = -1, .peers = count - 1,
                              .now_ns = crowd_clock()};
         node->crowd = c;
         node->proc_id = params.self;
@@ -146,6 +146,8 @@ void crowd_turn(crowd *c)
             continue;
         send_some(node);
         node->iface->ops->poll(node->iface, 16);
+        if (c->has_hub && i)
+            c->nodes[0].iface->ops->poll(c->nodes[0].iface, 16);
     }
 }
 

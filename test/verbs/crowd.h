@@ -11,26 +11,28 @@
 
 #include "transports/verbs/verbs.h"
 
-#define CROWD_MAX 12
+#define CROWD_MAX 12   /* processes that all speak with each other */
+#define CROWD_ROOM 449 /* processes at most */
 
 typedef struct crowd_node {
     struct crowd *crowd;
     weft_iface *iface;
     weft_proc_id proc_id;
-    weft_ep *eps[CROWD_MAX];
-    uint32_t sent[CROWD_MAX], wanted[CROWD_MAX]; /* frames to each: passed to the iface; to be sent in all */
-    uint32_t heard[CROWD_MAX];                    /* frames from each */
+    weft_ep *eps[CROWD_ROOM];
+    uint32_t sent[CROWD_ROOM], wanted[CROWD_ROOM]; /* frames to each: passed to the iface; to be sent in all */
+    uint32_t heard[CROWD_ROOM];                    /* frames from each */
     uint32_t losts;
     char why[512];
     bool is_dead;
 } crowd_node;
 
 typedef struct crowd {
-    crowd_node nodes[CROWD_MAX];
+    crowd_node nodes[CROWD_ROOM];
     uint32_t count;
     const char *profile;
     uint64_t seed, random;
     bool is_real;
+    bool has_hub; /* node 0 speaks with all: it is polled as often as all others, since polls without work let virtual time pass */
     uint32_t failures;
 } crowd;
 

@@ -3,12 +3,14 @@
  * crowd_sim: the crowd's devices are simulated: a host each, virtual time.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "test/verbs/crowd.h"
 #include "test/transports/simhca/simhca.h"
 
 const bool crowd_is_real = false;
-static const simhca_profile two_rails = {.name = "two", .devices = 2, .separate = true, .delay_ns = 2000};
+static const simhca_profile rails[] = {{.name = "two", .devices = 2, .separate = true, .delay_ns = 2000},
+                                       {.name = "four", .devices = 4, .separate = true, .delay_ns = 2000}};
 
 bool crowd_is_absent(void) { return false; }
 
@@ -16,7 +18,7 @@ void crowd_devices_open(crowd *c)
 {
     const simhca_profile *profile = simhca_profile_find(c->profile);
     if (!profile)
-        profile = &two_rails;
+        profile = &rails[strcmp(c->profile, "four") == 0];
     EXPECT(c, simhca_open(profile, c->seed, 0), "there are devices");
 }
 

@@ -213,6 +213,8 @@ static int verbs_open(const weft_iface_params *params, weft_iface **out)
         return weft_fail(WEFT_E_NOMEM, "no memory for a verbs iface");
     iface->iface = (weft_iface){.ops = &weft_verbs_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
+    iface->peers = params->peers;
+    iface->ranks = params->ranks;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     iface->nonce = make_nonce(iface, params);
     weft_list_init(&iface->eps);

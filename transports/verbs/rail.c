@@ -24,12 +24,15 @@
 #include "transports/verbs/conn.h"
 #include "transports/verbs/device_select.h"
 #include "transports/verbs/gid.h"
+#include "transports/verbs/slots.h"
 
 #define SMALL_BYTES (4u << 20) /* a lower limit on locked memory gives shallow queues and few short slots */
 #define CQ_DEPTH 16384
 #define CQ_DEPTH_SMALL 192
+#define CQ_PEERS 65536u       /* for which it is sized */
 #define CQ_DEPTH_SHALLOW 1024 /* a CQ of at most this depth makes the other queues shallow, too */
-#define SRQ_DEPTH 2048
+#define SRQ_DEPTH 2048        /* at least; more for many peers */
+#define CQ_DEPTH_PEER 8       /* of a peer: the completions of its receives, and as many of sends again */
 #define SRQ_DEPTH_SHALLOW 32
 #define RQ_DEPTH 72           /* where there is no SRQ: the most credits of a peer, and some more */
 #define RQ_DEPTH_SHALLOW 8
@@ -39,16 +42,16 @@
 #define SQ_DEPTH_SHALLOW 16
 
 static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* True if the limit on locked memory applies and is low. Queues of real HCAs count as locked, too. */
-static bool is_memory_small(void)
+uint64_t verbs_lockable_bytes(void)
 {
     struct rlimit limit;
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct caps[2] = {{0, 0, 0}, {0, 0, 0}};
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= SMALL_BYTES)
-        return false;
-    return syscall(SYS_capget, &head, caps) != 0 || !(caps[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32);
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return syscall(SYS_capget, &head, caps) == 0 && caps[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32 ? UINT64_MAX : limit.rlim_cur;
 }
 
 static int cannot(const verbs_rail *rail, const char *what)
@@ -104,7 +107,8 @@ static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
 static int open_queues(verbs_iface *iface, verbs_rail *rail)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
-    uint32_t aside, depth = min(iface->is_small ? CQ_DEPTH_SMALL : CQ_DEPTH, (uint32_t)rail->attr.max_cqe);
+    uint32_t wanted = iface->is_small ? CQ_DEPTH_SMALL : max(CQ_DEPTH, min(iface->peers, CQ_PEERS) * CQ_DEPTH_PEER);
+    uint32_t aside, depth = min(wanted, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
     rail->marks_capacity = rail->is_shallow ? MARKS_SHALLOW : MARKS;
     aside = verbs_ud_depth(rail) + rail->marks_capacity;
@@ -126,7 +130,8 @@ static int open_queues(verbs_iface *iface, verbs_rail *rail)
         rail->rq_capacity = min(rail->is_shallow ? RQ_DEPTH_SHALLOW : RQ_DEPTH, (uint32_t)rail->attr.max_qp_wr);
         return 0;
     }
-    srq.attr.max_wr = min(rail->is_shallow ? SRQ_DEPTH_SHALLOW : SRQ_DEPTH, (uint32_t)rail->attr.max_srq_wr);
+    srq.attr.max_wr = rail->is_shallow ? SRQ_DEPTH_SHALLOW : max(SRQ_DEPTH, verbs_receives_of_peers(iface));
+    srq.attr.max_wr = min(srq.attr.max_wr, (uint32_t)rail->attr.max_srq_wr);
     srq.attr.max_wr = min(srq.attr.max_wr, rail->cq_capacity / 2);
     rail->srq = ibv_create_srq(rail->pd, &srq);
     if (!rail->srq)
@@ -250,7 +255,7 @@ int verbs_rails_open(verbs_iface *iface)
     int rc;
     if (!finding)
         return weft_fail(WEFT_E_NOMEM, "no memory to look for RDMA devices");
-    iface->is_small = is_memory_small();
+    iface->is_small = verbs_lockable_bytes() < SMALL_BYTES;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) /* kernels that copy pinned pages at fork need no call */

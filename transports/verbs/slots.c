@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/macros.h"
@@ -16,6 +17,11 @@
 
 #define SHORT_BYTES 512u
 #define LONG_BODY (16u << 10)
+#define LONG_SLOTS 4096u     /* at most, with few peers: 64 MiB */
+#define PEERS_MAX 100000u    /* for which slots are reckoned */
+#define RECEIVES_BUSY 512u   /* of one rail, for peers that send much */
+#define OF_MEMORY 32         /* of the node's, for all its ranks */
+#define OF_MEMLOCK 4         /* of a process's limit: user memory needs the rest */
 #define SMALL_BODY (1u << 10) /* low locked-memory limit: all slots together must fit into some 40 KiB */
 
 typedef struct verbs_class {
@@ -144,6 +150,25 @@ uint32_t verbs_receives_bound(const verbs_iface *iface)
     return iface->slots->receives_max;
 }
 
+uint32_t verbs_receives_of_peers(const verbs_iface *iface)
+{
+    uint32_t peers = iface->peers < PEERS_MAX ? iface->peers : PEERS_MAX;
+    return peers * VERBS_CREDITS_FIRST + RECEIVES_BUSY + 1;
+}
+
+/* As many as keep all peers connected, three quarters of them posted as receives, within a share of the memory. */
+static uint32_t long_slots(const verbs_iface *iface, uint32_t stride)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / OF_MEMORY / (iface->ranks ? iface->ranks : 1) : 0;
+    uint64_t wanted = (uint64_t)verbs_receives_of_peers(iface) * iface->rail_count * 4 / 3 + 1;
+    if (bytes > verbs_lockable_bytes() / OF_MEMLOCK)
+        bytes = verbs_lockable_bytes() / OF_MEMLOCK;
+    if (wanted > bytes / stride)
+        wanted = bytes / stride;
+    return wanted > LONG_SLOTS ? (uint32_t)wanted : LONG_SLOTS;
+}
+
 /* Long slots serve the receives of all rails and long frames to send. */
 int verbs_slots_open(verbs_iface *iface)
 {
@@ -151,11 +176,12 @@ int verbs_slots_open(verbs_iface *iface)
     if (!slots)
         return weft_fail(WEFT_E_NOMEM, "no memory for frame slots");
     iface->slots = slots;
-    slots->receives_max = iface->is_small ? 14 : 512;
+    slots->receives_max = iface->is_small ? 14 : RECEIVES_BUSY;
     slots->brief = (verbs_class){.max = iface->is_small ? 12 : 4096, .step = iface->is_small ? 12 : 128,
                                  .stride = iface->is_small ? 256 : SHORT_BYTES};
-    slots->lengthy = (verbs_class){.max = iface->is_small ? 28 : 4096, .step = iface->is_small ? 7 : 16,
+    slots->lengthy = (verbs_class){.step = iface->is_small ? 7 : 16,
                                    .stride = weft_round_up(verbs_frame_max(iface) + (uint32_t)sizeof(verbs_wire), 64)};
+    slots->lengthy.max = iface->is_small ? 28 : long_slots(iface, slots->lengthy.stride);
     weft_list_init(&slots->brief.free);
     weft_list_init(&slots->lengthy.free);
     int rc = grow(iface, &slots->brief);

@@ -231,6 +231,7 @@ struct verbs_ep {
 struct verbs_iface {
     weft_iface iface;
     weft_proc_id self;
+    uint32_t peers, ranks; /* of weft_iface_params */
     uint64_t (*now_ns)(void);
     uint32_t nonce;
     verbs_rail rails[VERBS_RAILS];
