@@ -105,18 +105,16 @@ int weft_checks_comm(WEFT_ABOUT, MPI_Comm handle)
 int weft_checks_type(WEFT_ABOUT, MPI_Datatype handle, bool must_be_committed)
 {
     const weft_type *type = weft_type_of(handle);
-    char value[64], on[192];
-    on_comm(comm, on);
+    char on[192];
     if (!type)
-        return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s: not a datatype%s", function, argument,
-                         handle_text(handle, "MPI_DATATYPE_NULL", 0x200, value), on);
+        return bad_handle(function, comm, argument, WEFT_E_TYPE, "a datatype", handle, "MPI_DATATYPE_NULL", 0x200);
     if (must_be_committed && type->is_absent)
         return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s: a datatype that this compiler does not have%s", function, argument,
-                         type->name, on);
+                         type->name, on_comm(comm, on));
     if (must_be_committed && !type->is_committed)
         return weft_fail(WEFT_E_TYPE, "%s: argument %s is %s%s%s: a datatype that is not committed (MPI_Type_commit)%s", function,
                          argument, type->name[0] ? "'" : "a derived type without a name", type->name, type->name[0] ? "'" : "",
-                         on);
+                         on_comm(comm, on));
     return 0;
 }
 

@@ -153,7 +153,7 @@ static __attribute__((noinline)) int send_long(weft_chan *chan, int dst, int tag
 
 static __attribute__((noinline)) int send_slow(const void *buf, uint64_t count, const weft_type *type, int dst, int tag, weft_chan *chan)
 {
-    int rc = send_now(buf, count, type, dst, tag, chan, false);
+    int rc = dst == WEFT_PROC_NULL ? 0 : send_now(buf, count, type, dst, tag, chan, false);
     if (rc > 0)
         poll_for_credit(chan, dst, count * (uint64_t)type->size);
     return rc <= 0 ? rc : send_long(chan, dst, tag, buf, count, type, WEFT_SEND_STANDARD);
@@ -194,7 +194,7 @@ static __attribute__((noinline)) int isend_slow(const void *buf, uint64_t count,
                                                   bool may_poll, weft_req **out)
 {
     weft_peer *peer = (uint32_t)dst < chan->size ? chan->peers[dst] : NULL;
-    int rc = send_now(buf, count, type, dst, tag, chan, true);
+    int rc = dst == WEFT_PROC_NULL ? 0 : send_now(buf, count, type, dst, tag, chan, true);
     if (rc > 0 && may_poll)
         poll_for_credit(chan, dst, count * (uint64_t)type->size);
     if (rc > 0 && may_poll && peer)
