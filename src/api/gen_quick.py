@@ -2,8 +2,8 @@
 #
 # gen_quick: generates the short forms of the calls that fortran.tbl marks `quick` (src/api/entries-quick.c): their entries with arguments
 # by reference, handles as ints and the error code in ierror (weft_language_quick of base/language.h). Used by gen_api.
-# Invariant: a short form makes the call if its handles are constants and no argument needs a cold check; else it has changed nothing and
-# goes on with the binding's whole translation.
+# Invariant: a short form makes the call if its handles are constants or were used lately and no argument needs a cold check; else it has
+# changed nothing and goes on with the binding's whole translation.
 import re
 
 from gen_checks import checks_of, is_pointer_out
@@ -26,16 +26,43 @@ TOP = """\
 /* What the binding has told: set before its first call, by one thread. */
 static weft_language_binding binding;
 
-/* A handle's object, if it is a constant. NULL: another handle, or none. */
+/* Objects of handles used lately, by the low bits of their numbers. Memory of objects keeps its kind, so an entry of a freed or reused object
+ * has another number or no magic (base/object.h). */
+#define RECENT 16
+static weft_object none;
+static weft_object *recent_comms[RECENT] = {[0 ... RECENT - 1] = &none}, *recent_types[RECENT] = {[0 ... RECENT - 1] = &none};
+
+/* The object with this number; NULL: it is not among the recent ones, or freed. */
+static inline void *recent_at(weft_object *const *recent, int number)
+{
+    weft_object *object = __atomic_load_n(&recent[(unsigned)number % RECENT], __ATOMIC_RELAXED);
+    return __atomic_load_n(&object->number, __ATOMIC_RELAXED) == number ? object : NULL;
+}
+static void recent_set(weft_object **recent, weft_object_pool *pool, int number)
+{
+    weft_object *object = (unsigned)number < WEFT_OBJECT_CONSTANTS ? NULL : weft_object_by_number(pool, number);
+    if (object)
+        __atomic_store_n(&recent[(unsigned)number % RECENT], object, __ATOMIC_RELAXED);
+}
+
+/* A handle's object, if it is a constant or recent. NULL: another handle, or none. */
 static inline weft_comm *comm_at_number(int number)
 {
+    weft_comm *comm;
     if (weft_likely(number == (int)(uintptr_t)MPI_COMM_WORLD))
         return weft_checks_comm_at(MPI_COMM_WORLD);
+    comm = recent_at(recent_comms, number);
+    if (weft_likely(comm))
+        return comm->traits.object.magic == WEFT_COMM_MAGIC ? comm : NULL;
     return number == (int)(uintptr_t)MPI_COMM_SELF ? weft_comm_of(MPI_COMM_SELF) : NULL;
 }
 static inline const weft_type *type_at_number(int number)
 {
-    return (unsigned)number - 0x200 < 256 ? weft_checks_ready_at((MPI_Datatype)(uintptr_t)(unsigned)number) : NULL;
+    const weft_type *type;
+    if (weft_likely((unsigned)number - 0x200 < 256))
+        return weft_checks_ready_at((MPI_Datatype)(uintptr_t)(unsigned)number);
+    type = recent_at(recent_types, number);
+    return weft_likely(type) && type->object.magic == WEFT_TYPE_MAGIC && type->is_committed ? type : NULL;
 }
 
 static inline bool is_sentinel(const void *buf) { return (uintptr_t)buf - binding.sentinels < binding.sentinel_bytes; }
@@ -51,8 +78,8 @@ static inline int wait_done(MPI_Request request, void *status)
     return MPI_SUCCESS;
 }
 
-/* What was read to choose a way is read again where it is passed: until then the registers hold the arguments. */
-static inline void reload(void) { __asm__ volatile("" ::: "memory"); }
+/* A number that was read for the checks is read again where it is passed: until then its register holds the argument. */
+#define RELOAD(number) __asm__ volatile("" : "+m"(*(int *)(number)))
 /* After the call: the argument is in memory until now, so that no register has to be saved for it. */
 #define LATE(argument) __asm__("" : "+m"(argument))
 
@@ -78,9 +105,13 @@ void weft_language_bind(const weft_language_binding *given, weft_language_quick 
 """
 
 
+def numbers_of(row):
+    return [p.name for p in row.params if p.kind_is("count", "dest", "source", "tag", "rtag")]
+
+
 def by_reference(row, text):
     """C text about arguments by value, for numbers by reference."""
-    numbers = [p.name for p in row.params if p.kind_is("count", "dest", "source", "tag", "rtag")]
+    numbers = numbers_of(row)
     return re.sub(r"(?<![\w>.])(%s)\b(?!\()" % "|".join(numbers), r"*\1", text) if numbers else text
 
 
@@ -143,15 +174,19 @@ def short_form(procedure, by_descriptor):
     elif buf:
         tests.append("is_sentinel(%s)" % buf)
     body.append("if (weft_unlikely(%s))\n    goto other;" % " || ".join(tests))
-    body += ["reload();", "int rc;"]
+    body += ["RELOAD(%s);" % name for name in numbers_of(row)] + ["int rc;"]
     body += shown(row, ["rc = %s;" % call] + offer(row), "_single" if locked_worker(row) else "")
     used, failed, made = after(row)
     body += ["LATE(%s);" % name for name in used + ["ierror"]]
     body.append("if (weft_unlikely(rc)) {\n    %s\n    return;\n}" % "\n".join(failed).replace("\n", "\n    "))
     body += made + ["if (ierror)\n    *ierror = MPI_SUCCESS;", "return;", "other:"]
-    body.append("binding.whole.%s(%s);" % (quick_member(procedure, by_descriptor), given(procedure)))
+    member = quick_member(procedure, by_descriptor)
+    body.append("%s_other(%s);" % (member, given(procedure)))
     text = indented(body).replace("    other:", "other:")
-    return "%s\n{\n%s\n}\n" % (wrapped("static void %s_quick(%s)" % (quick_member(procedure, by_descriptor), declared)), text)
+    found_next = ["recent_set(recent_%ss, &weft_%s_pool, *%s);" % (p.kind.name, p.kind.name, p.name) for p in row.params if converted(p)]
+    other = indented(found_next + ["binding.whole.%s(%s);" % (member, given(procedure))])
+    return "%s\n{\n%s\n}\n%s\n{\n%s\n}\n" % (wrapped("WEFT_COLD void %s_other(%s)" % (member, declared)), other,
+                                              wrapped("static void %s_quick(%s)" % (member, declared)), text)
 
 
 def files(fortran):

@@ -29,7 +29,11 @@ enum
         CALLGRIND_DUMP_STATS_AT(what);    \
     } while (0)
 
+static MPI_Comm made; /* a communicator that the program makes */
+
 #ifdef FORTRAN
+int made_handle_(void) { return MPI_Comm_toint(made); }
+
 /* What budget_fortran.F90 calls, and its procedures. */
 void toggle_(void) { CALLGRIND_TOGGLE_COLLECT; }
 
@@ -53,6 +57,8 @@ void nothing_short_(int *request, int *status, int *ierror)
 COUNT_FORTRAN(nothing)
 COUNT_FORTRAN(nothing_short)
 COUNT_FORTRAN(send)
+COUNT_FORTRAN(send_made)
+COUNT_FORTRAN(send_null)
 COUNT_FORTRAN(recv)
 COUNT_FORTRAN(isend)
 COUNT_FORTRAN(wait)
@@ -79,6 +85,16 @@ __attribute__((noinline)) static void count_nothing(char *buffer)
 static void count_send(char *buffer)
 {
     COUNT("send", MPI_Send(buffer, BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD));
+}
+
+static void count_send_made(char *buffer)
+{
+    COUNT("send_made", MPI_Send(buffer, BYTES, MPI_BYTE, 1, TAG, made));
+}
+
+static void count_send_null(char *buffer)
+{
+    COUNT("send_null", MPI_Send(buffer, BYTES, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_COMM_WORLD));
 }
 
 static void count_recv(char *buffer)
@@ -182,8 +198,8 @@ static void nap(long ms)
     nanosleep(&t, NULL);
 }
 
-/* Rank 0 sends CALLS messages by `count` while rank 1 stays out of MPI. */
-static int sends(int rank, void (*count)(char *))
+/* Rank 0 sends CALLS messages over `comm` by `count` while rank 1 stays out of MPI. */
+static int sends(int rank, MPI_Comm comm, void (*count)(char *))
 {
     char buffer[BYTES] = "", expected[BYTES];
     int wrong = 0;
@@ -194,7 +210,7 @@ static int sends(int rank, void (*count)(char *))
         nap(1500);
         for (int i = 0; i < CALLS; i++) {
             memset(expected, i + 1, BYTES);
-            MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(buffer, BYTES, MPI_BYTE, 0, TAG, comm, MPI_STATUS_IGNORE);
             wrong |= memcmp(buffer, expected, BYTES) != 0;
         }
         MPI_Send(buffer, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
@@ -270,21 +286,25 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 2;
     }
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
     for (int i = 0; i < CALLS && !rank; i++) {
         count_nothing(buffer);
         count_nothing_short(buffer);
+        count_send_null(buffer);
     }
-    wrong = sends(rank, count_send);
-    wrong |= sends(rank, count_isend);
-    wrong |= sends(rank, count_wait);
+    wrong = sends(rank, MPI_COMM_WORLD, count_send);
+    wrong |= sends(rank, made, count_send_made);
+    wrong |= sends(rank, MPI_COMM_WORLD, count_isend);
+    wrong |= sends(rank, MPI_COMM_WORLD, count_wait);
     wrong |= receives(rank, count_recv);
 #ifndef FORTRAN
-    wrong |= sends(rank, count_isend_wait);
-    wrong |= sends(rank, count_start_send);
+    wrong |= sends(rank, MPI_COMM_WORLD, count_isend_wait);
+    wrong |= sends(rank, MPI_COMM_WORLD, count_start_send);
     wrong |= receives(rank, count_irecv_wait);
     wrong |= receives(rank, count_start_recv);
     wrong |= accesses(rank);
 #endif
+    MPI_Comm_free(&made);
     MPI_Finalize();
     if (wrong) {
         fprintf(stderr, "budget: rank %d has wrong bytes\n", rank);

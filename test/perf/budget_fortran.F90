@@ -49,6 +49,32 @@ subroutine f_send(buffer)
   call toggle()
 end subroutine
 
+subroutine f_send_made(buffer)
+  use MODULE
+  implicit none
+  integer :: buffer(2), ierror
+  integer, external :: made_handle
+#ifdef TYPED
+  type(MPI_Comm) :: comm
+  comm%MPI_VAL = made_handle()
+#else
+  integer :: comm
+  comm = made_handle()
+#endif
+  call toggle()
+  call MPI_Send(buffer, 8, MPI_BYTE, 1, 7, comm, ierror)
+  call toggle()
+end subroutine
+
+subroutine f_send_null(buffer)
+  use MODULE
+  implicit none
+  integer :: buffer(2), ierror
+  call toggle()
+  call MPI_Send(buffer, 8, MPI_BYTE, MPI_PROC_NULL, 7, MPI_COMM_WORLD, ierror)
+  call toggle()
+end subroutine
+
 subroutine f_recv(buffer)
   use MODULE
   implicit none

@@ -20,6 +20,7 @@ contains
     call ring(copy, mod(rank + 1, ranks), mod(rank + ranks - 1, ranks))
     call ring(MPI_COMM_SELF, 0, 0)
     call wrong
+    call many
     call MPI_Comm_free(copy)
   end subroutine
 
@@ -98,6 +99,50 @@ contains
     call MPI_Wait(sent, MPI_STATUS_IGNORE)
     call MPI_Recv(w, 6, MPI_INTEGER, MPI_PROC_NULL, 8, comm, status)
     call must(status%MPI_SOURCE == MPI_PROC_NULL, 'no peer')
+  end subroutine
+
+  ! More communicators and datatypes than are remembered, made, used twice, freed, and made anew in the memory of freed ones. A freed
+  ! handle is an error, also right after its use.
+  subroutine many
+    integer, parameter :: n = 40
+    type(MPI_Comm) :: comms(n), freed
+    type(MPI_Datatype) :: types(n), old
+    type(MPI_Request) :: request
+    type(MPI_Status) :: status
+    integer :: i, k, turn, v(n), w(n), count, ierror
+    v = [(i, i = 1, n)]
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
+    do turn = 1, 3
+      do i = 1, n
+        call MPI_Comm_dup(MPI_COMM_SELF, comms(i))
+        call MPI_Type_contiguous(i, MPI_INTEGER, types(i))
+        call MPI_Type_commit(types(i))
+      end do
+      do k = 1, 2 * n
+        i = mod(k * 7, n) + 1
+        w = 0
+        call MPI_Irecv(w, n, MPI_INTEGER, 0, i, comms(i), request)
+        call MPI_Send(v, 1, types(i), 0, i, comms(i))
+        call MPI_Wait(request, status)
+        call MPI_Get_count(status, MPI_INTEGER, count)
+        call must(count == i .and. all(w(:i) == v(:i)) .and. all(w(i + 1:) == 0), 'a message of a handle that was made')
+      end do
+      freed = comms(n); old = types(n)
+      do i = 1, n
+        call MPI_Comm_free(comms(i))
+        call MPI_Type_free(types(i))
+      end do
+      call MPI_Send(v, 1, MPI_INTEGER, 0, 1, freed, ierror)
+      call must(class_of(ierror) == MPI_ERR_COMM, 'a freed communicator')
+      call MPI_Send(v, 1, old, 0, 1, MPI_COMM_SELF, ierror)
+      call must(class_of(ierror) == MPI_ERR_TYPE, 'a freed datatype')
+    end do
+    call MPI_Type_contiguous(2, MPI_INTEGER, old)
+    do i = 1, 2
+      call MPI_Send(v, 1, old, 0, 1, MPI_COMM_SELF, ierror)
+      call must(class_of(ierror) == MPI_ERR_TYPE, 'a datatype that is not committed')
+    end do
+    call MPI_Type_free(old)
   end subroutine
 
   ! Errors of either way reach ierror.
