@@ -203,7 +203,7 @@ static bool is_inside_call(const weft_team *team)
     return team->area && weft_shmcoll_is_waiting(team->area);
 }
 
-/* A member cannot be told, as there is no memory for a frame to it: it would wait for ever. */
+/* Ends the job: no memory is left for the frame that tells `to` of the failed call, for which that member would wait for ever. */
 static void __attribute__((cold)) end_job(const weft_team *team, uint32_t to, const stop_msg *msg, int rc)
 {
     weft_boot *boot = team->chan->worker->world->boot;

@@ -15,15 +15,16 @@
 #include "core/world_type.h"
 #include "transport/module.h"
 
-/* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time. Omni-Path
- * has a verbs device, which the host's CPU emulates: its own providers of libfabric are tried before. */
+/* Networks in order of preference. A module is loaded only if a file of glob `hint` contains `word`: its library costs start-up time.
+ * Omni-Path precedes verbs: the CPU emulates its verbs device, and libfabric has native providers for it. */
 typedef struct network {
     const char *name, *hint, *word;
-    const char *providers; /* libfabric's only; NULL: any */
+    const char *transport; /* its module */
+    const char *providers; /* of libfabric: only these; NULL: any */
 } network;
-static const network networks[] = {{"ofi", "/sys/class/infiniband/hfi1_*/ports/*/state", "ACTIVE", "opx,psm2"},
-                                   {"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE", NULL},
-                                   {"ofi", "/sys/class/net/*/operstate", "up", NULL}};
+static const network networks[] = {{"Omni-Path", "/sys/class/infiniband/hfi1_*/ports/*/state", "ACTIVE", "ofi", "opx,psm2"},
+                                   {"verbs", "/sys/class/infiniband/*/ports/*/state", "ACTIVE", "verbs", NULL},
+                                   {"ofi", "/sys/class/net/*/operstate", "up", "ofi", NULL}};
 
 /* Is `name` an element of the list? */
 static bool is_listed(const char *list, const char *name)
@@ -34,8 +35,6 @@ static bool is_listed(const char *list, const char *name)
             return true;
     return false;
 }
-
-static const char *name_of(const network *net) { return net->providers ? "Omni-Path" : net->name; }
 
 static bool is_chosen_by_user(void) { return weft_knob.transports && *weft_knob.transports; }
 
@@ -53,9 +52,10 @@ static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void
 {
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
-                         .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd, .now_ns = boot->now_ns, .providers = providers,
-                         .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
-                         .is_far = boot->nodes > 1 && weft_knob.split_node == 1};
+                                .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd,
+                                .now_ns = boot->now_ns, .is_far = boot->nodes > 1 && weft_knob.split_node == 1,
+                                .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
+                                .providers = providers};
     int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
                                                  : ops->open(&params, &worker->ifaces[worker->iface_count]);
     if (rc)
@@ -117,15 +117,16 @@ static bool is_promising(const network *net)
 
 const char *weft_iface_select_network(uint32_t index, bool *promising)
 {
-    for (uint32_t i = 0; i <= index && i < weft_count(networks); i++)
-        index += networks[i].providers != NULL; /* another entry has the name */
-    if (index >= weft_count(networks))
-        return NULL;
-    *promising = is_promising(&networks[index]);
-    return networks[index].name;
+    for (size_t i = 0; i < weft_count(networks); i++) {
+        if (networks[i].providers || index--) /* the entry for any provider describes the transport */
+            continue;
+        *promising = is_promising(&networks[i]);
+        return networks[i].transport;
+    }
+    return NULL;
 }
 
-/* Does the user name a device or a provider? Then `providers` has no say. */
+/* A knob names a device or a provider: entries with `providers` are left out then. */
 static bool names_device(void)
 {
     return (weft_knob.devices && *weft_knob.devices) || (weft_knob.ofi_provider && *weft_knob.ofi_provider);
@@ -140,7 +141,7 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     *text = 0;
     if (!is_promising(net) || (net->providers && names_device()))
         return false;
-    ops = weft_transport_find(net->name, &why);
+    ops = weft_transport_find(net->transport, &why);
     if (ops && (net->providers || !(why = ops->unavailable())) && (rc = open_iface(worker, ops, NULL, net->providers, true)) == 0)
         return true;
     snprintf(text, capacity, "%s", rc ? weft_fail_text(rc) : why);
@@ -159,7 +160,7 @@ static void try_networks(weft_worker *worker)
     opened = count;
     for (size_t i = 0; i < opened && opened == weft_count(networks) && !*worker->no_network; i++)
         if (*texts[i]) /* kept for errors of this rank: only one rank prints the warning */
-            snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", name_of(&networks[i]), texts[i]);
+            snprintf(worker->no_network, sizeof worker->no_network, "%s: %.180s", networks[i].name, texts[i]);
     for (size_t i = 0; i < opened; i++) {
         char instead[64] = "";
         if (!*texts[i] || boot->local_rank)
@@ -167,7 +168,7 @@ static void try_networks(weft_worker *worker)
         if (opened < weft_count(networks))
             snprintf(instead, sizeof instead, ", %s carries the job instead", networks[opened].name);
         weft_log(boot->rank == 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s is not used although it has an active port%s: %s",
-                 name_of(&networks[i]), instead, texts[i]);
+                 networks[i].name, instead, texts[i]);
     }
 }
 

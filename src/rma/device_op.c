@@ -297,7 +297,7 @@ static bool take_slot(weft_device_op *op)
     return true;
 }
 
-/* One that is to be sent. */
+/* A notice that has not been sent. */
 static bool is_notice(const weft_device_op *op) { return !op->bytes && op->notify; }
 
 int weft_device_op_issue(weft_device_op *op)

@@ -38,7 +38,7 @@ typedef struct weft_device_target {
     uint32_t rank;
     bool can_put, can_get, is_flushing;
     uint64_t ops;            /* not complete at the origin */
-    uint64_t gets;           /* of those, gets that have left the queue's order: issued in part, or sent as messages */
+    uint64_t gets;           /* of those, gets that have been issued, in part at least, or sent as messages */
     uint64_t sent;           /* count of messages that the last operation sent as one has reached (weft_window_target.sent) */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */
@@ -51,8 +51,8 @@ typedef struct weft_device_runs {
     weft_runs origin, target;
 } weft_device_runs;
 
-/* A put or get, or a *notice*: a put of no bytes that only notifies, behind an operation that cannot take its notification along. A
- * notification does not overtake operations in the queue, nor is it overtaken there; it waits for gets and messages before it. */
+/* A put or get, or a *notice*: a put of no bytes that carries the notification of the operation before it, where that operation cannot.
+ * A notification keeps its place in the queue, and waits for the gets and messages before it. */
 typedef struct weft_device_op {
     weft_done done;          /* of each part */
     weft_list_link link;     /* in target->queue, or device->ended */
@@ -68,7 +68,7 @@ typedef struct weft_device_op {
     uint32_t parts;          /* under way */
     uint32_t notify;         /* value of the notification that goes with its last part; 0: none, or done */
     struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
-    bool is_led;             /* a notice whose operation has not ended */
+    bool is_led;             /* a notice whose operation is under way */
     bool awaits_reg, uses_slot, is_issued, is_get_counted;
     weft_rma_error error;
     weft_completion completion; /* of `message` */

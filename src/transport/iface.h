@@ -59,7 +59,8 @@ typedef struct weft_rma {
     uint64_t bytes;            /* at most caps.rma_max */
     void *done;                /* argument of callbacks.done; NULL: no callback */
     uint32_t notify;           /* put, if caps.notify: value for the peer's callbacks.notify once the data is visible; 0: none */
-    bool notify_after_all;     /* with notify, if caps.notify_after_all: ... and all earlier puts of the ep, or these have failed */
+    bool notify_after_all;     /* with notify, if caps.notify_after_all: the value also waits for all earlier puts of the ep to be visible
+                                * or to have failed */
 } weft_rma;
 
 typedef struct weft_atomic {
@@ -148,7 +149,7 @@ typedef struct weft_iface_params {
     bool is_far;         /* the job has ranks on other hosts: node-local providers are useless */
     uint32_t peers;      /* processes of the job that may have to be reached; 0: unknown */
     uint32_t ranks;      /* of the job on this node, which share its memory and its limits; 0: unknown */
-    const char *providers; /* libfabric: only these providers ("opx,psm2", in order of preference); NULL: any */
+    const char *providers; /* ofi: only these providers of libfabric, in order of preference ("opx,psm2"); NULL: any */
 } weft_iface_params;
 
 /* Counters of an iface that core/counters.def lists; they only grow. */

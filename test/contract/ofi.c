@@ -285,9 +285,9 @@ static weft_rig *open_met(void)
     return rig;
 }
 
-/* -- strangers: who reaches the port, and has not the address from the job -- */
+/* -- processes outside the job, which can reach the port but do not know its nonce -- */
 
-/* Neither a handshake nor a frame with a nonce that is wrong in one bit has an effect, and none has an answer. */
+/* A handshake or a frame whose nonce differs in one bit has no effect and gets no answer. */
 static void ignores_strangers(void)
 {
     weft_rig *rig = rig_open(&row, true);
@@ -315,7 +315,7 @@ static void ignores_strangers(void)
 
 enum { KEY_CHECK = 24 }; /* where a remote key has its checksum; it begins with the provider's key */
 
-/* A remote key as somebody makes it who knows all but the provider's key. */
+/* A valid remote key, but for the provider's key, which is `key`. */
 static weft_rkey forged(const weft_mr *mr, uint64_t key)
 {
     weft_rkey rkey = mr->rkey;
@@ -328,7 +328,7 @@ static weft_rkey forged(const weft_mr *mr, uint64_t key)
     return rkey;
 }
 
-/* Memory is written by its key, and by no small number or neighbour of the key. */
+/* The key gives access to the memory. Small numbers and neighbours of the key do not. */
 static void keys_are_not_guessed(void)
 {
     weft_rig *rig = open_met();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * addr_list: addresses by which this process may be reached, best first. The iface address has all of them, as it is not known which ones
- * a peer can reach. Private addresses come before public ones, fast interfaces before slow ones. Bridges of containers and virtual machines may have the same address on every host, loopback has: they come last, and
- * handshake.c verifies the process.
+ * addr_list: addresses by which this process may be reached, best first. The iface address has all of them, as it is not known which
+ * ones a peer can reach. Private addresses precede public ones, fast interfaces precede slow ones. Bridges of containers and virtual
+ * machines may have the same address on every host, loopback has: they come last, and handshake.c verifies the process.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,11 +21,12 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define SLOWEST 15
+#define SLOWEST 15 /* of 4 bits */
 
 enum rank { RANK_GOOD, RANK_PUBLIC, RANK_LINK_LOCAL, RANK_BRIDGE, RANK_LOOPBACK, RANK_DOWN };
-static const char *const rank_names[] = {"", "public: private addresses precede it", "link-local", "a bridge of containers or virtual machines: tried late",
-                                         "loopback: this host only", "no carrier: tried last"};
+static const char *const rank_names[] = {"", "public: private addresses precede it", "link-local",
+                                         "a bridge of containers or virtual machines: tried late", "loopback: this host only",
+                                         "no carrier: tried last"};
 
 static bool is_bridge(const char *name)
 {
@@ -67,7 +68,8 @@ static enum rank rank_of(const struct ifaddrs *one)
     return is_private(one->ifa_addr) ? RANK_GOOD : RANK_PUBLIC;
 }
 
-/* 0 (a terabit per second) to SLOWEST, one more for each halving; as 1 Gbit/s where the driver does not tell. */
+/* Speed of an interface: 0 is 1 Tbit/s, each further step is half as fast, SLOWEST is 32 Mbit/s or less. An unknown speed counts as
+ * 1 Gbit/s. */
 static uint8_t slowness_of(const char *name)
 {
     char path[IFNAMSIZ + 32];

@@ -411,7 +411,7 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
     const ofi_wire *wire = message;
     ofi_ep *ep;
     if (bytes < sizeof *wire || wire->nonce != iface->addr.nonce)
-        return 0; /* for an earlier owner of this address, or a stranger's */
+        return 0; /* meant for an earlier owner of this address, or from a process outside the job */
     if (wire->kind == OFI_HANDSHAKE) {
         if (bytes >= sizeof(ofi_handshake))
             ofi_handshake_recv(iface, message);

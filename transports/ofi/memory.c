@@ -34,8 +34,8 @@ static uint32_t check_of(key_form form)
     return sum;
 }
 
-/* A key that the provider does not choose is random in all the bytes that the provider takes: who does not have it from this process can
- * neither read nor write the memory. Keys meet by chance where few bytes are taken. */
+/* Registers with a random key of mr_key_size bytes, unless the provider chooses the key: other processes cannot guess it. Short random keys
+ * may collide (FI_ENOKEY): then another key is tried. */
 static int reg_by_key(ofi_iface *iface, void *addr, uint64_t bytes, uint64_t access, struct fid_mr **fid_mr)
 {
     const struct fi_domain_attr *domain = iface->info->domain_attr;

@@ -77,7 +77,7 @@ enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_HANDSHAKE };
 /* Header of every frame, notification and handshake. Lengths are multiples of 8, so that bodies stay aligned in a buffer of many messages.
  * One message may hold several frames (coalesce.c). */
 typedef struct ofi_wire {
-    uint64_t nonce; /* the receiver's: shows that the sender has its address from the job. Others are dropped, without an answer */
+    uint64_t nonce; /* the receiver's, which only the job's processes know; messages with another one are dropped */
     uint32_t to;    /* index of the ep at the receiver, from its handshake */
     uint32_t seq;   /* FRAME and NOTIFY: number from 1; else 0 */
     uint32_t ack;   /* last number received from the receiver of this message */
@@ -118,7 +118,7 @@ typedef struct ofi_iface_addr {
     uint16_t version;
     uint8_t form, count;   /* number of addresses; OPAQUE: bytes of the only one */
     uint32_t protocol;     /* libfabric's number of the wire protocol */
-    uint64_t nonce;        /* random, drawn by the process: known to the job alone */
+    uint64_t nonce;        /* random number of the process; only the job's processes know it */
     uint32_t host;         /* identifies the network namespace: loopback is tried on the same one only */
     uint16_t port;         /* IN, IN6; network order */
     uint8_t key_form, zero;
@@ -271,7 +271,7 @@ struct ofi_iface {
     struct fi_info *info;
     uint32_t passed;      /* number of providers tried before that could not be opened */
     bool has_remote;          /* the job has ranks on other hosts */
-    const char *providers;    /* the only ones that may be selected; NULL: any */
+    const char *providers;    /* of weft_iface_params */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_ep *ep;

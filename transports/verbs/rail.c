@@ -27,12 +27,10 @@
 #include "transports/verbs/slots.h"
 
 #define SMALL_BYTES (4u << 20) /* a lower limit on locked memory gives shallow queues and few short slots */
-#define CQ_DEPTH 16384
+#define CQ_DEPTH 16384        /* at least; more for many peers */
 #define CQ_DEPTH_SMALL 192
-#define CQ_PEERS 65536u       /* for which it is sized */
 #define CQ_DEPTH_SHALLOW 1024 /* a CQ of at most this depth makes the other queues shallow, too */
 #define SRQ_DEPTH 2048        /* at least; more for many peers */
-#define CQ_DEPTH_PEER 8       /* of a peer: the completions of its receives, and as many of sends again */
 #define SRQ_DEPTH_SHALLOW 32
 #define RQ_DEPTH 72           /* where there is no SRQ: the most credits of a peer, and some more */
 #define RQ_DEPTH_SHALLOW 8
@@ -51,7 +49,9 @@ uint64_t verbs_lockable_bytes(void)
     struct __user_cap_data_struct caps[2] = {{0, 0, 0}, {0, 0, 0}};
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return UINT64_MAX;
-    return syscall(SYS_capget, &head, caps) == 0 && caps[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32 ? UINT64_MAX : limit.rlim_cur;
+    if (syscall(SYS_capget, &head, caps) == 0 && caps[CAP_IPC_LOCK / 32].effective & 1u << CAP_IPC_LOCK % 32)
+        return UINT64_MAX;
+    return limit.rlim_cur;
 }
 
 static int cannot(const verbs_rail *rail, const char *what)
@@ -107,7 +107,7 @@ static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
 static int open_queues(verbs_iface *iface, verbs_rail *rail)
 {
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
-    uint32_t wanted = iface->is_small ? CQ_DEPTH_SMALL : max(CQ_DEPTH, min(iface->peers, CQ_PEERS) * CQ_DEPTH_PEER);
+    uint32_t wanted = iface->is_small ? CQ_DEPTH_SMALL : max(CQ_DEPTH, 4 * verbs_receives_of_peers(iface)); /* half is for sends */
     uint32_t aside, depth = min(wanted, (uint32_t)rail->attr.max_cqe);
     rail->is_shallow = depth <= CQ_DEPTH_SHALLOW;
     rail->marks_capacity = rail->is_shallow ? MARKS_SHALLOW : MARKS;

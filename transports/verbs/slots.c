@@ -17,11 +17,11 @@
 
 #define SHORT_BYTES 512u
 #define LONG_BODY (16u << 10)
-#define LONG_SLOTS 4096u     /* at most, with few peers: 64 MiB */
-#define PEERS_MAX 100000u    /* for which slots are reckoned */
+#define LONG_SLOTS 4096u     /* limit with few peers: 64 MiB */
+#define PEERS_MAX 100000u    /* more peers do not add slots */
 #define RECEIVES_BUSY 512u   /* of one rail, for peers that send much */
-#define OF_MEMORY 32         /* of the node's, for all its ranks */
-#define OF_MEMLOCK 4         /* of a process's limit: user memory needs the rest */
+#define OF_MEMORY 32         /* long slots of all ranks of a node take at most 1/32 of its memory */
+#define OF_MEMLOCK 4         /* and those of a rank a quarter of its limit on locked memory: user memory needs the rest */
 #define SMALL_BODY (1u << 10) /* low locked-memory limit: all slots together must fit into some 40 KiB */
 
 typedef struct verbs_class {
@@ -156,7 +156,7 @@ uint32_t verbs_receives_of_peers(const verbs_iface *iface)
     return peers * VERBS_CREDITS_FIRST + RECEIVES_BUSY + 1;
 }
 
-/* As many as keep all peers connected, three quarters of them posted as receives, within a share of the memory. */
+/* Limit of long slots: receives for all peers are three quarters of them, within the shares of memory. */
 static uint32_t long_slots(const verbs_iface *iface, uint32_t stride)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

@@ -68,7 +68,7 @@ struct verbs_slab {
     verbs_slot slots[];
 };
 
-/* Limit on locked memory, to which the queues of real HCAs count, too; UINT64_MAX: none, or this process need not keep it. */
+/* Limit on locked memory, in bytes; queues of real HCAs count as locked. UINT64_MAX: no limit applies to this process. */
 uint64_t verbs_lockable_bytes(void);
 /* Allocates memory registered on every rail. WEFT_E_NOSPACE, WEFT_E_NOMEM. */
 int verbs_slab_alloc(verbs_iface *iface, size_t bytes, uint32_t slots, int access, verbs_slab **slab);
@@ -104,7 +104,7 @@ bool verbs_receives_reach(verbs_iface *iface, uint32_t count);
 void verbs_receive_recycle(verbs_rail *rail, verbs_slot *slot);
 /* Posts the queued receives. */
 void verbs_receives_post(verbs_iface *iface);
-/* Receives of a rail that let all peers of the job be connected at one time. */
+/* Receives of a rail that suffice for connections with all peers of the job at one time. */
 uint32_t verbs_receives_of_peers(const verbs_iface *iface);
 /* Maximum receives for credits beyond the first of each peer. */
 uint32_t verbs_receives_bound(const verbs_iface *iface);
