@@ -2,7 +2,7 @@
 #
 # gen_quick: generates the short forms of the calls that fortran.tbl marks `quick` (src/api/entries-quick.c): their entries with arguments
 # by reference, handles as ints and the error code in ierror (weft_language_quick of base/language.h). Used by gen_api.
-# Invariant: a short form makes the call if its handles are constants or were used lately and no argument needs a cold check; else it has
+# Invariant: a short form makes the call if its handles were used lately and no argument needs a cold check; else it has
 # changed nothing and goes on with the binding's whole translation.
 import re
 
@@ -26,43 +26,50 @@ TOP = """\
 /* What the binding has told: set before its first call, by one thread. */
 static weft_language_binding binding;
 
-/* Objects of handles used lately, by the low bits of their numbers. Memory of objects keeps its kind, so an entry of a freed or reused object
- * has another number or no magic (base/object.h). */
-#define RECENT 16
-static weft_object none;
-static weft_object *recent_comms[RECENT] = {[0 ... RECENT - 1] = &none}, *recent_types[RECENT] = {[0 ... RECENT - 1] = &none};
+/* Communicators, and datatypes that the program made, whose handles were used lately, by the low 8 bits of their numbers. The memory of
+ * objects keeps its kind, and a number changes when its handle becomes invalid (base/object.h): an entry is right if it has the number. */
+static weft_object none, none_at_0 = {.number = 1}; /* numbers that are not looked for in their entries */
+#define NONE {[0] = &none_at_0, [1 ... 255] = &none}
+static weft_object *recent_comms[256] = NONE, *recent_types[256] = NONE;
 
-/* The object with this number; NULL: it is not among the recent ones, or freed. */
+/* The object with this number; NULL: it is not among the recent ones. */
 static inline void *recent_at(weft_object *const *recent, int number)
 {
-    weft_object *object = __atomic_load_n(&recent[(unsigned)number % RECENT], __ATOMIC_RELAXED);
+    weft_object *object = __atomic_load_n(&recent[(uint8_t)number], __ATOMIC_RELAXED);
+    if (!object)
+        __builtin_unreachable(); /* lets callers skip their NULL test */
     return __atomic_load_n(&object->number, __ATOMIC_RELAXED) == number ? object : NULL;
 }
-static void recent_set(weft_object **recent, weft_object_pool *pool, int number)
+static void recent_set(weft_object **recent, int number, weft_object *object)
 {
-    weft_object *object = (unsigned)number < WEFT_OBJECT_CONSTANTS ? NULL : weft_object_by_number(pool, number);
     if (object)
-        __atomic_store_n(&recent[(unsigned)number % RECENT], object, __ATOMIC_RELAXED);
+        __atomic_store_n(&recent[(uint8_t)number], object, __ATOMIC_RELAXED);
+}
+static void recent_comms_set(int number)
+{
+    bool is_constant = (unsigned)number < WEFT_OBJECT_CONSTANTS;
+    weft_comm *comm = is_constant ? weft_comm_of((MPI_Comm)(uintptr_t)(unsigned)number) : weft_object_by_number(&weft_comm_pool, number);
+    recent_set(recent_comms, number, comm ? &comm->traits.object : NULL);
+}
+static void recent_types_set(int number)
+{
+    weft_type *type = weft_object_by_number(&weft_type_pool, number);
+    recent_set(recent_types, number, type ? &type->object : NULL);
 }
 
-/* A handle's object, if it is a constant or recent. NULL: another handle, or none. */
-static inline weft_comm *comm_at_number(int number)
-{
-    weft_comm *comm;
-    if (weft_likely(number == (int)(uintptr_t)MPI_COMM_WORLD))
-        return weft_checks_comm_at(MPI_COMM_WORLD);
-    comm = recent_at(recent_comms, number);
-    if (weft_likely(comm))
-        return comm->traits.object.magic == WEFT_COMM_MAGIC ? comm : NULL;
-    return number == (int)(uintptr_t)MPI_COMM_SELF ? weft_comm_of(MPI_COMM_SELF) : NULL;
-}
+/* A handle's object. NULL: it was not used lately, or is not valid. */
+static inline weft_comm *comm_at_number(int number) { return recent_at(recent_comms, number); }
+/* The same of a datatype, predefined ones included. NULL also: communication may not use it. */
 static inline const weft_type *type_at_number(int number)
 {
+    unsigned index = (unsigned)number - 0x200;
     const weft_type *type;
-    if (weft_likely((unsigned)number - 0x200 < 256))
-        return weft_checks_ready_at((MPI_Datatype)(uintptr_t)(unsigned)number);
-    type = recent_at(recent_types, number);
-    return weft_likely(type) && type->object.magic == WEFT_TYPE_MAGIC && type->is_committed ? type : NULL;
+    if (weft_unlikely(index >= 256)) {
+        type = recent_at(recent_types, number);
+        return weft_likely(type && type->is_committed) ? type : NULL;
+    }
+    type = weft_type_table[index];
+    return weft_likely(type && !type->is_absent) ? type : NULL;
 }
 
 static inline bool is_sentinel(const void *buf) { return (uintptr_t)buf - binding.sentinels < binding.sentinel_bytes; }
@@ -126,7 +133,12 @@ def conditions(row):
     done = request_of(row, "<>")
     if done:
         return ["*%s != WEFT_LANGUAGE_DONE" % done, "!%s_c" % done]
-    return [by_reference(row, text) for text in checks_of(row, False)[0] if text not in objects + outs]
+    texts = [by_reference(row, text) for text in checks_of(row, False)[0] if text not in objects + outs]
+    if "*tag < 0" in texts:  # the count is at hand and not negative when it is not too long: one instruction less
+        texts.remove("*tag < 0")
+        is_long = next(i for i, text in enumerate(texts) if text.startswith("weft_checks_is_long(*count"))
+        texts.insert(is_long + 1, "(*count | *tag) < 0")
+    return texts
 
 
 def after(row):
@@ -157,10 +169,11 @@ def short_form(procedure, by_descriptor):
         raise TableError("%s cannot be quick" % row.name)
     declared = parameters(procedure, [pass_arg(procedure, arg, by_descriptor) for arg in procedure.args])
     declared = declared.replace("weft_f_array", "weft_language_array")
-    body = []
+    handles = [p for p in row.params if converted(p)]
+    body = ["int %s;" % ", ".join("%s_number = *%s" % (p.name, p.name) for p in handles)] if handles else []
     for param in row.params:
         if converted(param):
-            body.append("%s%s = %s_at_number(*%s);" % (converted(param), found(row, param), param.kind.name, param.name))
+            body.append("%s%s = %s_at_number(%s_number);" % (converted(param), found(row, param), param.kind.name, param.name))
             body.append("if (weft_unlikely(!%s))\n    goto other;" % found(row, param))
         elif param.kind_is("request"):
             body.append("MPI_Request %s_c%s;" % (param.name, " = weft_language_done" if param.mark == "<>" else ""))
@@ -181,11 +194,13 @@ def short_form(procedure, by_descriptor):
     body.append("if (weft_unlikely(rc)) {\n    %s\n    return;\n}" % "\n".join(failed).replace("\n", "\n    "))
     body += made + ["if (ierror)\n    *ierror = MPI_SUCCESS;", "return;", "other:"]
     member = quick_member(procedure, by_descriptor)
-    body.append("%s_other(%s);" % (member, given(procedure)))
+    by_value = r"\b(%s)\b" % ("|".join(p.name for p in handles) or "(?!)")
+    body.append("%s_other(%s);" % (member, re.sub(by_value, r"\1_number", given(procedure))))
     text = indented(body).replace("    other:", "other:")
-    found_next = ["recent_set(recent_%ss, &weft_%s_pool, *%s);" % (p.kind.name, p.kind.name, p.name) for p in row.params if converted(p)]
-    other = indented(found_next + ["binding.whole.%s(%s);" % (member, given(procedure))])
-    return "%s\n{\n%s\n}\n%s\n{\n%s\n}\n" % (wrapped("WEFT_COLD void %s_other(%s)" % (member, declared)), other,
+    found_next = ["if (!%s_at_number(%s))\n    recent_%ss_set(%s);" % (p.kind.name, p.name, p.kind.name, p.name) for p in handles]
+    whole = "binding.whole.%s(%s);" % (member, re.sub(by_value, r"&\1", given(procedure)))
+    other = indented(found_next + [whole])
+    return "%s\n{\n%s\n}\n%s\n{\n%s\n}\n" % (wrapped("WEFT_COLD void %s_other(%s)" % (member, re.sub(r"const int \*" + by_value, r"int \1", declared))), other,
                                               wrapped("static void %s_quick(%s)" % (member, declared)), text)
 
 

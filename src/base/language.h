@@ -64,7 +64,7 @@ static inline bool weft_language_is_vector(const weft_language_array *array)
 }
 
 /* Short forms of the commonest calls: arguments by reference, handles as ints, buffers by address or as arrays, ierror may be NULL. A short
- * form makes the call itself if handles are constants of the ABI, no buffer is a sentinel of the binding, arrays are vectors and the other
+ * form makes the call itself if handles were used lately, no buffer is a sentinel of the binding, arrays are vectors and the other
  * arguments are usual; else it goes on with the binding's whole translation, the arguments as they came. It calls no MPI_X: a binding must
  * not use it for a call that a tool has replaced. */
 #define WEFT_LANGUAGE_SENT const int *count, const int *datatype, const int *dest, const int *tag, const int *comm

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * object: see object.h. A number is 4,096 + (generation << 24 | index), generation 0..126: an int of an object that was freed is
- * recognized until its memory was reused 127 times.
+ * recognized until its memory was reused 127 times. `private` is the number of this life, also of a predefined object, whose `number` is a
+ * constant; of a freed object it is the index of the next freed one, and `number` that of the next life.
  */
 #include "base/object.h"
 
@@ -28,9 +29,9 @@ static weft_object *reuse(weft_object_pool *pool)
     if (pool->idle <= KEPT)
         return NULL;
     object = weft_slot_get(&pool->made, pool->first);
-    pool->first = object->next_free;
+    pool->first = object->private;
     pool->idle--;
-    __atomic_store_n(&object->number, next_number(object->number), __ATOMIC_RELAXED); /* weft_object_by_number may read it */
+    object->private = (uint32_t)object->number;
     return object;
 }
 
@@ -44,6 +45,7 @@ static weft_object *make(weft_object_pool *pool)
         return NULL;
     }
     object->number = (int32_t)index + WEFT_OBJECT_CONSTANTS;
+    object->private = (uint32_t)object->number;
     return object;
 }
 
@@ -62,15 +64,32 @@ void *weft_object_new(weft_object_pool *pool)
     return object;
 }
 
+/* No look-up by the number of this life finds the object from now on. */
+static void invalidate_number(weft_object *object)
+{
+    __atomic_store_n(&object->number, next_number((int)object->private), __ATOMIC_RELAXED);
+}
+
+bool weft_object_retire(weft_object *object)
+{
+    if (!__atomic_exchange_n(&object->magic, 0, __ATOMIC_ACQ_REL))
+        return false;
+    invalidate_number(object);
+    return true;
+}
+
+void weft_object_set_constant(weft_object *object, int constant) { __atomic_store_n(&object->number, constant, __ATOMIC_RELAXED); }
+
 void weft_object_free(weft_object_pool *pool, void *given)
 {
     weft_object *object = given;
-    uint32_t index = index_of(object->number);
+    uint32_t index = index_of((int)object->private);
     __atomic_store_n(&object->magic, 0, __ATOMIC_RELAXED);
+    invalidate_number(object);
     memset(object + 1, 0, pool->bytes - sizeof *object);
     pthread_mutex_lock(&pool->lock);
     if (pool->idle)
-        ((weft_object *)weft_slot_get(&pool->made, pool->last))->next_free = index;
+        ((weft_object *)weft_slot_get(&pool->made, pool->last))->private = index;
     else
         pool->first = index;
     pool->last = index;

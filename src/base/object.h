@@ -20,8 +20,8 @@
 typedef struct weft_object {
     uint32_t magic;     /* its pool's while the handle is valid; 0: retired or freed */
     uint32_t refs;      /* atomic: the user's handle, and each use by others; unused if predefined */
-    int32_t number;     /* the handle as an int (MPI_X_toint), >= WEFT_OBJECT_CONSTANTS; changes with each reuse of the memory */
-    uint32_t next_free; /* of the pool: index of the next freed object */
+    int32_t number;     /* the handle as an int (MPI_X_toint); atomic: another one as soon as the handle is invalid */
+    uint32_t private;   /* of the pool */
 } weft_object;
 
 #define WEFT_OBJECT_CONSTANTS 4096     /* handles below are constants of the ABI (MPI 5.0 20.3) */
@@ -54,6 +54,8 @@ static inline void weft_object_hold(weft_object *object) { __atomic_add_fetch(&o
 /* True: it was the last reference, and the caller frees the object. */
 static inline bool weft_object_drop(weft_object *object) { return __atomic_sub_fetch(&object->refs, 1, __ATOMIC_ACQ_REL) == 0; }
 /* Invalidates the handle; others may still use the object. The caller drops the handle's reference. False: another thread was first. */
-static inline bool weft_object_retire(weft_object *object) { return __atomic_exchange_n(&object->magic, 0, __ATOMIC_ACQ_REL) != 0; }
+bool weft_object_retire(weft_object *object);
+/* Gives a predefined object its constant of the ABI, below WEFT_OBJECT_CONSTANTS, as its number. weft_object_by_number does not find it. */
+void weft_object_set_constant(weft_object *object, int constant);
 
 #endif

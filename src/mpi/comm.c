@@ -70,6 +70,7 @@ static int open_fixed(weft_worker *worker, weft_group *group, uint32_t rank, int
     comm->size = comm->remote_size = (int32_t)group->size;
     comm->rank = (int32_t)rank;
     comm->handle = handle;
+    weft_object_set_constant(&comm->traits.object, handle);
     comm->traits.errhandler = weft_errhandler_initial();
     snprintf(comm->traits.name, sizeof comm->traits.name, "%s", name);
     rc = weft_chan_open(worker, group, rank, first_id, &comm->chan);

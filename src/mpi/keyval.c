@@ -30,7 +30,7 @@ int weft_keyval_create(enum weft_keyval_kind kind, uintptr_t copy, uintptr_t del
     key->del = del;
     key->extra_state = extra_state;
     key->language = weft_language_take();
-    *number = key->object.number;
+    *number = key->number = key->object.number;
     return 0;
 }
 
@@ -100,11 +100,11 @@ int weft_keyval_call_copy(const weft_keyval *key, void *handle, const weft_word 
         return 0;
     copied->language = key->language;
     if (key->language)
-        code = key->language->copy((void *)key->copy, kind_of(key), handle, key->object.number, key->extra_state, value->word,
+        code = key->language->copy((void *)key->copy, kind_of(key), handle, key->number, key->extra_state, value->word,
                                    &copied->word, flag);
     else
-        code = ((copy_function *)key->copy)(handle, key->object.number, key->extra_state, weft_word_in_c(value), &copied->word, flag);
-    return code ? weft_fail(code, "the copy function of attribute key %d returned error code %d", key->object.number, code) : 0;
+        code = ((copy_function *)key->copy)(handle, key->number, key->extra_state, weft_word_in_c(value), &copied->word, flag);
+    return code ? weft_fail(code, "the copy function of attribute key %d returned error code %d", key->number, code) : 0;
 }
 
 int weft_keyval_call_delete(const weft_keyval *key, void *handle, const weft_word *value)
@@ -113,8 +113,8 @@ int weft_keyval_call_delete(const weft_keyval *key, void *handle, const weft_wor
     if (key->del == NULL_DELETE)
         return 0;
     if (key->language)
-        code = key->language->del((void *)key->del, kind_of(key), handle, key->object.number, value->word, key->extra_state);
+        code = key->language->del((void *)key->del, kind_of(key), handle, key->number, value->word, key->extra_state);
     else
-        code = ((delete_function *)key->del)(handle, key->object.number, weft_word_in_c(value), key->extra_state);
-    return code ? weft_fail(code, "the delete function of attribute key %d returned error code %d", key->object.number, code) : 0;
+        code = ((delete_function *)key->del)(handle, key->number, weft_word_in_c(value), key->extra_state);
+    return code ? weft_fail(code, "the delete function of attribute key %d returned error code %d", key->number, code) : 0;
 }

@@ -13,7 +13,8 @@
 enum weft_keyval_kind { WEFT_KEYVAL_COMM, WEFT_KEYVAL_TYPE, WEFT_KEYVAL_WIN };
 
 typedef struct weft_keyval {
-    weft_object object; /* number: the key */
+    weft_object object;
+    int number; /* the key, also after MPI_X_free_keyval: attributes may still have it */
     enum weft_keyval_kind kind;
     uintptr_t copy, del; /* the program's functions, or a predefined constant: NULL_COPY, DUP, NULL_DELETE */
     void *extra_state;

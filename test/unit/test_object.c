@@ -38,7 +38,8 @@ static void freed_objects_are_recognized(void)
     thing *first = weft_object_new(&pool), *later;
     int number = first->object.number;
     CU_ASSERT(weft_object_retire(&first->object) && !weft_object_retire(&first->object)); /* one thread frees */
-    CU_ASSERT(!weft_object_by_number(&pool, number) && weft_object_drop(&first->object));
+    CU_ASSERT(first->object.number != number && !weft_object_by_number(&pool, number) && !weft_object_by_number(&pool, first->object.number));
+    CU_ASSERT(weft_object_drop(&first->object));
     first->value = 7;
     weft_object_free(&pool, first);
     for (int i = 0; i < 64; i++) { /* its memory rests while 64 others are freed */
@@ -50,6 +51,25 @@ static void freed_objects_are_recognized(void)
     CU_ASSERT(later == first && later->value == 0 && later->object.refs == 1);
     CU_ASSERT(later->object.number != number && !weft_object_by_number(&pool, number));
     CU_ASSERT(weft_object_by_number(&pool, later->object.number) == later);
+}
+
+/* A predefined object has its constant until it is freed; its memory goes on with the numbers of the pool. */
+static void constants_name_one_object(void)
+{
+    static weft_object_pool pool = WEFT_OBJECT_POOL(thing, MAGIC);
+    thing *predefined = weft_object_new(&pool), *later = NULL;
+    int number = predefined->object.number;
+    weft_object_set_constant(&predefined->object, 0x101);
+    CU_ASSERT(predefined->object.number == 0x101 && !weft_object_by_number(&pool, 0x101) && !weft_object_by_number(&pool, number));
+    weft_object_free(&pool, predefined);
+    CU_ASSERT(predefined->object.number != 0x101);
+    for (int i = 0; i < 65; i++) {
+        later = weft_object_new(&pool);
+        CU_ASSERT(weft_object_by_number(&pool, later->object.number) == later);
+        if (later != predefined)
+            weft_object_free(&pool, later);
+    }
+    CU_ASSERT(later == predefined && later->object.number != number);
 }
 
 /* One block of memory has 127 different positive numbers in 127 successive uses. */
@@ -133,6 +153,7 @@ int main(void)
         return 1;
     suite = CU_add_suite("object", NULL, NULL);
     CU_add_test(suite, "numbers-name-one-object", numbers_name_one_object);
+    CU_add_test(suite, "constants-name-one-object", constants_name_one_object);
     CU_add_test(suite, "freed-objects-are-recognized", freed_objects_are_recognized);
     CU_add_test(suite, "generations-wrap", generations_wrap);
     CU_add_test(suite, "slots-keep-their-place", slots_keep_their_place);
