@@ -6,6 +6,7 @@
 # Invariant: an argument that has the same form in both languages is passed on as it is; all else by src/fortran/runtime.h.
 import re
 
+from gen_checks import at_root_only
 from gen_entries import CARD, FILES
 from gen_header import wrapped
 from gen_tables import TableError
@@ -186,7 +187,7 @@ def indented(texts):
                      for line in "\n".join(texts).split("\n"))
 
 
-# Buffers with one item per rank or neighbour: no datatype describes them in a sparse array.
+# Buffers with one block per rank or neighbour.
 SCATTERED = re.compile("(?:I?|Neighbor_|Ineighbor_)(?:all)?(gather|toall|scatter)(v|w)?(_init)?$", re.IGNORECASE)
 
 
@@ -207,50 +208,116 @@ def partners(procedure, arg):
     return (count, kind) if count and kind and not count.is_array() else None
 
 
+def layout(procedure, arg):
+    """weft_f_layout of a buffer with many blocks, and the arguments that tell it: (text, counts, displacements or None, types); None: its
+    elements are not blocks."""
+    if not SCATTERED.match(procedure.row.name):
+        return None
+    side = arg.c_name[:4]
+    count, kind = (procedure.find(side + one) or procedure.find(side + one + "s") for one in ("count", "type"))
+    displs = procedure.find(side[0] + "displs") or procedure.find("displs")
+    members, ignored = [".counts = %s, .count_bytes = sizeof *%s" % (count.c_name, count.c_name)], []
+    if count.is_array():
+        ranks = {"s": "out_degree", "r": "in_degree"}[side[0]] if "neighbor" in procedure.row.name.lower() else "ranks"
+        members.append(".displs = %s, .displ_bytes = sizeof *%s" % (displs.c_name, displs.c_name))
+        members.append(".number = weft_f_%s(*comm)" % ranks)
+    else:
+        displs = None
+        members.append(".number = 1")
+    if kind.is_array():
+        members.append(".types = %s_c" % kind.c_name)
+        ignored.append("!%s_c" % kind.c_name)  # no memory
+    else:
+        members.append(".type = weft_f_type(*%s)" % kind.c_name)
+    if at_root_only(procedure.row, count.param):
+        ignored.append("!weft_f_is_root(*comm, *root)")
+    members += [".is_ignored = " + one for one in ignored]
+    return "{%s}" % ", ".join(members), count, displs, kind
+
+
+class Sparse:
+    """Statements of a function that passes sparse arrays, and in `passed` what C gets."""
+
+    def __init__(self, procedure):
+        self.procedure, self.passed = procedure, [pass_arg(procedure, arg, True) for arg in procedure.args]
+        self.declared, self.ready, self.opened, self.closed = [], [], [], []
+        self.request = next((a for a in procedure.args if a.what == "handle" and a.param.kind_is("request") and a.mark == ">"), None)
+        self.begun = "false" if procedure.row.name.endswith("_init") else "true"
+        for arg in procedure.args:
+            if arg.what == "choice":
+                self.add(arg)
+        if any("&staged" in text for text in self.opened):
+            self.declared.append("weft_language_copy *staged = NULL;")
+            self.closed.append("weft_f_stage_end(staged, rc, request_c);")
+
+    def of(self, arg):
+        return self.passed[self.procedure.args.index(arg)]
+
+    def add(self, arg):
+        pair, many, given = partners(self.procedure, arg), layout(self.procedure, arg), arg.c_name
+        if pair:
+            self.add_block(arg, *pair)
+        elif many:
+            self.add_blocks(arg, *many)
+        elif self.procedure.row.name in ONE_ITEM:
+            kind = self.of(self.procedure.find("datatype")).value
+            self.opened.append("weft_f_item_open(&%s_block, %s, %s)" % (given, given, kind))
+            self.declared.append("weft_f_block %s_block;" % given)
+            self.of(arg).value = given + "_block.address"
+        elif self.request:
+            self.opened.append("weft_f_stage(&staged, %s, %s, %s, &%s_c)" % (given, self.is_in(arg), self.begun, given))
+            self.declared.append("void *%s_c = NULL;" % given)
+            self.of(arg).value = given + "_c"
+        elif not arg.is_asynchronous:
+            self.opened.append("weft_f_copy_open(&%s_copy, %s)" % (given, given))
+            self.declared.append("weft_f_copy %s_copy = {.made = NULL};" % given)
+            self.closed.append("weft_f_copy_close(&%s_copy, %s);" % (given, self.is_out(arg)))
+            self.of(arg).value = given + "_copy.address"
+        else:
+            self.opened.append("weft_f_is_sparse(%s) ? MPI_ERR_BUFFER : MPI_SUCCESS" % given)
+
+    @staticmethod
+    def is_in(arg):
+        return "true" if arg.param.is_in() else "false"
+
+    @staticmethod
+    def is_out(arg):
+        return "false" if arg.param.is_in() else "!rc"
+
+    def add_block(self, arg, count, kind):
+        given, values = arg.c_name, [self.of(count), self.of(kind)]
+        self.opened.append("weft_f_block_open(&%s_block, %s, %s, %s)" % (given, given, values[0].value, values[1].value))
+        self.declared.append("weft_f_block %s_block = {.is_made = false};" % given)
+        self.closed.append("weft_f_block_close(&%s_block);" % given)
+        self.of(arg).value = given + "_block.address"
+        values[0].value = "%s%s_block.count" % ("" if self.procedure.wide else "(int)", given)
+        values[1].value = given + "_block.type"
+
+    def add_blocks(self, arg, text, count, displs, kind):
+        given = arg.c_name
+        where = "&%s_blocks, %s, &%s_layout" % (given, given, given)
+        self.declared += ["weft_f_blocks %s_blocks = {.numbers = NULL};" % given, "weft_f_layout %s_layout;" % given]
+        self.ready.append("%s_layout = (weft_f_layout)%s;" % (given, text))
+        self.opened.append("weft_f_blocks_stage(%s, &staged, %s, %s)" % (where, self.is_in(arg), self.begun) if self.request else
+                           "weft_f_blocks_open(%s)" % where)
+        self.closed.append("weft_f_blocks_close(&%s_blocks, %s);" % (given, self.is_out(arg)))
+        self.of(arg).value = given + "_blocks.address"
+        self.of(count).value = "%s%s_blocks.counts" % ("" if count.is_array() else "*(const %s *)" % count.number(), given)
+        if displs:
+            self.of(displs).value = given + "_blocks.displs"
+        self.of(kind).value = "%s%s_blocks.types" % ("" if kind.is_array() else "*", given)
+
+
 def sparse(procedure, prefix, name):
     """The cold function for buffers of which at least one is a sparse array; its name is the entry's with _sparse."""
-    passed = [pass_arg(procedure, arg, True) for arg in procedure.args]
-    opened, closed, declared = [], [], []
-    request = next((a for a in procedure.args if a.what == "handle" and a.param.kind_is("request") and a.mark == ">"), None)
-    for arg, own in zip(procedure.args, passed):
-        if arg.what != "choice":
-            continue
-        pair, given = partners(procedure, arg), arg.c_name
-        if pair:
-            values = [passed[procedure.args.index(a)] for a in pair]
-            opened.append("weft_f_block_open(&%s_block, %s, %s, %s)" % (given, given, values[0].value, values[1].value))
-            declared.append("weft_f_block %s_block = {.is_made = false};" % given)
-            closed.append("weft_f_block_close(&%s_block);" % given)
-            own.value = given + "_block.address"
-            values[0].value = "%s%s_block.count" % ("" if procedure.wide else "(int)", given)
-            values[1].value = given + "_block.type"
-        elif procedure.row.name in ONE_ITEM:
-            kind = passed[procedure.args.index(procedure.find("datatype"))].value
-            opened.append("weft_f_item_open(&%s_block, %s, %s)" % (given, given, kind))
-            declared.append("weft_f_block %s_block;" % given)
-            own.value = given + "_block.address"
-        elif request:
-            begun = "false" if procedure.row.name.endswith("_init") else "true"
-            is_in = "true" if arg.param.is_in() else "false"
-            opened.append("weft_f_stage(&staged, %s, %s, %s, &%s_c)" % (given, is_in, begun, given))
-            declared.append("void *%s_c = NULL;" % given)
-            own.value = given + "_c"
-        elif not arg.is_asynchronous:
-            opened.append("weft_f_copy_open(&%s_copy, %s)" % (given, given))
-            declared.append("weft_f_copy %s_copy = {.made = NULL};" % given)
-            closed.append("weft_f_copy_close(&%s_copy, %s);" % (given, "false" if arg.param.is_in() else "!rc"))
-            own.value = given + "_copy.address"
-        else:
-            opened.append("weft_f_is_sparse(%s) ? MPI_ERR_BUFFER : MPI_SUCCESS" % given)
-    if any("weft_f_stage(" in text for text in opened):
-        declared.append("weft_language_copy *staged = NULL;")
-        closed.append("weft_f_stage_end(staged, rc, request_c);")
-    comm = procedure.row.comm()
+    made, comm = Sparse(procedure), procedure.row.comm()
+    passed = made.passed
     place = "weft_f_comm(*%s)" % comm.name if comm else "MPI_COMM_SELF"
     call = "%s%s(%s)" % (prefix, c_name(procedure), ", ".join(c_arguments(procedure, passed)))
-    tries = ["rc = %s%s;" % ("rc ? rc : " if i else "", text) for i, text in enumerate(opened)]
-    passed[0].before = declared + tries + passed[0].before
-    passed[-1].after += closed
+    tries = ["rc = %s%s;" % ("rc ? rc : " if i else "", text) for i, text in enumerate(made.opened)]
+    passed[0].before = made.declared + passed[0].before
+    passed[-1].before += made.ready + tries  # they use translated arguments
+    passed[0].after = made.closed + passed[0].after
     call = 'rc ? weft_f_array_refuse(%s, "MPI_%s", rc) : %s' % (place, procedure.row.name, call)
     head = wrapped("static WEFT_F_COLD void %s_sparse(%s)" % (name.rstrip("_"), parameters(procedure, passed)))
     return "%s\n{\n%s\n}\n" % (head, indented(body(procedure, passed, call)))
@@ -361,7 +428,7 @@ def files(fortran):
             continue  # extensions are for C
         has_quick = quick_chapters.intersection(chapters)
         out = [CARD % ("entries-%s: Fortran's procedures, as translations to C." % what)]
-        out.append('#include "fortran/array.h"\n#include "fortran/lengths.h"\n#include "fortran/runtime.h"\n#include "fortran/staging.h"\n')
+        out.append("".join('#include "fortran/%s.h"\n' % name for name in ("array", "blocks", "lengths", "runtime", "staging")))
         out += [declared] if has_quick else []
         for row in fortran.rows:
             if row.chapter in chapters and "hand" not in fortran.rules.get(row.name, "-"):

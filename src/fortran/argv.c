@@ -9,12 +9,6 @@
 
 #include "fortran/runtime.h"
 
-bool weft_f_is_root(MPI_Comm comm, int root)
-{
-    int rank;
-    return comm != MPI_COMM_NULL && !PMPI_Comm_rank(comm, &rank) && rank == root;
-}
-
 static size_t trimmed(const char *text, size_t length)
 {
     while (length && text[length - 1] == ' ')

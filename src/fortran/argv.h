@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is this process the root, where alone such arrays are significant? */
-bool weft_f_is_root(MPI_Comm comm, int root);
 /* The first `count` texts, each `step` texts after the one before. The caller frees the result, by free. NULL: no memory. */
 char **weft_f_texts_in(const char *given, size_t length, size_t step, size_t count);
 /* Sets *made to the texts up to the first that is blank, then NULL; to NULL (MPI_ARGV_NULL) if given is a sentinel. false: no memory. */

@@ -130,6 +130,41 @@ int weft_f_array_type(const weft_f_array *array, MPI_Count count, MPI_Datatype t
     return rc ? rc : PMPI_Type_commit(made);
 }
 
+bool weft_f_array_run(const weft_f_array *array, MPI_Datatype type, weft_f_run *run)
+{
+    bool has_stride = false;
+    *run = (weft_f_run){.dims = array->rank, .stride = (MPI_Count)array->bytes};
+    if (!elements_of(array, array->rank) || !is_dense_type(type, &run->size) || !run->size || (MPI_Count)array->bytes % run->size)
+        return false;
+    for (int d = array->rank - 1; d >= 0; d--) {
+        MPI_Count extent = extent_of(array, d);
+        if (extent > 1) { /* else its stride leads nowhere */
+            if (has_stride && run->stride != extent * stride_of(array, d))
+                break;
+            run->stride = stride_of(array, d);
+            has_stride = true;
+        }
+        run->dims = d;
+    }
+    run->items = elements_of(array, run->dims) * ((MPI_Count)array->bytes / run->size);
+    return true;
+}
+
+int weft_f_run_type(const weft_f_array *array, MPI_Datatype type, const weft_f_run *run, MPI_Datatype *made)
+{
+    MPI_Datatype element, slice = MPI_DATATYPE_NULL;
+    int rc = PMPI_Type_contiguous_c((MPI_Count)array->bytes / run->size, type, &element);
+    if (rc)
+        return rc;
+    rc = slice_type(array, run->dims - 1, elements_of(array, run->dims), element, &slice);
+    rc = rc ? rc : PMPI_Type_create_resized_c(slice, 0, run->stride, made);
+    rc = rc ? rc : PMPI_Type_commit(made);
+    PMPI_Type_free(&element);
+    if (slice != MPI_DATATYPE_NULL)
+        PMPI_Type_free(&slice);
+    return rc;
+}
+
 int weft_f_block_open(weft_f_block *self, const weft_f_array *array, MPI_Count count, MPI_Datatype type)
 {
     int rc;

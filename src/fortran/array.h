@@ -34,6 +34,21 @@ static inline bool weft_f_is_sparse(const weft_f_array *array)
  * one item. 0: the caller frees it; else an error class, raised on no object: MPI_ERR_TYPE (the type has gaps, or is not made of whole
  * elements), MPI_ERR_COUNT (more than the array holds), MPI_ERR_NO_MEM. */
 int weft_f_array_type(const weft_f_array *array, MPI_Count count, MPI_Datatype type, MPI_Datatype *made);
+
+/* A section repeats at one stride from some dimension on: slices of the dimensions below it are runs, which stand `stride` bytes apart. A
+ * run is as short as that allows. */
+typedef struct weft_f_run {
+    int dims;           /* of a slice */
+    MPI_Count items;    /* of the datatype, in a run */
+    MPI_Count size;     /* bytes of an item */
+    MPI_Count stride;   /* negative: the section goes downwards */
+} weft_f_run;
+/* The runs of a sparse array in items of `type`. False: it has no elements, or the type has gaps or is not made of whole elements. */
+bool weft_f_array_run(const weft_f_array *array, MPI_Datatype type, weft_f_run *run);
+/* A datatype that is one run, whose extent is the stride: n of them from array->base + i * stride are runs i .. i + n - 1. 0: the caller
+ * frees it; else MPI's error class. */
+int weft_f_run_type(const weft_f_array *array, MPI_Datatype type, const weft_f_run *run, MPI_Datatype *made);
+
 /* A choice buffer of `count` items of `type`, in one stretch of an array or in a sparse one: what C gets instead. open: 0, or the error
  * class of weft_f_array_type, and nothing to close. */
 typedef struct weft_f_block {

@@ -18,6 +18,15 @@ int weft_f_ranks(int number)
     return ranks;
 }
 
+bool weft_f_is_root(int number, int root)
+{
+    MPI_Comm comm = weft_f_comm(number);
+    int is_inter, rank;
+    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_inter) || PMPI_Comm_rank(comm, &rank))
+        return false;
+    return root == (is_inter ? MPI_ROOT : rank);
+}
+
 /* The kind of topology; MPI_UNDEFINED: none. */
 static int topology(MPI_Comm comm)
 {

@@ -8,6 +8,7 @@
 
 #include "fortran/argv.h"
 #include "fortran/array.h"
+#include "fortran/lengths.h"
 #include "fortran/runtime.h"
 
 #define F(name) mpi_##name

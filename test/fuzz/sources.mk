@@ -5,7 +5,7 @@ libfuzzdriver_la_SOURCES = test/fuzz/driver.c test/fuzz/fuzz.h
 fuzz_libraries = libfuzzdriver.la $(LDADD)
 fuzz_conn = src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 fuzz_programs += test/fuzz/pmi_client test/fuzz/pmi_server test/fuzz/hosts test/fuzz/job_desc test/fuzz/ctrl_conn \
-	test/fuzz/daemon_frames test/fuzz/type_wire test/fuzz/frames test/fuzz/modex
+	test/fuzz/daemon_frames test/fuzz/type_wire test/fuzz/frames test/fuzz/modex test/fuzz/shm_cells
 test_fuzz_pmi_client_LDADD = $(fuzz_libraries)
 test_fuzz_pmi_server_SOURCES = test/fuzz/pmi_server.c src/tools/mpirun/pmi_server.c src/tools/mpirun/environ.c \
 	src/tools/mpirun/refbuf.c $(fuzz_conn)
@@ -23,3 +23,5 @@ test_fuzz_daemon_frames_LDADD = $(fuzz_libraries)
 test_fuzz_type_wire_LDADD = $(fuzz_libraries)
 test_fuzz_frames_LDADD = $(fuzz_libraries)
 test_fuzz_modex_LDADD = $(fuzz_libraries)
+test_fuzz_shm_cells_SOURCES = test/fuzz/shm_cells.c $(shm_ranks)
+test_fuzz_shm_cells_LDADD = $(fuzz_libraries)

@@ -73,7 +73,8 @@ static __attribute__((noinline)) void recv_timed(const shm_iface *shm, shm_ep *e
     atomic_store_explicit(shown, ps, memory_order_relaxed);
 }
 
-/* Delivers a frame whose body is in blocks or in a chunk. WEFT_E_NOMEM: it cannot be mapped now; WEFT_E_CORRUPT: it is damaged. */
+/* Delivers a frame whose body is in blocks or in a chunk. WEFT_E_NOMEM: it cannot be mapped now; WEFT_E_CORRUPT: it is damaged, also if it
+ * says that it is in its cell and is too long for that. */
 static __attribute__((noinline)) int deliver_placed(shm_iface *shm, shm_ep *ep, weft_cell *cell)
 {
     uint32_t place = cell->place;
@@ -134,14 +135,14 @@ static __attribute__((noinline, cold)) void set_aside_later(shm_iface *shm, shm_
     shm->chores |= SHM_SET_ASIDE;
 }
 
-static inline int drain(shm_iface *shm, shm_ep *ep, int budget)
+static inline __attribute__((always_inline)) int drain(shm_iface *shm, shm_ep *ep, int budget)
 {
     weft_cell *cell;
     int n = 0, rc;
     while ((cell = weft_ring_peek(&ep->in))) {
         if (n) /* a stream: later cells are fetched while this one is handled */
             __builtin_prefetch(cell + WEFT_RING_AHEAD_IN);
-        if (weft_likely(!cell->place))
+        if (weft_likely(!cell->place && cell->hdr.bytes <= WEFT_RING_INLINE))
             shm->iface.callbacks->recv_frame(shm->iface.owner, ep->ep.peer, &cell->hdr, cell->body);
         else {
             if (weft_unlikely((rc = deliver_placed(shm, ep, cell)))) {

@@ -1,8 +1,8 @@
 ! ranks: 1 2 3
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! staged_f08: sections with gaps as buffers that no datatype describes: nonblocking and persistent reductions, vector and all-to-all forms,
-! partitioned messages, one-sided operations on one item, and what must be refused.
+! staged_f08: sections with gaps as buffers that no datatype describes: nonblocking and persistent reductions, partitioned messages; vector
+! and all-to-all forms, one-sided operations on one item, and what must be refused.
 program staged_f08
   use mpi_f08
   implicit none
