@@ -19,6 +19,7 @@
 #include "base/knob.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "test/contract/ofi_breaks.h"
 #include "test/contract/rig.h"
 #include "transports/ofi/ofi.h"
 
@@ -428,7 +429,49 @@ static void drops_a_burst(void)
     rig_close(rig);
 }
 
+/* -- resets; by plain TCP only -- */
+
+static bool keeps(void)
+{
+    weft_rig *rig = rig_open(&row, true);
+    bool does = rig && ((const ofi_iface *)rig->a->iface)->keeps;
+    if (rig)
+        rig_close(rig);
+    return does;
+}
+
+static void survives_resets(void)
+{
+    const char *seed = getenv("WEFT_TEST_SEED");
+    uint64_t resent = 0;
+    if (!keeps())
+        return;
+    for (uint64_t i = 1; i <= 4; i++)
+        resent += breaks_random(&row, seed ? strtoull(seed, NULL, 0) + i - 1 : i);
+    CHECK(resent > 0);
+}
+
+static void resends_the_last_frame(void)
+{
+    if (keeps())
+        breaks_last_frame(&row);
+}
+
+static void resends_before_a_close(void)
+{
+    if (keeps())
+        breaks_before_close(&row);
+}
+
+static void gives_bodies_back(void)
+{
+    if (keeps())
+        breaks_late_copy(&row);
+}
+
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
+    {"survives-resets", survives_resets}, {"resends-the-last-frame", resends_the_last_frame},
+    {"resends-before-a-close", resends_before_a_close}, {"gives-bodies-back", gives_bodies_back},
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
     {"reports-killed-peer", reports_killed_peer}, {"tries-the-next", tries_the_next}, {"crossing-handshakes", crossing_handshakes},
     {"ignores-strangers", ignores_strangers}, {"keys-are-not-guessed", keys_are_not_guessed},

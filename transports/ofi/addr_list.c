@@ -172,7 +172,7 @@ int ofi_addr_make(ofi_iface *iface)
     int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_error_text(rc));
-    *addr = (ofi_iface_addr){.version = 3, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
+    *addr = (ofi_iface_addr){.version = 4, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
     snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
     rc = weft_random(&addr->nonce, sizeof addr->nonce);
     if (rc)

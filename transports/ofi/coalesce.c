@@ -160,10 +160,7 @@ static bool is_out(ofi_iface *iface, ofi_ep *ep)
         return true;
     }
     ep->is_blocked = true;
-    if (rc == -FI_EAGAIN)
-        ofi_wake_soon(iface);
-    else
-        ofi_break(iface, ep, ofi_error_text(rc));
+    ofi_refused(iface, ep, rc);
     return false;
 }
 
@@ -190,6 +187,7 @@ static void put(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t by
     ep->coalesce.bytes += (uint32_t)bytes;
     ep->coalesce.frames++;
     ep->sent++;
+    ofi_keep(iface, ep, ep->coalesce.slot, ep->sent, bytes);
     ep->is_blocked = false;
     iface->counts[OFI_COUNT_SENT]++;
     iface->counts[OFI_COUNT_COALESCED_FRAMES]++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow: frames as messages. Short ones are sent by fi_inject, others from a slot of registered memory, which is free again after its
- * completion. Frames are numbered from 1 per peer. Where the provider keeps no order they are sorted; where it does, a missing number
- * shows that a connection broke. The receiver acknowledges, so that a sender is at most OFI_WINDOW frames ahead.
+ * flow: frames as messages. Short ones are sent by fi_inject, others from a slot of registered memory. Frames are numbered from 1 per peer.
+ * Where the provider keeps no order they are sorted; where it does, a missing number shows that a connection broke. The receiver
+ * acknowledges, so that a sender is at most OFI_WINDOW frames ahead, and knows what arrived (keep.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ static void lay_out_slots(ofi_iface *iface, uint8_t *at)
     for (uint32_t i = 0; i < OFI_SLOTS + OFI_SMALL_SLOTS; i++) {
         ofi_slot *slot = &iface->slots[i];
         *slot = (ofi_slot){.work = {.kind = OFI_WORK_SLOT}, .is_small = i >= OFI_SLOTS, .place = at};
+        weft_list_init(&slot->by_held);
         at += slot->is_small ? OFI_SMALL : iface->message_max;
         weft_list_append(slot->is_small ? &iface->free_small : &iface->free_big, &slot->link);
     }
@@ -111,52 +112,91 @@ static ofi_slot *alloc_small(ofi_iface *iface)
     return link ? weft_container(link, ofi_slot, link) : NULL;
 }
 
-static ofi_slot *alloc_slot(ofi_iface *iface, size_t bytes)
+/* Where messages are kept for long the arena's slots may not suffice; the provider needs no registered memory there. */
+static ofi_slot *alloc_extra(ofi_iface *iface, size_t bytes)
+{
+    ofi_slot *slot = iface->keeps ? malloc(sizeof *slot + bytes) : NULL;
+    if (!slot)
+        return NULL;
+    *slot = (ofi_slot){.work = {.kind = OFI_WORK_SLOT}, .is_extra = true, .place = (uint8_t *)(slot + 1)};
+    weft_list_init(&slot->link);
+    weft_list_init(&slot->by_held);
+    return slot;
+}
+
+ofi_slot *ofi_slot_alloc(ofi_iface *iface, size_t bytes)
 {
     ofi_slot *slot = bytes <= OFI_SMALL ? alloc_small(iface) : NULL;
-    weft_list_link *link = slot ? NULL : weft_list_take(&iface->free_big);
-    return link ? weft_container(link, ofi_slot, link) : slot;
+    weft_list_link *link = slot || (iface->keeps && bytes <= OFI_SMALL) ? NULL : weft_list_take(&iface->free_big);
+    if (link)
+        slot = weft_container(link, ofi_slot, link);
+    return slot ? slot : alloc_extra(iface, bytes);
 }
 
 /* LIFO: the last slot used is still in the cache. */
-static void free_slot(ofi_iface *iface, ofi_slot *slot)
+void ofi_slot_free(ofi_iface *iface, ofi_slot *slot)
 {
+    if (slot->is_extra) {
+        free(slot);
+        return;
+    }
+    slot->work.ep = NULL;
+    slot->held = NULL;
+    slot->body = NULL;
+    slot->is_posted = false;
     weft_list_append((slot->is_small ? &iface->free_small : &iface->free_big)->next, &slot->link);
 }
 
 ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep)
 {
-    weft_list_link *link = ep->slots_out < SLOTS_PATH ? weft_list_take(&iface->free_big) : NULL;
-    ofi_slot *slot = link ? weft_container(link, ofi_slot, link) : NULL;
+    ofi_slot *slot = ep->slots_out < SLOTS_PATH ? ofi_slot_alloc(iface, iface->message_max) : NULL;
     if (!slot)
         return NULL;
     slot->work.ep = ep;
+    slot->is_posted = true;
     ep->slots_out++;
     return slot;
 }
 
-/* 0, or libfabric's negative code; then the slot is freed. */
-static ssize_t post_slot(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, fi_addr_t to, size_t bytes)
+static ssize_t post_zcopy(ofi_iface *iface, ofi_slot *slot, fi_addr_t to)
 {
+    ofi_framed *head = (ofi_framed *)slot->place;
+    size_t pad = weft_round_up(head->hdr.bytes, 8) - head->hdr.bytes;
+    struct iovec parts[3] = {{head, sizeof *head}, {(void *)slot->body, head->hdr.bytes}, {head->body, pad}};
+    struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = to, .context = &slot->work};
+    return fi_sendmsg(iface->ep, &message, FI_COMPLETION);
+}
+
+ssize_t ofi_slot_post(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, size_t bytes)
+{
+    fi_addr_t to = ep->candidates[ep->candidate].to;
     ssize_t rc;
-    slot->work.ep = ep;
-    rc = fi_send(iface->ep, slot->place, bytes, iface->arena_desc, to, &slot->work);
-    if (rc) {
-        free_slot(iface, slot);
+    if (bytes <= iface->inject_max) {
+        rc = fi_inject(iface->ep, slot->place, bytes, to);
+        iface->counts[OFI_COUNT_INJECTED] += rc == 0;
         return rc;
     }
-    if (ep)
-        ep->slots_out++;
+    slot->work.ep = ep;
+    rc = slot->body ? post_zcopy(iface, slot, to) : fi_send(iface->ep, slot->place, bytes, iface->arena_desc, to, &slot->work);
+    if (rc)
+        return rc;
+    slot->is_posted = true;
+    ep->slots_out++;
     return 0;
 }
 
 void ofi_slot_done(ofi_iface *iface, ofi_slot *slot)
 {
+    ofi_ep *ep = slot->work.ep;
+    slot->is_posted = false;
+    if (ep) {
+        ep->slots_out--;
+        ofi_keep_done(iface, ep, slot);
+        return;
+    }
     void *held = slot->held;
-    if (slot->work.ep)
-        slot->work.ep->slots_out--;
-    slot->held = NULL;
-    free_slot(iface, slot);
+    weft_list_remove(&slot->link); /* an orphan's */
+    ofi_slot_free(iface, slot);
     if (held)
         iface->iface.callbacks->done(iface->iface.owner, held, 0);
 }
@@ -168,16 +208,29 @@ int ofi_handshake_send(ofi_iface *iface, fi_addr_t to, const void *message, size
     if (bytes <= iface->inject_max) {
         rc = fi_inject(iface->ep, message, bytes, to);
     } else {
-        slot = alloc_slot(iface, bytes);
+        slot = ofi_slot_alloc(iface, bytes);
         if (!slot)
             return WEFT_AGAIN;
         memcpy(slot->place, message, bytes);
         slot->about = ((const ofi_wire *)message)->kind == OFI_HANDSHAKE ? ((const ofi_handshake *)message)->ep_index : 0;
-        rc = post_slot(iface, slot, NULL, to, bytes);
+        slot->work.ep = NULL;
+        rc = fi_send(iface->ep, slot->place, bytes, iface->arena_desc, to, &slot->work);
+        if (rc)
+            ofi_slot_free(iface, slot);
+        else
+            weft_list_append(&iface->orphans, &slot->link);
     }
     if (rc)
         ofi_wake_soon(iface);
     return rc ? WEFT_AGAIN : 0;
+}
+
+ssize_t ofi_wire_send(ofi_iface *iface, const ofi_ep *ep, const ofi_wire *wire)
+{
+    fi_addr_t to = ep->candidates[ep->candidate].to;
+    if (sizeof *wire > iface->inject_max)
+        return ofi_handshake_send(iface, to, wire, sizeof *wire) ? -FI_EAGAIN : 0;
+    return fi_inject(iface->ep, wire, sizeof *wire, to);
 }
 
 /* True if nothing can be sent now; *rc is the return code for that. Begins the handshake if needed. */
@@ -188,7 +241,7 @@ static bool is_refused(ofi_iface *iface, ofi_ep *ep, int *rc)
         return true;
     }
     *rc = WEFT_AGAIN;
-    if (weft_likely(ep->state == OFI_OPEN && ep->sent - ep->acked < OFI_WINDOW))
+    if (weft_likely(ep->state == OFI_OPEN && ep->sent - ep->acked < OFI_WINDOW && (!iface->keeps || ep->kept_bytes < OFI_KEEP_BYTES)))
         return false;
     ofi_handshake_begin(iface, ep);
     ep->is_blocked = true;
@@ -200,10 +253,8 @@ static int refused(ofi_iface *iface, ofi_ep *ep, ssize_t rc)
 {
     ep->is_blocked = true;
     iface->counts[OFI_COUNT_AGAIN]++;
-    if (rc == -FI_EAGAIN)
-        ofi_wake_soon(iface);
-    else if (rc < 0)
-        ofi_break(iface, ep, ofi_error_text(rc));
+    if (rc < 0)
+        ofi_refused(iface, ep, rc);
     return WEFT_AGAIN;
 }
 
@@ -215,10 +266,16 @@ static int went(ofi_iface *iface, ofi_ep *ep)
     return 0;
 }
 
+static void sign_numbered(ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind, size_t bytes)
+{
+    ofi_sign(iface, ep, wire, kind);
+    wire->seq = ep->sent + 1;
+    wire->flags = ofi_keep_flags(iface, ep, bytes + sizeof(ofi_framed));
+}
+
 void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_frame *frame)
 {
-    ofi_sign(iface, ep, &place->wire, OFI_FRAME);
-    place->wire.seq = ep->sent + 1;
+    sign_numbered(iface, ep, &place->wire, OFI_FRAME, frame->hdr.bytes);
     place->hdr = frame->hdr;
     if (frame->pack)
         frame->pack(frame, place->body);
@@ -226,35 +283,39 @@ void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_f
         memcpy(place->body, frame->body, frame->hdr.bytes);
 }
 
-/* Sends without copy: header and padding from a small slot, the body from the caller's memory. INPROGRESS: callbacks.done follows. */
-static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame)
+/* Posts the message in a slot, whose only frame is the next one of the ep. */
+static int send_slot(ofi_iface *iface, ofi_ep *ep, ofi_slot *slot, size_t bytes)
 {
-    ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : alloc_small(iface);
-    size_t pad = weft_round_up(frame->hdr.bytes, 8) - frame->hdr.bytes;
+    ssize_t rc = ofi_slot_post(iface, slot, ep, bytes);
+    if (rc) {
+        ofi_slot_free(iface, slot);
+        return refused(iface, ep, rc);
+    }
+    went(iface, ep);
+    if (iface->keeps || slot->is_posted)
+        ofi_keep(iface, ep, slot, ep->sent, bytes);
+    else
+        ofi_slot_free(iface, slot);
+    return 0;
+}
+
+/* Sends without copy: header and padding from a small slot, the body from the caller's memory. INPROGRESS: callbacks.done follows. */
+static int send_held(ofi_iface *iface, ofi_ep *ep, const weft_frame *frame, size_t bytes)
+{
+    ofi_slot *slot = ep->slots_out >= SLOTS_PATH ? NULL : ofi_slot_alloc(iface, sizeof(ofi_framed) + 8);
     ofi_framed *head;
-    struct iovec parts[3];
-    struct fi_msg message = {.msg_iov = parts, .iov_count = pad ? 3 : 2, .addr = ep->candidates[ep->candidate].to};
-    ssize_t rc;
+    int rc;
     if (!slot)
         return refused(iface, ep, 0);
     head = (ofi_framed *)slot->place;
-    ofi_sign(iface, ep, &head->wire, OFI_FRAME);
-    head->wire.seq = ep->sent + 1;
+    sign_numbered(iface, ep, &head->wire, OFI_FRAME, frame->hdr.bytes);
     head->hdr = frame->hdr;
     memset(head->body, 0, 8);
-    parts[0] = (struct iovec){head, sizeof *head};
-    parts[1] = (struct iovec){(void *)frame->body, frame->hdr.bytes};
-    parts[2] = (struct iovec){head->body, pad};
-    slot->work.ep = ep;
-    message.context = &slot->work;
-    rc = fi_sendmsg(iface->ep, &message, FI_COMPLETION);
-    if (rc) {
-        free_slot(iface, slot);
-        return refused(iface, ep, rc);
-    }
+    slot->body = frame->body;
+    rc = send_slot(iface, ep, slot, bytes);
+    if (rc)
+        return rc;
     slot->held = frame->zcopy_ctx;
-    ep->slots_out++;
-    went(iface, ep);
     return WEFT_INPROGRESS;
 }
 
@@ -277,45 +338,53 @@ int ofi_send(weft_iface *base, weft_ep *base_ep, const weft_frame *frame)
     gathering = ofi_coalesce_has(iface, ep, frame, bytes);
     if (gathering != OFI_ALONE)
         return gathering == OFI_COALESCED ? 0 : refused(iface, ep, 0);
-    if (bytes <= iface->inject_max) {
+    if (bytes <= iface->inject_max && !iface->keeps) {
         ofi_flow_fill(iface, ep, (ofi_framed *)small, frame);
         sent = fi_inject(iface->ep, small, bytes, ep->candidates[ep->candidate].to);
         iface->counts[OFI_COUNT_INJECTED] += sent == 0;
         return sent ? refused(iface, ep, sent) : went(iface, ep);
     }
     if (frame->zcopy_ctx && base->caps.zcopy_min && frame->hdr.bytes >= base->caps.zcopy_min)
-        return send_held(iface, ep, frame);
-    slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : alloc_slot(iface, bytes);
+        return send_held(iface, ep, frame, bytes);
+    slot = bytes > OFI_SMALL && ep->slots_out >= SLOTS_PATH ? NULL : ofi_slot_alloc(iface, bytes);
     if (!slot)
         return refused(iface, ep, 0);
     ofi_flow_fill(iface, ep, (ofi_framed *)slot->place, frame);
-    sent = post_slot(iface, slot, ep, ep->candidates[ep->candidate].to, bytes);
-    return sent ? refused(iface, ep, sent) : went(iface, ep);
+    return send_slot(iface, ep, slot, bytes);
 }
 
 int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value)
 {
-    ofi_notification notice = {.value = value};
+    ofi_slot *slot;
+    ofi_notification *notice;
     int rc;
     if (is_refused(iface, ep, &rc))
         return rc;
     if (!ofi_coalesce_flush_ep(iface, ep))
         return refused(iface, ep, 0);
-    ofi_sign(iface, ep, &notice.wire, OFI_NOTIFY);
-    notice.wire.seq = ep->sent + 1;
-    rc = ofi_handshake_send(iface, ep->candidates[ep->candidate].to, &notice, sizeof notice);
-    return rc ? refused(iface, ep, 0) : went(iface, ep);
+    slot = ofi_slot_alloc(iface, sizeof *notice);
+    if (!slot)
+        return refused(iface, ep, 0);
+    notice = (ofi_notification *)slot->place;
+    *notice = (ofi_notification){.value = value};
+    sign_numbered(iface, ep, &notice->wire, OFI_NOTIFY, sizeof *notice);
+    rc = send_slot(iface, ep, slot, sizeof *notice);
+    return rc;
 }
 
 void ofi_acknowledge(ofi_iface *iface, ofi_ep *ep, uint32_t min)
 {
     uint32_t told = ep->acked_to_peer;
     ofi_wire wire;
+    ssize_t rc;
     if (ep->received - told < min || ep->state != OFI_OPEN || ep->peer_closed)
         return;
     ofi_sign(iface, ep, &wire, OFI_ACK);
-    if (ofi_handshake_send(iface, ep->candidates[ep->candidate].to, &wire, sizeof wire))
-        ep->acked_to_peer = told; /* the next frame or acknowledgement carries it */
+    rc = ofi_wire_send(iface, ep, &wire);
+    if (rc == 0)
+        return;
+    ep->acked_to_peer = told; /* the next frame or acknowledgement carries it */
+    ofi_refused(iface, ep, rc);
 }
 
 /* -- receiving -- */
@@ -410,6 +479,7 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
 {
     const ofi_wire *wire = message;
     ofi_ep *ep;
+    int n = 1;
     if (bytes < sizeof *wire || wire->nonce != iface->addr.nonce)
         return 0; /* meant for an earlier owner of this address, or from a process outside the job */
     if (wire->kind == OFI_HANDSHAKE) {
@@ -421,9 +491,17 @@ static int take(ofi_iface *iface, const void *message, size_t bytes)
     if (!ep || !ep->has_remote_index)
         return 0;
     ep->received_ns = 0; /* set to the time by the next watch() */
-    if ((int32_t)(wire->ack - ep->acked) > 0 && (int32_t)(ep->sent - wire->ack) >= 0)
+    if ((int32_t)(wire->ack - ep->acked) > 0 && (int32_t)(ep->sent - wire->ack) >= 0) {
         ep->acked = wire->ack;
-    return wire->kind == OFI_FRAME || wire->kind == OFI_NOTIFY ? numbered(iface, ep, wire, bytes) : 1;
+        ofi_keep_acked(iface, ep);
+    }
+    if (wire->kind == OFI_FRAME || wire->kind == OFI_NOTIFY)
+        n = numbered(iface, ep, wire, bytes);
+    else if (wire->kind == OFI_PING && iface->keeps && (int32_t)(wire->seq - ep->received) > 0)
+        ofi_break(iface, ep, "frames were lost: a ping came without them");
+    if (iface->keeps && weft_unlikely(wire->flags & OFI_ASKS))
+        ofi_acknowledge(iface, ep, 0);
+    return n;
 }
 
 int ofi_recv_message(ofi_iface *iface, const struct fi_cq_data_entry *entry, size_t *at, int budget)

@@ -6,14 +6,16 @@
  * (tcp_probe.c). While the peer's kernel answers, no time limit applies: the peer may compute. When all addresses have failed, the peer
  * is lost, and the error lists them.
  *
- * The same handshake follows a failed operation: it compares the numbers of frames sent and received. If none is missing, libfabric has
- * repaired the connection; else the peer is lost, as frames are not kept for resending.
+ * The same handshake follows a failed operation: it compares the numbers of frames sent and received, and what the peer has not received
+ * is sent again (keep.c). A peer whose addresses all fail is tried again until WEFT_PEER_TIMEOUT_S, or REFUSED_NS where all refuse, as
+ * nobody listens there. Where nothing is kept, a missing frame means that the peer is lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/knob.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
@@ -24,9 +26,10 @@
 #define REPEAT_NS 500000000u
 #define SENIOR_REPEAT_NS 50000000u
 #define JUNIOR_DELAY_NS 1000000u
-#define SILENT_NS 5000000000u
-
-static bool can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->addr.provider, "udp", 3) != 0; }
+#define BROKEN_DELAY_NS 5000000u /* as JUNIOR_DELAY_NS, after a break, which the other side may notice later */
+#define REFUSED_NS 3000000000u
+#define AGAIN_NS 250000000u     /* pause before a failed address of a broken connection is probed again */
+#define REPORT_NS 2000000000u   /* a connection that is broken for this long is reported */
 
 static uint64_t peer_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
 
@@ -41,64 +44,6 @@ static ofi_ep *ep_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 }
 
 /* -- eps -- */
-
-static int assign_index(ofi_iface *iface, ofi_ep *ep)
-{
-    uint32_t i = 1;
-    while (i < iface->index_capacity && iface->by_index[i])
-        i++;
-    if (i >= iface->index_capacity) {
-        uint32_t capacity = iface->index_capacity ? 2 * iface->index_capacity : 16;
-        ofi_ep **table = realloc(iface->by_index, capacity * sizeof *table);
-        if (!table)
-            return weft_fail(WEFT_E_NOMEM, "no memory for a table of %u peers", capacity);
-        memset(table + iface->index_capacity, 0, (capacity - iface->index_capacity) * sizeof *table);
-        iface->by_index = table;
-        iface->index_capacity = capacity;
-    }
-    iface->by_index[i] = ep;
-    ep->index = i;
-    return 0;
-}
-
-int ofi_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **out)
-{
-    ofi_iface *iface = (ofi_iface *)base;
-    ofi_ep *ep;
-    ofi_iface_addr far;
-    int rc;
-    if (bytes != sizeof far)
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", proc_id->rank);
-    memcpy(&far, addr, sizeof far);
-    if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form ||
-        far.key_form != iface->addr.key_form)
-        return weft_fail(WEFT_E_UNSUPPORTED,
-                         "rank %u uses libfabric's %.23s, this rank %s: they do not interoperate (WEFT_OFI_PROVIDER)", proc_id->rank,
-                         far.provider, iface->addr.provider);
-    if (far.host != iface->addr.host && ofi_is_local(iface->info))
-        return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)",
-                         proc_id->rank, iface->addr.provider);
-    ep = calloc(1, sizeof *ep);
-    if (!ep)
-        return weft_fail(WEFT_E_NOMEM, "no memory for an ep of %zu bytes", sizeof *ep);
-    ep->ep = (weft_ep){.iface = base, .peer = peer};
-    ep->proc_id = *proc_id;
-    ep->addr = far;
-    weft_list_init(&ep->early);
-    weft_list_init(&ep->ops);
-    weft_list_init(&ep->again);
-    rc = ofi_candidates_make(iface, ep);
-    if (rc == 0)
-        rc = assign_index(iface, ep);
-    if (rc) {
-        free(ep->candidates);
-        free(ep);
-        return rc;
-    }
-    weft_list_append(&iface->eps, &ep->link);
-    *out = &ep->ep;
-    return 0;
-}
 
 static void chase(ofi_iface *iface, ofi_ep *ep)
 {
@@ -121,9 +66,7 @@ void ofi_ep_free(ofi_iface *iface, ofi_ep *ep)
     rest(ep);
     ofi_coalesce_drop(iface, ep);
     ofi_rma_fail(iface, ep, WEFT_E_PEER, NULL);
-    for (size_t i = 0; i < weft_count(iface->slots); i++)
-        if (iface->slots[i].work.ep == ep)
-            iface->slots[i].work.ep = NULL;
+    ofi_keep_orphan(iface, ep);
     ofi_flow_drop(ep);
     iface->by_index[ep->index] = NULL;
     weft_list_remove(&ep->link);
@@ -141,6 +84,7 @@ void ofi_peer_failed(ofi_iface *iface, ofi_ep *ep, const char *why)
     rest(ep);
     ofi_coalesce_drop(iface, ep);
     ofi_rma_fail(iface, ep, WEFT_E_PEER, text);
+    ofi_keep_drop(iface, ep);
     iface->iface.callbacks->peer_failed(iface->iface.owner, ep->ep.peer, weft_fail(WEFT_E_PEER, "%s", text));
 }
 
@@ -184,7 +128,7 @@ static void begin(ofi_iface *iface, ofi_ep *ep)
             ep->candidates[i].state = OFI_CANDIDATE_NEW;
     }
     ep->called_ns = 0;
-    ep->repeats = 0;
+    ep->repeats = ep->tries = 0;
     ep->began_ns = ep->tried_ns = iface->now_ns();
     chase(iface, ep);
 }
@@ -199,12 +143,24 @@ void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep)
 
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why)
 {
-    if (ep->state != OFI_OPEN || ep->peer_closed)
+    if ((ep->state != OFI_OPEN && ep->state != OFI_RESUMING) || ep->peer_closed)
         return;
+    weft_log_info("the connection to rank %u is made anew: %s", ep->proc_id.rank, why);
     snprintf(ep->broken_by, sizeof ep->broken_by, "%s", why);
     iface->counts[OFI_COUNT_BREAKS]++;
     ep->state = OFI_BROKEN;
+    ep->breaks++;
+    ep->is_reported = false;
     begin(iface, ep);
+}
+
+void ofi_refused(ofi_iface *iface, ofi_ep *ep, ssize_t rc)
+{
+    ofi_wake_soon(iface);
+    if (rc != -FI_EAGAIN)
+        ofi_break(iface, ep, ofi_error_text(rc));
+    else if (iface->keeps)
+        ofi_break(iface, ep, "the connection was closed");
 }
 
 /* Loses the peer with a text of every address and its error. */
@@ -246,7 +202,7 @@ static void probe(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
         ofi_candidate *candidate = &ep->candidates[i];
-        if (!can_probe(iface)) {
+        if (!ofi_can_probe(iface)) {
             if (candidate->state != OFI_CANDIDATE_FAILED && now - ep->began_ns > peer_timeout_ns()) {
                 candidate->state = OFI_CANDIDATE_FAILED;
                 snprintf(candidate->why, sizeof candidate->why, "no answer within %d s (WEFT_PEER_TIMEOUT_S)", weft_knob.peer_timeout_s);
@@ -267,7 +223,7 @@ static bool is_senior(const ofi_iface *iface, const ofi_ep *ep) { return iface->
  * the junior waits a moment for the senior's handshake, and repeats a lost one much later. */
 static bool must_wait(const ofi_iface *iface, const ofi_ep *ep, uint64_t now)
 {
-    return now - ep->began_ns < JUNIOR_DELAY_NS && !is_senior(iface, ep);
+    return now - ep->began_ns < (ep->state == OFI_BROKEN ? BROKEN_DELAY_NS : JUNIOR_DELAY_NS) && !is_senior(iface, ep);
 }
 
 /* Repeats a handshake that may be lost with its connection, at growing intervals. */
@@ -280,6 +236,38 @@ static void repeat(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
     }
 }
 
+/* All addresses of a peer have failed. True: it was reached before and may come back: they are tried again. */
+static bool may_come_back(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
+{
+    uint64_t limit = peer_timeout_ns();
+    bool are_refused = true;
+    if (!iface->keeps || ep->state == OFI_CONNECTING)
+        return false;
+    for (uint32_t i = 0; i < ep->candidate_count; i++)
+        if (ep->candidates[i].probed_ns >= ep->began_ns)
+            are_refused &= strstr(ep->candidates[i].why, "refused") != NULL;
+    if (are_refused && limit > REFUSED_NS)
+        limit = REFUSED_NS;
+    if (now - ep->began_ns > limit)
+        return false;
+    for (uint32_t i = 0; i < ep->candidate_count; i++) {
+        ofi_candidate *candidate = &ep->candidates[i];
+        if (candidate->state == OFI_CANDIDATE_FAILED && candidate->probed_ns >= ep->began_ns && now - candidate->probed_ns > AGAIN_NS)
+            candidate->state = OFI_CANDIDATE_NEW;
+    }
+    return true;
+}
+
+/* A user who looks at a job that stands still is told why. */
+static void report(ofi_ep *ep, uint64_t now)
+{
+    if (ep->state != OFI_BROKEN || ep->is_reported || now - ep->began_ns < REPORT_NS)
+        return;
+    ep->is_reported = true;
+    weft_log(WEFT_LOG_WARN, "the connection to rank %u is being made anew for %.0f s, try %u, until WEFT_PEER_TIMEOUT_S (%d): %s",
+             ep->proc_id.rank, (double)(now - ep->began_ns) / 1e9, ep->tries, weft_knob.peer_timeout_s, ep->broken_by);
+}
+
 static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
@@ -287,14 +275,19 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     if (!ep->called_ns && candidate->state != OFI_CANDIDATE_FAILED && !must_wait(iface, ep, now)) {
         if (!candidate->attempt)
             candidate->attempt = ++ep->attempt;
-        if (send_handshake(iface, ep, candidate, candidate->attempt, 0, 0) == 0)
+        if (send_handshake(iface, ep, candidate, candidate->attempt, 0, 0) == 0) {
             ep->called_ns = now;
+            ep->tries++;
+        }
     }
+    report(ep, now);
     if (now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
     if (candidate->state == OFI_CANDIDATE_FAILED) {
         if (next_candidate(iface, ep))
             return 1;
+        if (may_come_back(iface, ep, now))
+            return 0;
         fail_unreached(iface, ep);
         return 1;
     }
@@ -357,16 +350,54 @@ static void opened(ofi_iface *iface, ofi_ep *ep)
 {
     ep->state = OFI_OPEN;
     ep->candidates[ep->candidate].state = OFI_CANDIDATE_LISTENS;
+    if (*ep->broken_by) {
+        weft_failover what = {.paths = 1, .breaks = ep->breaks};
+        if (ep->is_reported)
+            weft_log(WEFT_LOG_WARN, "the connection to rank %u goes on", ep->proc_id.rank);
+        if (iface->iface.callbacks->failover)
+            iface->iface.callbacks->failover(iface->iface.owner, ep->ep.peer, &what);
+    }
     *ep->broken_by = 0;
+    ep->watched = ep->acked;
+    ep->ping_ns = 0;
+    iface->sockets_ns = 0; /* the next check sees the new connection */
     if (!ep->reply_due && !ep->is_closing)
         rest(ep);
     ofi_rma_progress(iface, ep);
 }
 
+/* The peer has told what it received: sends the rest again. */
+static void resume(ofi_iface *iface, ofi_ep *ep)
+{
+    ep->state = OFI_RESUMING;
+    ofi_keep_rewind(iface, ep);
+    chase(iface, ep);
+    if (ofi_keep_resend(iface, ep))
+        opened(iface, ep);
+}
+
+/* True if the peer lacks frames that are kept here. */
+static bool is_behind(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
+{
+    uint32_t sent = ep->sent - ofi_coalesce_frames(iface, ep);
+    return iface->keeps && (int32_t)(sent - msg->received) > 0 && (int32_t)(msg->received - ep->acked) >= 0;
+}
+
+/* A peer without ep, which has no index, needs nothing. */
+static void close_echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
+{
+    if (msg->ep_index && is_behind(iface, ep, msg)) {
+        resume(iface, ep); /* `repeat` sends the close again */
+        return;
+    }
+    ep->peer_closed = true;
+    ofi_keep_drop(iface, ep);
+}
+
 static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
 {
     if (ep->is_closing && msg->echo == ep->close_attempt) {
-        ep->peer_closed = true;
+        close_echoed(iface, ep, msg);
         return;
     }
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
@@ -375,6 +406,9 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
         if (ep->state == OFI_CONNECTING) {
             ep->candidate = i;
             opened(iface, ep);
+        } else if (ep->state == OFI_BROKEN && iface->keeps) {
+            ep->candidate = i;
+            resume(iface, ep);
         } else if (ep->state == OFI_BROKEN && msg->received == ep->sent - ofi_coalesce_frames(iface, ep) &&
                    msg->sent == ep->received) {
             opened(iface, ep);
@@ -418,10 +452,18 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
         chase(iface, ep);
         answer(iface, ep);
     }
+    if (iface->keeps && (int32_t)(msg->received - ep->acked) > 0 && (int32_t)(ep->sent - msg->received) >= 0) {
+        ep->acked = msg->received;
+        ofi_keep_acked(iface, ep);
+    }
     if (msg->echo)
         echoed(iface, ep, msg);
-    if (leaves && msg->attempt)
+    else if ((ep->state == OFI_OPEN || ep->state == OFI_RESUMING) && is_behind(iface, ep, msg))
+        resume(iface, ep); /* the peer has noticed a break first */
+    if (leaves && msg->attempt && (!iface->keeps || (int32_t)(msg->sent - ep->received) <= 0)) {
         ep->peer_closed = true;
+        ofi_keep_drop(iface, ep);
+    }
     if (ep->is_handshaking && ep->state == OFI_OPEN && !ep->reply_due && !ep->is_closing)
         rest(ep);
 }
@@ -433,13 +475,23 @@ static void pursue_leave(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
     if (ep->peer_closed)
         return;
+    if (ep->state == OFI_RESUMING) {
+        if (!ofi_keep_resend(iface, ep))
+            return;
+        opened(iface, ep);
+        ep->called_ns = 0; /* the close follows what was sent again */
+    }
     repeat(iface, ep, now);
     if (!ep->called_ns && send_handshake(iface, ep, candidate, ep->close_attempt, 0, OFI_HANDSHAKE_CLOSE) == 0)
         ep->called_ns = now;
     if (now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
-    if (candidate->state == OFI_CANDIDATE_FAILED || now - ep->began_ns > peer_timeout_ns())
-        ep->peer_closed = true; /* the peer is gone, which it may be after BYE */
+    if (candidate->state == OFI_CANDIDATE_FAILED && !weft_list_is_empty(&ep->kept) && may_come_back(iface, ep, now))
+        return;
+    if (candidate->state != OFI_CANDIDATE_FAILED && now - ep->began_ns <= peer_timeout_ns())
+        return;
+    ep->peer_closed = true; /* the peer is gone, which it may be after BYE */
+    ofi_keep_drop(iface, ep);
 }
 
 int ofi_ep_close(weft_iface *base, weft_ep *base_ep)
@@ -462,30 +514,6 @@ int ofi_ep_close(weft_iface *base, weft_ep *base_ep)
 
 /* -- progress -- */
 
-/* Checks an OPEN peer that is silent, or does not take frames, by a ping and a probe. */
-static void watch(ofi_iface *iface, ofi_ep *ep, uint64_t now)
-{
-    ofi_candidate *candidate = &ep->candidates[ep->candidate];
-    ofi_wire ping;
-    if (!ep->received_ns) {
-        ep->received_ns = now;
-        ofi_tcp_probe_end(candidate);
-        return;
-    }
-    if (candidate->state == OFI_CANDIDATE_PROBED) {
-        ofi_tcp_probe_poll(candidate, now);
-        if (candidate->state == OFI_CANDIDATE_FAILED)
-            ofi_break(iface, ep, "the peer did not answer");
-        return;
-    }
-    if (now - ep->received_ns < (ep->is_blocked ? SILENT_NS / 5 : SILENT_NS) || !can_probe(iface))
-        return;
-    ofi_sign(iface, ep, &ping, OFI_PING);
-    if (ofi_handshake_send(iface, candidate->to, &ping, sizeof ping))
-        ofi_tcp_probe_begin(candidate, now); /* cannot be sent: probes whether the connection is gone */
-    ep->received_ns = now;
-}
-
 /* Sends an answer that could not be sent before. A peer that has closed may be gone with its listener: then the answer is dropped, so that
  * it does not delay the local close. */
 static void repay(ofi_iface *iface, ofi_ep *ep, uint64_t now)
@@ -506,7 +534,12 @@ static int turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         pursue_leave(iface, ep, now);
         return ep->peer_closed;
     }
-    if (ep->state == OFI_CONNECTING || (ep->state == OFI_BROKEN && ep->candidates[ep->candidate].attempt))
+    if (ep->state == OFI_RESUMING) {
+        if (ofi_keep_resend(iface, ep))
+            opened(iface, ep);
+        return ep->state == OFI_OPEN;
+    }
+    if (ep->state == OFI_CONNECTING || (ep->state == OFI_BROKEN && (iface->keeps || ep->candidates[ep->candidate].attempt)))
         return pursue(iface, ep, now);
     if (ep->state == OFI_BROKEN && now - ep->began_ns > MISSING_NS) {
         char text[256];
@@ -536,13 +569,6 @@ int ofi_handshake_turn(ofi_iface *iface)
         link = link->next;
         n += turn(iface, ep, now); /* a callback may have changed the list: stops here */
     }
-    if (now - iface->checked_ns < 1000000000u)
-        return n;
-    iface->checked_ns = now;
-    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
-        ofi_ep *ep = weft_container(link, ofi_ep, link);
-        if (ep->state == OFI_OPEN && !ep->peer_closed && !ep->is_closing)
-            watch(iface, ep, now);
-    }
+    ofi_watch(iface, now);
     return n;
 }

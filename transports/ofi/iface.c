@@ -147,6 +147,11 @@ static int ofi_poll(weft_iface *base, int budget)
     int n;
     iface->polls++;
     ofi_coalesce_flush(iface);
+    if (!weft_list_is_empty(&iface->held)) {
+        n = ofi_keep_copy(iface);
+        if (n)
+            return n < budget ? n : budget;
+    }
     if (iface->idle_polls > IDLE_POLLS && !iface->is_armed && !iface->ops_open && weft_list_is_empty(&iface->handshaking) &&
         !iface->is_full &&
         iface->polls % IDLE_EVERY)
@@ -194,9 +199,10 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     ofi_iface *iface = (ofi_iface *)base;
     struct fid *fid = &iface->cq->fid;
     bool looks = iface->cq_fd < 0 || iface->is_full || !weft_list_is_empty(&iface->handshaking);
+    uint64_t within;
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
         ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* peers may wait for this during the sleep */
-    if (iface->entry < iface->entry_count)
+    if (iface->entry < iface->entry_count || !weft_list_is_empty(&iface->held))
         return WEFT_AGAIN;
     if (iface->is_edged)
         take_edges(iface);
@@ -207,9 +213,10 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     }
     iface->arm_refusals = 0;
     iface->is_armed = true;
-    if (looks)
-        set_timer(iface, LOOK_NS);
-    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = looks ? LOOK_NS : iface->is_edged ? EDGED_CHECK_NS : 0};
+    within = looks ? LOOK_NS : ofi_watch_within(iface);
+    if (within)
+        set_timer(iface, within);
+    *wakeup = (weft_wakeup){.fd = iface->epoll, .within_ns = !looks && iface->is_edged ? EDGED_CHECK_NS : within};
     return 0;
 }
 
@@ -256,6 +263,7 @@ static void ofi_close(weft_iface *base)
         ofi_ep_free(iface, weft_container(iface->eps.next, ofi_ep, link));
     ofi_coalesce_close(iface);
     close_endpoint(iface);
+    ofi_keep_close(iface);
     if (iface->arena)
         munmap(iface->arena, iface->arena_bytes);
     if (iface->timer >= 0)
@@ -300,6 +308,7 @@ static int set_within(int set)
 static int watch_queue(ofi_iface *iface)
 {
     int inner = iface->is_edged ? set_within(iface->cq_fd) : -1;
+    iface->sockets = inner;
     if (inner < 0)
         return watch(iface, iface->cq_fd, iface->is_edged ? EPOLLET : 0);
     iface->is_edged = false;
@@ -359,7 +368,7 @@ static int open_provider(ofi_iface *iface)
         iface->has_multi_recv = (iface->info->caps & FI_MULTI_RECV) != 0 && !ofi_is_plain_tcp(iface->info); /* see OFI_TCP_RECVS */
         iface->sorts = !(iface->info->tx_attr->msg_order & iface->info->rx_attr->msg_order & FI_ORDER_SAS);
         iface->needs_desc = (iface->info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-        iface->is_edged = ofi_is_plain_tcp(iface->info);
+        iface->is_edged = iface->keeps = ofi_is_plain_tcp(iface->info);
         iface->message_max = ofi_is_plain_tcp(iface->info) ? OFI_LONG_MESSAGE : OFI_MESSAGE;
         iface->inject_max = (uint32_t)(iface->info->tx_attr->inject_size < 512 ? iface->info->tx_attr->inject_size : 512);
         rc = open_endpoint(iface);
@@ -441,8 +450,10 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     iface->has_remote = params->is_far;
     iface->providers = params->providers;
     iface->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
-    iface->cq_fd = -1;
+    iface->cq_fd = iface->sockets = -1;
     weft_list_init(&iface->eps);
+    weft_list_init(&iface->orphans);
+    weft_list_init(&iface->held);
     weft_list_init(&iface->handshaking);
     weft_list_init(&iface->rma_active);
     weft_list_init(&iface->free_big);
@@ -480,7 +491,7 @@ static int ofi_get_addr(weft_iface *base, void *addr, size_t *bytes)
 static void ofi_print_counters(weft_iface *base, void (*line)(void *arg, const char *text), void *arg)
 {
     static const char *const names[] = {"frames_sent", "inline", "frames_arrived",     "refused",         "fragments", "handshakes",
-                                        "polls",       "breaks", "coalesced_messages", "coalesced_frames"};
+                                        "polls",       "breaks", "coalesced_messages", "coalesced_frames", "resent",     "copied_late"};
     const ofi_iface *iface = (const ofi_iface *)base;
     char text[512];
     int n = snprintf(text, sizeof text, "ofi: %s", iface->addr.provider);

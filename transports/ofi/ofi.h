@@ -5,16 +5,20 @@
  *
  *   provider   selects a provider of fi_getinfo's list                                         provider_select.c
  *   address    addresses of this host; the iface address; order of a peer's candidates         addr_list.c
+ *   ep         peers                                                                           ep.c
  *   handshake  identifies the process at an address; loss of a peer; closing                   handshake.c
  *   probe      asks the kernel about an address: a TCP connection, begun and dropped           tcp_probe.c
  *   flow       frames: slots, numbers, windows; receiving; frames of a burst in one message    flow.c, coalesce.c
+ *   keep       over plain TCP: messages until they are acknowledged; sent again after a break  keep.c
+ *   watch      finds silent peers and losses that nothing reports                              watch.c
+ *   sockets    libfabric's TCP connections: keepalive; ends those whose path is dead           tcp_sockets.c
  *   rma        get, put, atomics: fragments, completions, errors                               rma.c
  *   memory     registrations and keys                                                          memory.c
  *   iface      the operations table; open, close, poll, arm                                    iface.c
  *
  * Limits of libfabric's tcp: it returns "try again" for ever if nothing listens, does not report a dead peer to a side that only
  * receives, and reconnects by itself after an error, so that messages may be lost between two that arrive. Hence handshakes with nonces,
- * probes, and a number in each frame.
+ * probes, and a number in each frame, by which what was lost is sent again.
  */
 #ifndef WEFT_TRANSPORTS_OFI_OFI_H
 #define WEFT_TRANSPORTS_OFI_OFI_H
@@ -55,6 +59,7 @@
 #define OFI_TCP_BYTES (1u << 20)  /* likewise over sockets: bytes that stay long in socket buffers leave the cache */
 #define OFI_FRAGS 64u            /* fragments in flight on an iface */
 #define OFI_WINDOW 4096u          /* maximum of unacknowledged frames per peer */
+#define OFI_KEEP_BYTES (4u << 20) /* likewise of bytes that are kept until the acknowledgement */
 #define OFI_BATCH 16u             /* completions read at one time */
 #define OFI_CANDIDATES 32u             /* maximum addresses of one peer */
 #define OFI_HANDSHAKE_NS 250000000u    /* time without an answer until the addresses are probed */
@@ -79,7 +84,7 @@ enum ofi_kind { OFI_FRAME = 1, OFI_NOTIFY, OFI_ACK, OFI_PING, OFI_HANDSHAKE };
 typedef struct ofi_wire {
     uint64_t nonce; /* the receiver's, which only the job's processes know; messages with another one are dropped */
     uint32_t to;    /* index of the ep at the receiver, from its handshake */
-    uint32_t seq;   /* FRAME and NOTIFY: number from 1; else 0 */
+    uint32_t seq;   /* FRAME and NOTIFY: number from 1; PING: of the last frame sent before it; else 0 */
     uint32_t ack;   /* last number received from the receiver of this message */
     uint8_t kind, flags;
     uint16_t zero;
@@ -90,6 +95,8 @@ typedef struct ofi_framed {
     weft_hdr hdr;
     uint8_t body[];
 } ofi_framed;
+
+#define OFI_ASKS 1 /* flag of FRAME, NOTIFY and PING: the sender asks for an acknowledgement now */
 
 typedef struct ofi_notification {
     ofi_wire wire;
@@ -154,10 +161,17 @@ typedef struct ofi_work {
 
 typedef struct ofi_slot {
     ofi_work work;
-    weft_list_link link;  /* in its free list */
+    weft_list_link link;  /* in its free list, ep->kept, or iface->orphans */
+    weft_list_link by_held; /* in iface->held: the provider has released the body, the peer has not acknowledged it */
     bool is_small;
+    bool is_extra;   /* allocated beyond the arena's slots */
+    bool is_posted;  /* the provider has it, or frames are added to it (coalesce.c) */
     uint32_t about;  /* a handshake: index of its ep; else 0 */
+    uint32_t last;   /* number of its last frame; valid in ep->kept */
+    uint32_t bytes;  /* of the message, with `body`; valid in ep->kept */
     void *held;      /* zcopy_ctx of a frame sent without copy, for callbacks.done; NULL: the body was copied */
+    const uint8_t *body; /* the caller's, of such a frame; place has the headers */
+    uint64_t held_ns;    /* time since which it is in iface->held */
     uint8_t *place;
 } ofi_slot;
 
@@ -201,7 +215,8 @@ enum ofi_state {
     OFI_IDLE,     /* nothing sent yet */
     OFI_CONNECTING,  /* handshake pending */
     OFI_OPEN,
-    OFI_BROKEN,   /* was open, an operation failed: handshake again; continues if no frame was lost */
+    OFI_RESUMING, /* the peer has told what it received, and the rest is sent again; then OPEN */
+    OFI_BROKEN,   /* was open, an operation failed: handshake again; then RESUMING, or OPEN if no frame was lost */
     OFI_FAILED
 };
 typedef struct ofi_coalesce { /* frames to a peer for one message. Changed by the owner under flusher.lock */
@@ -237,6 +252,12 @@ struct ofi_ep {
     bool is_pinged;
     uint32_t sent, received, acked, acked_to_peer; /* frames: numbered for sending, received in order, acknowledged by and to the peer */
     uint32_t slots_out;    /* slots in flight or holding coalesced frames */
+    weft_list_link kept;   /* messages in order of their numbers: in flight, or (iface->keeps) not acknowledged yet */
+    weft_list_link *resend;   /* RESUMING: the next of them to be sent again */
+    uint32_t kept_bytes, unasked; /* bytes in `kept`; sent since the last request for an acknowledgement */
+    uint32_t watched;      /* frames sent at the last check: when acknowledged the connection works */
+    uint64_t ping_ns, ping_gap_ns; /* earliest time of the next ping, interval to the one after it */
+    uint32_t breaks, tries; /* breaks so far; handshakes sent since the last one */
     ofi_coalesce coalesce;
     weft_list_link early;       /* frames received ahead of order */
     weft_list_link ops, again;  /* ops; fragments to be tried again */
@@ -248,6 +269,7 @@ struct ofi_ep {
     bool is_closing, peer_closed; /* ofi_ep_close was called; the peer has closed, has acknowledged the close, or is gone */
     uint32_t close_attempt;
     char broken_by[160];   /* error that led to BROKEN */
+    bool is_reported;      /* the log has a line about the break */
 };
 
 /* Thread that sends coalesced frames of a program that does not poll (coalesce.c). `lock` protects all bundles. */
@@ -280,9 +302,12 @@ struct ofi_iface {
     int cq_fd, epoll, timer;   /* cq_fd -1: the provider has none, the CQ is polled every millisecond */
     bool is_timed;             /* the timer is set */
     bool is_edged;             /* cq_fd may stay readable: watched for edges */
+    bool keeps;                /* frames are kept until they are acknowledged, and sent again after a break */
+    int sockets;               /* the epoll set of the provider's sockets; -1: unknown */
     bool is_armed, is_full;    /* is_full: the provider refused a call, and no completion will show when to retry */
     uint32_t idle_polls, barren_polls, skips, arm_refusals, polls;
     uint64_t progress_ns, checked_ns; /* last handling of handshakes; last check for silent peers */
+    uint64_t watched_ns, sockets_ns;  /* last check for frames without acknowledgement; of the sockets */
     bool has_multi_recv, sorts, needs_desc;
     uint32_t inject_max, message_max;
     uint8_t *arena;            /* memory of all buffers, registered if the provider requires it */
@@ -293,6 +318,9 @@ struct ofi_iface {
     uint32_t recv_count, recv_posted, recv_min, recv_max; /* number existing and posted; target recv_max, within min and count */
     ofi_slot slots[OFI_SLOTS + OFI_SMALL_SLOTS];
     weft_list_link free_big, free_small;
+    weft_list_link orphans;            /* slots in flight whose ep was freed */
+    weft_list_link held;               /* bodies that are copied if the acknowledgement does not come soon */
+    uint64_t kept_bytes;               /* of all eps */
     weft_list_link coalescing;         /* of all eps */
     ofi_flusher flusher;
     struct fi_cq_data_entry entries[OFI_BATCH]; /* completions read; some may wait for the next poll's budget */
@@ -307,7 +335,7 @@ struct ofi_iface {
     ofi_ep **by_index;
     uint32_t index_capacity;
     uint32_t ops_open;
-    uint64_t counts[10];
+    uint64_t counts[12];
 };
 enum ofi_print_counters {
     OFI_COUNT_SENT,
@@ -319,7 +347,9 @@ enum ofi_print_counters {
     OFI_COUNT_POLLS,
     OFI_COUNT_BREAKS,
     OFI_COUNT_COALESCED_MESSAGES,
-    OFI_COUNT_COALESCED_FRAMES
+    OFI_COUNT_COALESCED_FRAMES,
+    OFI_COUNT_RESENT,
+    OFI_COUNT_COPIED_LATE
 };
 
 /* -- provider_select.c -- */
@@ -346,6 +376,7 @@ bool ofi_host_has(int family);
 void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg);
 
 /* -- tcp_probe.c -- */
+bool ofi_can_probe(const ofi_iface *iface); /* the provider's addresses are the kernel's TCP */
 /* Begins a non-blocking connection: state PROBED, or FAILED at once. */
 void ofi_tcp_probe_begin(ofi_candidate *candidate, uint64_t now);
 /* State becomes LISTENS, or FAILED with a text, when the kernel has answered or OFI_PROBE_NS have passed. */
@@ -353,8 +384,10 @@ void ofi_tcp_probe_poll(ofi_candidate *candidate, uint64_t now);
 /* Closes the socket, if any. The state stays. */
 void ofi_tcp_probe_end(ofi_candidate *candidate);
 
-/* -- handshake.c -- */
+/* -- ep.c -- */
 int ofi_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
+
+/* -- handshake.c -- */
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 /* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
@@ -362,8 +395,12 @@ void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
 void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg);
 /* Handles pending handshakes and checks silent peers. Returns the number of events. */
 int ofi_handshake_turn(ofi_iface *iface);
-/* An operation failed: state BROKEN, begins a handshake to learn whether the peer lives and frames were lost. */
+/* An operation failed: state BROKEN, begins a handshake to learn whether the peer lives and which frames were lost. */
 void ofi_break(ofi_iface *iface, ofi_ep *ep, const char *why);
+/* The provider refused a send or a fragment. Plain TCP does this only without a connection, and the call has begun to make one: state
+ * BROKEN, so that the two ends do not connect at the same time. Other providers: tried again soon. */
+void ofi_refused(ofi_iface *iface, ofi_ep *ep, ssize_t rc);
+
 /* Fails all ops and calls callbacks.peer_failed with `why`; no effect if already lost or closed by the peer. */
 void ofi_peer_failed(ofi_iface *iface, ofi_ep *ep, const char *why);
 /* Frees the ep without callbacks. Slots and fragments in flight are freed at their completions. */
@@ -376,6 +413,8 @@ int ofi_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame);
 int ofi_notify(ofi_iface *iface, ofi_ep *ep, uint32_t value);
 /* Sends an unnumbered message from the caller's memory (copied). 0, or AGAIN. */
 int ofi_handshake_send(ofi_iface *iface, fi_addr_t to, const void *message, size_t bytes);
+/* Sends an acknowledgement or a ping. Returns libfabric's code. */
+ssize_t ofi_wire_send(ofi_iface *iface, const ofi_ep *ep, const ofi_wire *wire);
 /* Fills in the header of a message to the peer, with the acknowledgement. */
 void ofi_sign(const ofi_iface *iface, ofi_ep *ep, ofi_wire *wire, enum ofi_kind kind);
 /* Handles a receive completion from byte *at on; *at becomes entry->len when all is handled. Returns the number of events. */
@@ -391,8 +430,47 @@ void ofi_flow_drop(ofi_ep *ep);
 
 /* A big slot charged to the ep; NULL: none is free, or the ep has its maximum. */
 ofi_slot *ofi_flow_slot(ofi_iface *iface, ofi_ep *ep);
+/* A slot for a message; NULL: none is free. */
+ofi_slot *ofi_slot_alloc(ofi_iface *iface, size_t bytes);
+/* Frees a slot that is in no list. */
+void ofi_slot_free(ofi_iface *iface, ofi_slot *slot);
+/* Sends the message of `bytes` in a slot: injected if it is short, else with the slot as context. Returns libfabric's code. */
+ssize_t ofi_slot_post(ofi_iface *iface, ofi_slot *slot, ofi_ep *ep, size_t bytes);
 /* Writes the next frame of the ep in wire format. */
 void ofi_flow_fill(ofi_iface *iface, ofi_ep *ep, ofi_framed *place, const weft_frame *frame);
+
+/* -- watch.c -- */
+/* Checks open peers, if it is time. */
+void ofi_watch(ofi_iface *iface, uint64_t now);
+/* Time until a frame without acknowledgement has to be looked at, ns; 0: there is none. */
+uint64_t ofi_watch_within(const ofi_iface *iface);
+
+/* -- keep.c -- */
+/* Flags for the wire of the next frame of `bytes`. */
+uint8_t ofi_keep_flags(ofi_iface *iface, ofi_ep *ep, size_t bytes);
+/* Adds `bytes` up to frame `last` to a slot, which becomes the last of ep->kept. */
+void ofi_keep(ofi_iface *iface, ofi_ep *ep, ofi_slot *slot, uint32_t last, size_t bytes);
+/* The provider has released a slot of ep->kept. May call callbacks.done. */
+void ofi_keep_done(ofi_iface *iface, ofi_ep *ep, ofi_slot *slot);
+/* Frees what the peer has acknowledged. May call callbacks.done. */
+void ofi_keep_acked(ofi_iface *iface, ofi_ep *ep);
+/* Copies bodies sent without copy whose acknowledgement does not come soon, so that their owners may go on. Calls callbacks.done. Returns
+ * their number. */
+int ofi_keep_copy(ofi_iface *iface);
+/* What is kept is to be sent again, from the oldest message on. */
+void ofi_keep_rewind(ofi_iface *iface, ofi_ep *ep);
+/* Sends it. False: the provider does not take more now. */
+bool ofi_keep_resend(ofi_iface *iface, ofi_ep *ep);
+/* Nothing is sent again: frees what the provider does not have. May call callbacks.done. */
+void ofi_keep_drop(ofi_iface *iface, ofi_ep *ep);
+/* The ep is freed: slots in flight become orphans. */
+void ofi_keep_orphan(ofi_iface *iface, ofi_ep *ep);
+/* After the endpoint was closed: frees slots that it never completed. */
+void ofi_keep_close(ofi_iface *iface);
+
+/* -- tcp_sockets.c -- */
+/* Sets keepalive on the provider's TCP connections, and ends those on which the peer's kernel has not answered for a while. */
+void ofi_tcp_sockets_check(ofi_iface *iface);
 
 /* -- coalesce.c -- */
 void ofi_coalesce_open(ofi_iface *iface);

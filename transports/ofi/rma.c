@@ -2,8 +2,8 @@
  *
  * rma: gets and puts in fragments, a few at a time per peer; atomics; flush. A put's fragment completes when its bytes are visible at the
  * target (FI_DELIVERY_COMPLETE). So flush waits for earlier ops only, and a notification is a frame after the last completion. A failed
- * fragment may have been hit by another request's connection error: it is retried alone after a handshake; one that fails TRIES times has
- * a key that the target refuses. An atomic whose result is unknown is never retried.
+ * fragment may have been hit by another request's connection error, or the network's: it is retried alone after a handshake; one that
+ * fails TRIES times has a key that the target refuses. An atomic whose result is unknown is never retried.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define TRIES 3u
+#define TRIES 8u /* a network that breaks that often at one fragment of some 0.1 ms carries nothing else either */
 
 static const struct { enum fi_op op; } amo_ops[] = {
     [WEFT_AMO_ADD] = {FI_SUM}, [WEFT_AMO_SWAP] = {FI_ATOMIC_WRITE}, [WEFT_AMO_CAS] = {FI_CSWAP},
@@ -98,10 +98,7 @@ static int start(ofi_iface *iface, ofi_frag *frag)
         return 0;
     }
     weft_list_append(&ep->again, &frag->link);
-    if (rc == -FI_EAGAIN)
-        ofi_wake_soon(iface);
-    else
-        ofi_break(iface, ep, ofi_error_text(rc));
+    ofi_refused(iface, ep, rc);
     return WEFT_AGAIN;
 }
 

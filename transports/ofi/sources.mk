@@ -1,6 +1,6 @@
 # transports/ofi: libfabric, a module. test/contract/ofi links the same sources without the glue.
 ofi_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/handshake.c transports/ofi/provider_select.c \
-	transports/ofi/flow.c \
+	transports/ofi/flow.c transports/ofi/keep.c transports/ofi/tcp_sockets.c transports/ofi/watch.c transports/ofi/ep.c \
 	transports/ofi/addr_list.c \
 	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c transports/ofi/tcp_probe.c
 EXTRA_DIST += $(ofi_sources)

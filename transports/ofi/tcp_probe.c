@@ -13,6 +13,8 @@
 
 #include "transports/ofi/ofi.h"
 
+bool ofi_can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info) && strncmp(iface->addr.provider, "udp", 3) != 0; }
+
 static void fail(ofi_candidate *candidate, const char *words)
 {
     ofi_tcp_probe_end(candidate);
