@@ -202,7 +202,8 @@ static int ofi_arm(weft_iface *base, weft_wakeup *wakeup)
     uint64_t within;
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
         ofi_acknowledge(iface, weft_container(link, ofi_ep, link), OFI_WINDOW / 64); /* peers may wait for this during the sleep */
-    if (iface->entry < iface->entry_count || !weft_list_is_empty(&iface->held))
+    iface->wants_sleep = !weft_list_is_empty(&iface->held);
+    if (iface->entry < iface->entry_count || iface->wants_sleep)
         return WEFT_AGAIN;
     if (iface->is_edged)
         take_edges(iface);

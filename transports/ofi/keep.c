@@ -5,8 +5,8 @@
  * dropped by its number. Acknowledgements ride on every frame; a sender that keeps much asks for one. Elsewhere a message is kept only
  * while it is in flight.
  * Memory: a message stays in its slot, except a short one in a big slot, which is moved. A body that was sent without copy stays the
- * caller's until the acknowledgement, or COPY_NS after the provider has released it: then it is copied, as its owner may wait while the
- * peer computes.
+ * caller's until the acknowledgement, or COPY_NS after the provider has released it, or until the caller wants to sleep: then it is copied,
+ * as its owner may wait while the peer computes.
  * Order: ep->kept is sorted by number; only its last message may still be filled (coalesce.c).
  */
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define ASK_BYTES (512u << 10)  /* sent to a peer without a request for an acknowledgement */
 #define ASK_SOON (8u << 10)     /* likewise if the iface keeps more than MANY_BYTES */
 #define MANY_BYTES (16u << 20)
-#define COPY_NS 100000u
+#define COPY_NS 50000u
 
 static bool is_acked(const ofi_ep *ep, const ofi_slot *slot) { return (int32_t)(ep->acked - slot->last) >= 0; }
 
@@ -126,11 +126,12 @@ int ofi_keep_copy(ofi_iface *iface)
     int n = 0;
     for (weft_list_link *link; (link = weft_list_first(&iface->held)) != NULL; n++) {
         ofi_slot *slot = weft_container(link, ofi_slot, by_held);
-        if (now - slot->held_ns < COPY_NS || !move_out(slot->work.ep, slot))
+        if ((now - slot->held_ns < COPY_NS && !iface->wants_sleep) || !move_out(slot->work.ep, slot))
             break;
         iface->counts[OFI_COUNT_COPIED_LATE]++;
         end(iface, slot);
     }
+    iface->wants_sleep = false;
     return n;
 }
 

@@ -320,6 +320,7 @@ struct ofi_iface {
     weft_list_link free_big, free_small;
     weft_list_link orphans;            /* slots in flight whose ep was freed */
     weft_list_link held;               /* bodies that are copied if the acknowledgement does not come soon */
+    bool wants_sleep;                  /* they are copied at the next poll, so that the owner can sleep */
     uint64_t kept_bytes;               /* of all eps */
     weft_list_link coalescing;         /* of all eps */
     ofi_flusher flusher;
