@@ -23,7 +23,7 @@ static inline bool is_complete(const weft_shmcoll *area, uint64_t s)
 
 static int member_failed(weft_shmcoll *area, uint32_t member)
 {
-    return area->rc = weft_fail(WEFT_E_PEER, "member %u of a collective has failed", member);
+    return area->rc = weft_fail(WEFT_E_PEER, "a collective has failed: the process of member %u on this node has died", member);
 }
 
 typedef struct long_wait {

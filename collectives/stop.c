@@ -221,7 +221,7 @@ static void forward(weft_team *team, const stop_msg *msg)
     for (uint64_t distance = 1; distance < team->size; distance *= 2) {
         uint32_t to = (uint32_t)((team->rank + distance) % team->size);
         int rc = weft_chan_notify(team->chan, to, msg, bytes);
-        if (rc && rc != WEFT_E_PEER) /* an unreachable peer fails, which ends the job */
+        if (rc && rc != WEFT_E_PEER) /* a lost peer ends the job, or all others hear of its death */
             end_job(team, to, msg, rc);
     }
 }
@@ -425,7 +425,23 @@ static bool handle_inquiry(weft_team *team, uint32_t from, const void *body, uin
 
 /* ---- notifications ---- */
 
-int weft_stop_code(int code) { return code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER; }
+/* A member's process has died: the calls under way, and all later ones. Each member hears of it by itself. */
+static void stop_without(weft_team *team, uint32_t member)
+{
+    uint32_t first = current_number(team);
+
+    for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next) {
+        const weft_sched *sched = weft_container(link, weft_sched, active);
+        if (!((uint32_t)sched->tag & WEFT_TAG_PREPARED) && is_covered((int32_t)first, (uint32_t)sched->tag & WEFT_TAG_BITS))
+            first = (uint32_t)sched->tag & WEFT_TAG_BITS;
+    }
+    weft_team_stop(team, weft_fail(WEFT_E_PEER, "the process of %s has died", weft_member_name_of(team, member).text), (int)first);
+}
+
+int weft_stop_code(int code)
+{
+    return code == WEFT_E_PEER ? code : code == WEFT_E_NOT_SAME || code == WEFT_E_TRUNCATE ? WEFT_E_NOT_SAME : WEFT_E_OTHER;
+}
 
 static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes)
 {
@@ -434,6 +450,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     call_msg differs;
 
     if (!bytes) {
+        if (chan->lost_count && !team->stopped)
+            stop_without(team, chan->lost);
         if (team->stopped && from != UINT32_MAX && !team->has_notified_all)
             notify_all(team);
         on_gone(team, from);

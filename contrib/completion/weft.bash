@@ -7,7 +7,7 @@ _weft_mpirun()
     local options="-n -np -c -x -env -genv -envlist -genvlist -envnone -genvnone -genvall -wdir -wd -l --tag-output -prepend-rank
         --output-filename --stdin --timeout --bind-to --map-by --report-bindings --oversubscribe --allow-run-as-root --pmix -host -hostfile
         -rankfile --launch-agent -ppn
-        --verbose --help --version"
+        --enable-recovery --verbose --help --version"
 
     # words after the program's name are its arguments; after ':' they are mpirun's again
     for ((i = 1; i < COMP_CWORD; i++)); do

@@ -51,6 +51,31 @@ static bool grow(weft_worker *worker)
     return true;
 }
 
+/* NULL: out of memory; sets the error text. */
+static weft_peer *new_peer(weft_worker *worker, weft_process process)
+{
+    weft_peer *peer = grow(worker) ? calloc(1, sizeof *peer) : NULL;
+    if (!peer) {
+        weft_fail(WEFT_E_NOMEM, "no memory for the state of peer rank %u", process.rank);
+        return NULL;
+    }
+    peer->worker = worker;
+    peer->proc_id = (weft_proc_id){process.job, process.rank, worker->index};
+    peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
+    weft_list_init(&peer->waiting);
+    weft_list_init(&peer->sendqs);
+    weft_list_init(&peer->backlog);
+    return peer;
+}
+
+static void enter_peer(weft_worker *worker, weft_peer *peer)
+{
+    peer->number = worker->peer_count++;
+    worker->peer_slots[slot_of(worker, peer->proc_id.job, peer->proc_id.rank)] = peer;
+    peer->next = worker->peers;
+    atomic_store_explicit(&worker->peers, peer, memory_order_release); /* counters.c reads the list without the lock */
+}
+
 int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **out)
 {
     weft_peer *peer = weft_peer_known(worker, process);
@@ -62,29 +87,33 @@ int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **out)
     }
     if (process.job != worker->world->boot->job)
         return weft_fail(WEFT_E_PEER, "rank %u is of another job, to which there is no connection", process.rank);
-    peer = grow(worker) ? calloc(1, sizeof *peer) : NULL;
+    peer = new_peer(worker, process);
     if (!peer)
-        return weft_fail(WEFT_E_NOMEM, "no memory for the state of peer rank %u", process.rank);
-    peer->worker = worker;
-    peer->proc_id = (weft_proc_id){process.job, process.rank, worker->index};
-    peer->credit = peer->credit_full = (int32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES);
-    weft_list_init(&peer->waiting);
-    weft_list_init(&peer->sendqs);
-    weft_list_init(&peer->backlog);
+        return WEFT_E_NOMEM;
     rc = weft_iface_select_reach(worker, peer);
     if (rc) {
         free(peer);
         return rc;
     }
     peer->eager_max = peer->now_max = peer->ep->iface->caps.frame_max;
-    peer->number = worker->peer_count++;
     if (worker->on_peer_connect)
         worker->on_peer_connect(peer);
-    worker->peer_slots[slot_of(worker, process.job, process.rank)] = peer;
-    peer->next = worker->peers;
-    atomic_store_explicit(&worker->peers, peer, memory_order_release); /* counters.c reads the list without the lock */
+    enter_peer(worker, peer);
     *out = peer;
     return 0;
+}
+
+weft_peer *weft_peer_find_dead(weft_worker *worker, weft_process process)
+{
+    weft_peer *peer = weft_peer_known(worker, process);
+    if (peer)
+        return peer;
+    peer = new_peer(worker, process);
+    if (!peer)
+        return NULL;
+    peer->ep = &weft_null_ep;
+    enter_peer(worker, peer);
+    return peer;
 }
 
 void weft_peer_free_all(weft_worker *worker)

@@ -159,9 +159,24 @@ static int flush_backlog(weft_worker *worker)
     return n;
 }
 
+#define LAST_POLLS 64 /* polls for what a process has sent before its death */
+
+static __attribute__((noinline)) int see_deaths(weft_worker *worker)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < worker->iface_count; i++)
+        for (int k = 0; k < LAST_POLLS && !worker->ifaces[i]->is_quiet && weft_iface_poll(worker->ifaces[i], POLL_BUDGET) > 0; k++)
+            n++;
+    for (; worker->deaths_seen != atomic_load_explicit(&worker->recovery->deaths, memory_order_acquire); n++)
+        worker->on_death(worker, worker->recovery->dead[worker->deaths_seen++]);
+    return n;
+}
+
 static __attribute__((noinline)) int advance_pending(weft_worker *worker)
 {
     int n = 0;
+    if (worker->recovery && worker->deaths_seen != atomic_load_explicit(&worker->recovery->deaths, memory_order_relaxed))
+        n += see_deaths(worker);
     if (!weft_list_is_empty(&worker->backlog))
         n += flush_backlog(worker);
     if (!weft_list_is_empty(&worker->fragments))
@@ -192,7 +207,7 @@ int weft_worker_poll(weft_worker *worker)
     }
     if (weft_unlikely(!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments) ||
                       !weft_list_is_empty(&worker->scheds) || !weft_list_is_empty(&worker->areas) ||
-                      !weft_list_is_empty(&worker->inboxes) || !weft_list_is_empty(&worker->devices)))
+                      !weft_list_is_empty(&worker->inboxes) || !weft_list_is_empty(&worker->devices) || worker->recovery))
         n += advance_pending(worker);
     return n;
 }

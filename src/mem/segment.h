@@ -15,7 +15,7 @@
 #include "mem/rank_page.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 6
+#define WEFT_SEGMENT_VERSION 7
 
 /* Sizes that the creator writes to the hdr; readers must use those in the hdr. All parts are sparse. */
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are used first */
@@ -24,6 +24,7 @@
 #define WEFT_SEGMENT_AREA_COUNT 1024 /* at most */
 #define WEFT_SEGMENT_AREA_FEW 64     /* where the limit of file sizes allows no more */
 #define WEFT_SEGMENT_RANKS_MAX 4096
+#define WEFT_SEGMENT_DEATHS_MAX 256      /* ranks of a job that may die before the job must end */
 #define WEFT_SEGMENT_HEAP_UNITS 65536u                  /* at most, of the heap */
 #define WEFT_SEGMENT_HEAP_UNIT_MIN ((uint64_t)64 << 10) /* bytes; larger if the heap has more than that many */
 
@@ -68,7 +69,14 @@ typedef struct weft_segment_hdr {
     _Alignas(WEFT_LINE) _Atomic uint64_t heap_returns;   /* times that units of the heap were given back */
     _Alignas(WEFT_LINE) _Atomic uint64_t fences[8];      /* node-wide start-up counters; see launch/boot_mpirun.c */
     _Alignas(WEFT_LINE) _Atomic uint32_t spoken;         /* selects the process that prints why the job ends; see launch/abort_text.c */
+    /* Written by the launcher. recovers: the job goes on when a rank dies (mpirun --enable-recovery); `dead` has those that have, of all
+     * nodes, by rank in the job: the first `deaths` are set. */
+    _Alignas(WEFT_LINE) _Atomic uint32_t deaths;
+    uint32_t recovers;
+    uint32_t dead[WEFT_SEGMENT_DEATHS_MAX];
 } weft_segment_hdr;
+
+_Static_assert(sizeof(weft_segment_hdr) <= WEFT_PAGE, "the hdr is one page");
 
 /* This process's view. */
 typedef struct weft_segment {

@@ -226,7 +226,7 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
     weft_errhandler_drop(handler);
     if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT)
         abort_job(at, function, mpi_code, why, handler == MPI_ERRORS_ABORT ? "MPI_ERRORS_ABORT" : "MPI_ERRORS_ARE_FATAL");
-    else if (is_stopped)
+    else if (is_stopped && mpi_code != MPI_ERR_PROC_ABORTED) /* mpirun reports deaths */
         warn_stopped((weft_comm *)at, function, why);
     if (user && !is_again)
         call_user(at, user, language, mpi_code);

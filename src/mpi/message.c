@@ -35,6 +35,8 @@ static int probe(int source, int tag, weft_comm *comm, bool wait, int *flag, MPI
     rc = weft_mprobe(comm->chan, source, tag, wait, &made->unexpected, &found);
     if (rc || !made->unexpected) {
         *flag = 0;
+        if (rc == WEFT_E_PEER) /* names the dead */
+            weft_status_fill(status, &found);
         weft_object_free(&weft_message_pool, made);
         return rc;
     }

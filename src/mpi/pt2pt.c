@@ -57,7 +57,7 @@ int weft_mpi_recv(void *buf, MPI_Count count, const weft_type *datatype, int sou
 {
     weft_recv_info found;
     int rc = weft_pt2pt_recv(buf, count, datatype, source, tag, comm, &found);
-    if (weft_likely(rc == 0 || rc == WEFT_E_TRUNCATE))
+    if (weft_likely(rc == 0 || rc == WEFT_E_TRUNCATE || rc == WEFT_E_PEER))
         weft_status_fill(status, &found);
     return rc;
 }
@@ -73,7 +73,7 @@ int weft_mpi_probe(int source, int tag, weft_comm *comm, MPI_Status *status)
     weft_recv_info found;
     bool is_there;
     int rc = weft_probe(comm->chan, source, tag, true, &is_there, &found);
-    if (!rc)
+    if (!rc || rc == WEFT_E_PEER)
         weft_status_fill(status, &found);
     return rc;
 }
@@ -84,7 +84,7 @@ int weft_mpi_iprobe(int source, int tag, weft_comm *comm, int *flag, MPI_Status 
     bool is_there = false;
     int rc = weft_probe(comm->chan, source, tag, false, &is_there, &found);
     *flag = is_there;
-    if (!rc && is_there)
+    if ((!rc && is_there) || rc == WEFT_E_PEER)
         weft_status_fill(status, &found);
     return rc;
 }

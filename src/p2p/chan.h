@@ -17,7 +17,8 @@
 
 typedef struct weft_chan weft_chan;
 
-/* Callback of the owner for NOTIFY frames. bytes 0: rank `from` freed its channel; from UINT32_MAX: some peer sent BYE.
+/* Callback of the owner for NOTIFY frames. bytes 0: rank `from` freed its channel; from UINT32_MAX: some peer sent BYE, or died
+ * (chan->lost_count).
  * Called inside an iface's poll: may send, must not wait. */
 typedef void weft_chan_on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes);
 
@@ -37,6 +38,8 @@ struct weft_chan {
     bool is_service;            /* of the instance: its members may have left the job, which is no failure until they have sent something */
     bool may_overtake;          /* sends need not be matched in their order (mpi_assert_allow_overtaking) */
     bool is_connected;          /* weft_chan_connect was called */
+    uint32_t lost_count, lost;  /* members whose process has died, and the last of them (p2p/lost) */
+    uint32_t deaths_told;       /* of the job's deaths, those told to a receive from any source */
     bool is_helped;             /* its operations call for the progress thread */
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */

@@ -20,6 +20,7 @@
 #include "p2p/eager_frags.h"
 #include "p2p/frag.h"
 #include "p2p/frame_check.h"
+#include "p2p/lost.h"
 #include "p2p/msg_csum.h"
 #include "p2p/promise.h"
 #include "p2p/rndv.h"
@@ -189,6 +190,19 @@ static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, con
     weft_dispatch_frame(owner, cookie, hdr, body);
 }
 
+/* recv_frame where the job goes on when a process dies: frames of the dead that arrive after its peers know of its death are dropped, since
+ * the program may have given to others what the dead had. */
+static void dispatch_living(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
+{
+    const weft_peer *peer = cookie;
+    if (peer->state == WEFT_PEER_FAILED)
+        return;
+    if (weft_knob.checksum)
+        dispatch_checked(owner, cookie, hdr, body);
+    else
+        weft_dispatch_frame(owner, cookie, hdr, body);
+}
+
 static void done(void *owner, void *cookie, int rc)
 {
     (void)owner;
@@ -205,17 +219,20 @@ static void notify(void *owner, void *peer, uint32_t notify)
         worker->on_window_notify(worker, notify);
 }
 
+/* Of ifaces, and of p2p/lost when the launcher tells of a death. */
 static void peer_failed(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;
     weft_worker *worker = owner;
     char text[600];
-    bool has_departed = weft_bye_has_departed(peer);
+    bool has_departed = weft_bye_has_departed(peer), is_new = peer->state != WEFT_PEER_FAILED;
     if (has_departed)
         peer->bye_received = peer->is_gone = true;
     weft_peer_fail(peer, rc);
     end_waits(peer, rc);
-    if (has_departed || peer->is_courtesy)
+    if (worker->recovery && is_new && !has_departed)
+        weft_lost_peer(peer, rc);
+    if (has_departed || peer->is_courtesy || worker->recovery)
         return;
     snprintf(text, sizeof text, "rank %u is lost: %s", peer->proc_id.rank, weft_fail_text(rc));
     worker->world->boot->ops->abort(worker->world->boot, 1, text);
@@ -262,14 +279,20 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
                                                    .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
     static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed,
                                                  .failover = failover, .accept_peer = accept_peer};
+    static const weft_iface_callbacks living = {.recv_frame = dispatch_living, .done = done, .notify = notify, .peer_failed = peer_failed,
+                                                .failover = failover, .accept_peer = accept_peer};
+    bool recovers = boot->segment.hdr && boot->segment.hdr->recovers;
     weft_worker *worker;
-    int rc = weft_world_open(boot, thread_level, weft_knob.checksum ? &checked : &callbacks, out);
+    int rc = weft_world_open(boot, thread_level, recovers ? &living : weft_knob.checksum ? &checked : &callbacks, out);
     if (rc)
         return rc;
     worker = (*out)->workers[0];
     worker->on_peer_connect = on_peer_connect;
     worker->progress_fragments = weft_frag_pump;
     worker->flush = weft_sendq_flush;
+    worker->on_death = weft_lost_on_death;
+    if (recovers)
+        worker->recovery = boot->segment.hdr;
     worker->on_long_wait = weft_chan_long_wait;
     worker->count = weft_reg_count;
     worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);

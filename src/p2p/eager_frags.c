@@ -193,3 +193,13 @@ void weft_eager_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *
     else
         weft_deliver_drop(peer, &frags->hdr, NULL, WEFT_E_COMM);
 }
+
+void weft_eager_frags_lost(weft_peer *peer, int rc)
+{
+    weft_eager_frags *frags = &peer->frags;
+    if (frags->unexpected)
+        weft_unexpected_free(peer->worker, frags->unexpected);
+    if (frags->req)
+        weft_req_end(frags->req, rc);
+    *frags = (weft_eager_frags){.req = NULL};
+}

@@ -57,4 +57,7 @@ int weft_eager_frags_send(weft_peer *peer, const weft_frame *whole);
 void weft_eager_frags_on_first(weft_peer *peer, const weft_hdr *hdr, const void *body);
 void weft_eager_frags_on_next(weft_peer *peer, const weft_hdr *hdr, const void *body);
 
+/* The peer is lost: the message of which fragments have come ends with rc. */
+void weft_eager_frags_lost(weft_peer *peer, int rc);
+
 #endif

@@ -9,6 +9,7 @@
 #include "core/peer.h"
 #include "core/world.h"
 #include "p2p/deliver.h"
+#include "p2p/lost.h"
 #include "p2p/msg_csum.h"
 #include "p2p/p2p.h"
 #include "p2p/promise.h"
@@ -69,6 +70,8 @@ static void match_unexpected_or_post(weft_chan *chan, weft_req *req)
     } else {
         post(chan, req);
         weft_stall_ask(chan, req->rank, req->tag);
+        if (weft_unlikely(chan->lost_count))
+            weft_lost_on_posted(chan, req);
     }
 }
 
@@ -173,14 +176,20 @@ typedef struct probe_wait {
     int src, tag;
 } probe_wait;
 
+static bool is_hopeless(const weft_chan *chan, int src)
+{
+    weft_recv_info ignored;
+    return weft_unlikely(chan->lost_count) && weft_lost_probe(chan, src, &ignored);
+}
+
 /* wait.is_over: may be called by another thread that polls. */
 static bool has_unexpected(weft_wait *wait)
 {
     const probe_wait *self = weft_container(wait, probe_wait, wait);
-    return search(self->chan, self->src, self->tag);
+    return search(self->chan, self->src, self->tag) || is_hopeless(self->chan, self->src);
 }
 
-/* NULL: none, and !wait. Polls at most once without wait. */
+/* NULL: none, and !wait, or none will come (p2p/lost). Polls at most once without wait. */
 static weft_unexpected *probe(weft_chan *chan, int src, int tag, bool wait)
 {
     weft_unexpected *found = search(chan, src, tag);
@@ -196,7 +205,7 @@ static weft_unexpected *probe(weft_chan *chan, int src, int tag, bool wait)
     self.tag = tag;
     weft_wait_begin(&self.wait, chan->worker, WEFT_WAIT_REASON_PROBE, weft_chan_job_rank(chan, src), tag, 0);
     self.wait.is_over = has_unexpected;
-    while (!(found = search(chan, src, tag)))
+    while (!(found = search(chan, src, tag)) && !is_hopeless(chan, src))
         weft_wait_progress(&self.wait);
     weft_wait_end(&self.wait);
     return found;
@@ -214,7 +223,7 @@ int weft_probe(weft_chan *chan, int src, int tag, bool wait, bool *is_there, wef
     *is_there = found;
     if (found)
         describe_unexpected(found, info);
-    return 0;
+    return found || !chan->lost_count ? 0 : weft_lost_probe(chan, src, info);
 }
 
 int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **message, weft_recv_info *info)
@@ -224,7 +233,7 @@ int weft_mprobe(weft_chan *chan, int src, int tag, bool wait, weft_unexpected **
         describe_unexpected(found, info);
         remove_unexpected(chan, found);
     }
-    return 0;
+    return found || !chan->lost_count ? 0 : weft_lost_probe(chan, src, info);
 }
 
 weft_unexpected *weft_mprobe_now(weft_chan *chan, int src, int tag, weft_recv_info *info)

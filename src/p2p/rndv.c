@@ -186,3 +186,22 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
     else
         weft_rndv_send_on_fin(rndv, rc);
 }
+
+/* As if the peer had reported the error. A promise is given up by p2p/promise. */
+void weft_rndv_lost(weft_peer *peer, int rc)
+{
+    weft_rndv *rndv;
+    char cause[512];
+    snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
+    for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
+        uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
+        if (rndv->peer != peer || (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM))
+            continue;
+        weft_fail(rc, "%s", cause);
+        rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
+        if (is_recv(rndv))
+            weft_rndv_recv_on_fin(rndv, 0, rc);
+        else
+            weft_rndv_send_on_fin(rndv, rc);
+    }
+}

@@ -36,4 +36,7 @@ void weft_rndv_revoked(weft_peer *peer, const weft_hdr *hdr);
 /* Notification of a put into promised memory. */
 void weft_rndv_notify(weft_peer *peer, uint32_t id);
 
+/* The peer is lost: its rendezvous end with rc once no own fragment is in flight. */
+void weft_rndv_lost(weft_peer *peer, int rc);
+
 #endif

@@ -169,3 +169,12 @@ weft_rndv *weft_rndv_lookup(const weft_peer *peer, uint32_t id)
     weft_rndv *rndv = index / WEFT_RNDV_SLAB < pool->slab_count ? state_at(pool, index) : NULL;
     return rndv && rndv->req && rndv->id == id && rndv->peer == peer ? rndv : NULL;
 }
+
+weft_rndv *weft_rndv_next_used(const weft_worker *worker, uint32_t from, uint32_t *index)
+{
+    const weft_rndv_pool *pool = worker->rndv_pool;
+    for (*index = from; *index < pool->slab_count * WEFT_RNDV_SLAB; ++*index)
+        if (state_at(pool, *index)->req)
+            return state_at(pool, *index);
+    return NULL;
+}

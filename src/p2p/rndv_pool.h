@@ -101,4 +101,7 @@ void weft_rndv_free(weft_rndv *rndv);
  * then perhaps with another peer: a late frame must not find that one. */
 weft_rndv *weft_rndv_lookup(const weft_peer *peer, uint32_t id);
 
+/* A state in use, of index `from` or the next ones; NULL: none. *index: its index. */
+weft_rndv *weft_rndv_next_used(const weft_worker *worker, uint32_t from, uint32_t *index);
+
 #endif

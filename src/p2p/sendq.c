@@ -142,9 +142,13 @@ static void is_written(weft_sendq *queue, int32_t tag, uint64_t bytes)
 /* No credit or ASK will arrive from the peer any more. */
 static bool is_over(const weft_peer *to, const weft_chan *chan) { return weft_chan_is_left(chan, to) || to->state != WEFT_PEER_ALIVE; }
 
-/* Result of a send that its peer never receives: 0 for an eager one, which completes locally. */
+static bool is_dead(const weft_peer *peer) { return peer->state == WEFT_PEER_FAILED && !peer->bye_received; }
+
+/* Result of a send that its peer never receives: 0 for an eager one, which completes locally, unless the peer has died. */
 static int end_of(const weft_peer *peer, bool is_eager, int rc)
 {
+    if (!rc && is_dead(peer))
+        return weft_fail(WEFT_E_PEER, "the process of rank %u has died", peer->proc_id.rank);
     if (rc || is_eager)
         return rc;
     return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
@@ -205,7 +209,7 @@ int weft_sendq_copy(weft_peer *peer, weft_chan *chan, int dst, int tag, const vo
     int rc = batch ? write_record(queue, tag, bytes, &one) : WEFT_E_NOMEM;
     if (is_over(peer, chan)) {
         *out = &peer->worker->done_req;
-        return 0;
+        return is_dead(peer) ? end_of(peer, true, 0) : 0;
     }
     if (rc) {
         if (batch && !batch->handles) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/world.h"
 #include "type/pack.h"
 #include "type/runs.h"
 
@@ -19,17 +20,35 @@
 
 enum { OP_SUM = 0x21, OP_BAND = 0x28, OP_BOR = 0x29, OP_BXOR = 0x2a, OP_REPLACE = 0x3c, OP_NO_OP = 0x3d };
 
-/* -- the lock of elements that no instruction changes -- */
+/* -- the lock of elements that no instruction changes: the holder's owner number, or 0 -- */
+
+/* Of this process: 1 + its rank on the node. */
+static inline uint32_t own_number(void)
+{
+    const weft_world *world = weft_world_now;
+    return world ? world->boot->local_rank + 1 : 1;
+}
+
+/* The holder's process has died, and the job goes on (mpirun --enable-recovery). */
+static bool is_dead(uint32_t holder)
+{
+    const weft_segment *segment = weft_world_now ? &weft_world_now->boot->segment : NULL;
+    return segment && segment->hdr && segment->hdr->recovers && holder && holder <= segment->hdr->ranks &&
+           atomic_load_explicit(&weft_segment_rank(segment, holder - 1)->state, memory_order_acquire) == WEFT_RANK_DEAD;
+}
 
 static __attribute__((noinline)) void lock_wait(_Atomic uint32_t *lock)
 {
     uint64_t since = weft_clock_ns();
-    uint32_t free = 0;
+    uint32_t holder;
     for (uint32_t looks = 1;; looks++) {
-        if (!atomic_load_explicit(lock, memory_order_relaxed) &&
-            atomic_compare_exchange_weak_explicit(lock, &free, 1, memory_order_acquire, memory_order_relaxed))
+        holder = atomic_load_explicit(lock, memory_order_relaxed);
+        if ((!holder || (looks % SPINS == 0 && is_dead(holder))) &&
+            atomic_compare_exchange_weak_explicit(lock, &holder, own_number(), memory_order_acquire, memory_order_relaxed)) {
+            if (holder) /* the dead one */
+                weft_log_warn("local rank %u has died inside of an accumulate: the elements that it was changing may be wrong", holder - 1);
             return;
-        free = 0;
+        }
         if (looks % SPINS)
             continue;
         sched_yield();
@@ -42,7 +61,7 @@ static __attribute__((noinline)) void lock_wait(_Atomic uint32_t *lock)
 static inline void lock_take(_Atomic uint32_t *lock)
 {
     uint32_t free = 0;
-    if (weft_unlikely(!atomic_compare_exchange_strong_explicit(lock, &free, 1, memory_order_acquire, memory_order_relaxed)))
+    if (weft_unlikely(!atomic_compare_exchange_strong_explicit(lock, &free, own_number(), memory_order_acquire, memory_order_relaxed)))
         lock_wait(lock);
 }
 

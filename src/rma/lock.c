@@ -5,6 +5,9 @@
  * messages. Who changes the word wakes those that may enter: members of the node that sleep (control->waiting), and the target, if others
  * queue there (control->queued). Both counts are raised before their owner looks at the word, and are read after it was changed, so that no
  * wake-up is lost.
+ * If the job goes on when a member dies (mpirun --enable-recovery), what a dead member had by messages is given back by the target. A lock
+ * of the word that it held or awaited stays taken: the word does not tell its owners. Each member notes its own in control->holds, so that
+ * those that wait get an error which names the dead.
  */
 #include "base/status.h"
 #include "core/worker.h"
@@ -15,6 +18,46 @@
 
 #define NONE UINT32_MAX
 
+/* A dead member that holds the target's lock by the word, or waits for it; NONE. */
+static uint32_t dead_holder(const weft_window *window, uint32_t target)
+{
+    for (uint32_t i = 0; window->has_lost && i < window->size; i++) {
+        const weft_window_target *at = &window->targets[i];
+        uint32_t holds = at->is_lost && at->control ? atomic_load_explicit(&at->control->holds, memory_order_acquire) : 0;
+        if (holds == target + 1 || holds == UINT32_MAX)
+            return i;
+    }
+    return NONE;
+}
+
+static int held_by_dead(uint32_t holder, uint32_t target)
+{
+    return weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: the process of member %u, which held or awaited it, has died",
+                     target, holder);
+}
+
+/* Notes, for the case of this member's death, the lock of the word that it will hold, or has given back. */
+static void note_lock(weft_window *window, uint32_t target, bool is_taken)
+{
+    uint32_t locks = window->sync->locks += is_taken ? 1 : UINT32_MAX;
+    if (locks <= is_taken) /* else still several */
+        atomic_store_explicit(&window->targets[window->rank].control->holds, locks ? target + 1 : 0, memory_order_seq_cst);
+    else
+        atomic_store_explicit(&window->targets[window->rank].control->holds, UINT32_MAX, memory_order_seq_cst);
+}
+
+static void refuse(weft_window *window)
+{
+    weft_window_sync *sync = window->sync;
+    weft_window_control *control = window->targets[window->rank].control;
+    for (uint32_t member; (member = sync->first) != NONE; sync->first = sync->members[member].next) {
+        sync->members[member].queues = false;
+        atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
+        weft_window_sync_tell(window, member, WEFT_SYNC_REFUSE, false);
+    }
+    sync->last = NONE;
+}
+
 /* Grants the lock to members that queue by messages, as far as it is their turn. */
 static void serve(weft_window *window)
 {
@@ -23,15 +66,22 @@ static void serve(weft_window *window)
     while (sync->first != NONE) {
         uint32_t member = sync->first;
         weft_sync_member *at = &sync->members[member];
-        if (!weft_lock_word_is_turn(&control->lock, at->ticket, at->is_exclusive))
+        if (!weft_lock_word_is_turn(&control->lock, at->ticket, at->is_exclusive)) {
+            if (weft_unlikely(window->has_lost) && dead_holder(window, window->rank) != NONE)
+                refuse(window);
             return;
+        }
         weft_lock_word_enter(&control->lock, at->is_exclusive);
         at->queues = false;
         sync->first = at->next;
         if (sync->first == NONE)
             sync->last = NONE;
         atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
-        weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
+        at->holds = !window->targets[member].is_lost;
+        if (at->holds)
+            weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
+        else /* given back for the dead */
+            weft_lock_word_release(&control->lock, at->is_exclusive);
         if (atomic_load_explicit(&control->waiting, memory_order_seq_cst))
             weft_window_memory_wake(window); /* a reader lets the next one in */
     }
@@ -77,7 +127,9 @@ void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_syn
     switch (note->kind) {
     case WEFT_SYNC_LOCK: enqueue(window, from, note->is_exclusive); break;
     case WEFT_SYNC_GRANT: window->sync->members[from].is_granted = true; break;
+    case WEFT_SYNC_REFUSE: window->sync->members[from].is_refused = true; break;
     case WEFT_SYNC_UNLOCK:
+        window->sync->members[from].holds = false;
         weft_lock_word_release(&window->targets[window->rank].control->lock, note->is_exclusive);
         wake(window, window->rank);
         break;
@@ -85,48 +137,78 @@ void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_syn
     }
 }
 
+void weft_window_lock_on_death(weft_window *window, uint32_t member)
+{
+    weft_sync_member *at = &window->sync->members[member];
+    if (at->holds) {
+        at->holds = false;
+        weft_lock_word_release(&window->targets[window->rank].control->lock, at->is_exclusive);
+        wake(window, window->rank);
+    }
+    serve(window);
+}
+
 static bool is_turn(weft_sync_wait *self)
 {
+    if (weft_unlikely(self->window->has_lost) && dead_holder(self->window, self->member) != NONE)
+        return true;
     return weft_lock_word_is_turn(&self->window->targets[self->member].control->lock, self->ticket, self->is_exclusive);
 }
 
 /* Slow path: gets in line. */
-static __attribute__((noinline)) void lock_in_line(weft_window *window, uint32_t target, bool is_exclusive)
+static __attribute__((noinline)) int lock_in_line(weft_window *window, uint32_t target, bool is_exclusive)
 {
     weft_window_control *control = window->targets[target].control;
     weft_sync_wait self = {.window = window, .is_over = is_turn, .member = target, .is_exclusive = is_exclusive};
     atomic_fetch_add_explicit(&control->waiting, 1, memory_order_seq_cst);
     self.ticket = weft_lock_word_take_ticket(&control->lock);
     weft_window_sync_await(&self);
-    weft_lock_word_enter(&control->lock, is_exclusive);
     atomic_fetch_sub_explicit(&control->waiting, 1, memory_order_seq_cst);
+    if (!weft_lock_word_is_turn(&control->lock, self.ticket, is_exclusive))
+        return held_by_dead(dead_holder(window, target), target);
+    weft_lock_word_enter(&control->lock, is_exclusive);
     if (!is_exclusive)
         wake(window, target);
+    return 0;
 }
 
-static bool is_granted(weft_sync_wait *self) { return self->window->sync->members[self->member].is_granted; }
+static bool is_granted(weft_sync_wait *self)
+{
+    const weft_sync_member *at = &self->window->sync->members[self->member];
+    return at->is_granted || at->is_refused || self->window->targets[self->member].is_lost;
+}
 
 static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusive)
 {
     weft_sync_wait self = {.window = window, .is_over = is_granted, .member = target, .is_exclusive = is_exclusive};
     int rc;
-    window->sync->members[target].is_granted = false;
+    window->sync->members[target].is_granted = window->sync->members[target].is_refused = false;
     rc = weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
     if (!rc)
         weft_window_sync_await(&self);
+    if (!rc && !window->sync->members[target].is_granted)
+        rc = weft_fail(WEFT_E_PEER, window->targets[target].is_lost ? "the process of target %u has died"
+                       : "the lock of target %u cannot be given: the process of a member on its node, which held or awaited it, has died",
+                       target);
     return rc;
 }
 
 int weft_rma_lock(weft_window *window, uint32_t target, bool is_exclusive, bool is_checked)
 {
     weft_window_control *control = window->targets[target].control;
+    int rc;
     if (!is_checked)
         return 0;
     if (!control)
         return lock_by_message(window, target, is_exclusive);
-    if (!weft_lock_word_try(&control->lock, is_exclusive))
-        lock_in_line(window, target, is_exclusive);
-    return 0;
+    if (weft_unlikely(window->worker->recovery != NULL))
+        note_lock(window, target, true);
+    if (weft_likely(weft_lock_word_try(&control->lock, is_exclusive)))
+        return 0;
+    rc = lock_in_line(window, target, is_exclusive);
+    if (weft_unlikely(rc))
+        note_lock(window, target, false);
+    return rc;
 }
 
 int weft_rma_unlock(weft_window *window, uint32_t target, bool is_exclusive, bool is_checked)
@@ -140,6 +222,8 @@ int weft_rma_unlock(weft_window *window, uint32_t target, bool is_exclusive, boo
         return rc ? rc : told;
     }
     weft_lock_word_release(&control->lock, is_exclusive);
+    if (weft_unlikely(window->worker->recovery != NULL))
+        note_lock(window, target, false);
     wake(window, target);
     return rc;
 }

@@ -26,8 +26,11 @@
 static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t bytes)
 {
     weft_window *window = chan->owner;
-    if (!bytes) /* a member has closed its window: it needs nothing more */
+    if (!bytes) { /* a member has closed its window and needs nothing more, or has died */
+        if (chan->lost_count)
+            weft_window_sync_on_death(window);
         return;
+    }
     if (*(const uint8_t *)body >= WEFT_SYNC_POST)
         weft_window_sync_on_notify(window, from, body, bytes);
     else

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "core/worker.h"
 #include "core/world.h"
+#include "p2p/lost.h"
 #include "rma/memory.h"
 #include "rma/op.h"
 #include "rma/sync_state.h"
@@ -74,6 +75,16 @@ void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *
     }
 }
 
+void weft_window_sync_on_death(weft_window *window)
+{
+    window->has_lost = true;
+    for (uint32_t i = 0; i < window->size; i++)
+        if (!window->targets[i].is_lost && weft_lost_is_member(window->chan, i)) {
+            window->targets[i].is_lost = true;
+            weft_window_lock_on_death(window, i);
+        }
+}
+
 static bool is_over(weft_wait *wait)
 {
     weft_sync_wait *self = weft_container(wait, weft_sync_wait, wait);
@@ -102,7 +113,7 @@ static bool have_told(weft_sync_wait *self)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         self->member = self->ranks[i];
-        if (!is_told(&self->window->sync->members[self->member], self->end))
+        if (!is_told(&self->window->sync->members[self->member], self->end) && !self->window->targets[self->member].is_lost)
             return false;
     }
     return true;
@@ -129,8 +140,8 @@ static bool have_told_soon(weft_sync_wait *self)
     return false;
 }
 
-/* wait false: looks once. Returns whether all have told. */
-static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_window_epoch_end end, bool wait)
+/* wait false: looks once. Returns whether all have told, or, with *rc set, will not since they have died. */
+static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_window_epoch_end end, bool wait, int *rc)
 {
     weft_sync_wait self = {.window = window, .is_over = have_told_or_named, .ranks = ranks, .count = count, .end = end};
     if (weft_unlikely(window->sync->calls++ % POLL_EVERY == 0))
@@ -144,7 +155,10 @@ static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t coun
             return false;
     }
     for (uint32_t i = 0; i < count; i++)
-        window->sync->members[ranks[i]].taken[end]++;
+        if (is_told(&window->sync->members[ranks[i]], end))
+            window->sync->members[ranks[i]].taken[end]++;
+        else
+            *rc = weft_fail(WEFT_E_PEER, "the process of member %u of the window has died", ranks[i]);
     atomic_thread_fence(memory_order_seq_cst);
     return true;
 }
@@ -186,9 +200,10 @@ int weft_rma_post(weft_window *window, const uint32_t *ranks, uint32_t count, bo
 
 int weft_rma_start_epoch(weft_window *window, const uint32_t *ranks, uint32_t count, bool is_checked)
 {
+    int rc = 0;
     if (is_checked)
-        await_told(window, ranks, count, WEFT_WINDOW_POST, true);
-    return 0;
+        await_told(window, ranks, count, WEFT_WINDOW_POST, true, &rc);
+    return rc;
 }
 
 int weft_rma_complete(weft_window *window, const uint32_t *ranks, uint32_t count)
@@ -204,6 +219,7 @@ int weft_rma_complete(weft_window *window, const uint32_t *ranks, uint32_t count
 
 int weft_rma_wait(weft_window *window, const uint32_t *ranks, uint32_t count, bool wait, bool *is_over)
 {
-    *is_over = await_told(window, ranks, count, WEFT_WINDOW_COMPLETE, wait);
-    return 0;
+    int rc = 0;
+    *is_over = await_told(window, ranks, count, WEFT_WINDOW_COMPLETE, wait, &rc);
+    return rc;
 }

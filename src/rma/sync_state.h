@@ -16,7 +16,8 @@ enum weft_sync_kind {
     WEFT_SYNC_LOCK,      /* the sender wants the receiver's lock */
     WEFT_SYNC_GRANT,     /* the receiver has the sender's lock now */
     WEFT_SYNC_UNLOCK,    /* the sender gives the receiver's lock back */
-    WEFT_SYNC_SERVE      /* a member of the receiver's node has given its lock back, for which others queue */
+    WEFT_SYNC_SERVE,     /* a member of the receiver's node has given its lock back, for which others queue */
+    WEFT_SYNC_REFUSE     /* the receiver never gets the sender's lock: a dead member has it */
 };
 
 typedef struct weft_sync_note {
@@ -33,6 +34,8 @@ typedef struct weft_sync_member {
     weft_rank_page *page;   /* its page, if `to` is in memory of the node; else NULL */
     uint32_t taken[WEFT_WINDOW_ENDS]; /* of the counts of `from`, those whose wait is over */
     bool is_granted;    /* its lock was granted */
+    bool is_refused;    /* its lock will not be granted: a dead member of its node has it */
+    bool holds;         /* it has this member's lock, by messages; is_exclusive tells which */
     bool queues;        /* it queues for this member's lock, as follows */
     bool is_exclusive;
     uint32_t ticket;    /* lock_word.h */
@@ -41,6 +44,7 @@ typedef struct weft_sync_member {
 
 typedef struct weft_window_sync {
     uint32_t calls; /* of weft_rma_start_epoch and weft_rma_wait */
+    uint32_t locks; /* that this member holds or waits for, of members that it maps, while deaths matter */
     uint32_t first, last; /* of the members that queue by messages for this member's lock; UINT32_MAX: none */
     weft_sync_member members[];
 } weft_window_sync;
@@ -51,7 +55,11 @@ void weft_window_sync_map(weft_window *window);
 void weft_window_sync_close(weft_window *window);
 void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind kind, bool is_exclusive);
-/* A LOCK, GRANT, UNLOCK or SERVE has come (lock.c). */
+/* A member has died: gives back what it had of this member's lock by messages, and ends waits for it. */
+void weft_window_sync_on_death(weft_window *window);
+/* The same for locks (lock.c). */
+void weft_window_lock_on_death(weft_window *window, uint32_t member);
+/* A LOCK, GRANT, UNLOCK, SERVE or REFUSE has come (lock.c). */
 void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_sync_note *note);
 
 /* Waits until is_over(), which may be called by another thread of this process, under the lock. member: which is awaited; WEFT_ANY. */

@@ -32,9 +32,11 @@ typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
     _Atomic uint32_t waiting;                         /* members of the node that wait for it (lock.c) */
     _Atomic uint32_t queued;                          /* members that wait for it by messages (lock.c) */
-    _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c); held by a
-                                                       * thread that neither waits nor calls the program meanwhile */
+    _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c): its
+                                                       * holder, a thread that neither waits nor calls the program meanwhile; 0: free */
     _Alignas(WEFT_LINE) _Atomic uint32_t awaited[WEFT_WINDOW_ENDS]; /* 1 + the member whose post or complete this one waits for; 0: none */
+    _Alignas(WEFT_LINE) _Atomic uint32_t holds; /* if the job goes on when this member dies: 1 + the member whose lock it holds or
+                                                 * waits for; 0: none, UINT32_MAX: several (lock.c) */
 } weft_window_control;
 
 struct weft_window_device;
@@ -57,6 +59,7 @@ typedef struct weft_window_target {
     /* By messages (op.c): operations of this origin, which only grow. */
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
+    bool is_lost;                 /* its process has died (p2p/lost) */
 } weft_window_target;
 
 typedef struct weft_window weft_window;
@@ -67,6 +70,7 @@ struct weft_window {
     uint32_t size, rank;
     enum weft_window_flavor flavor;
     weft_window_target *targets;  /* [size], owned */
+    bool has_lost;                /* a member's process has died */
     uint64_t messaged;            /* sum over targets of sent - performed */
     uint64_t moving;              /* operations by devices under way, and targets with such puts that no flush has completed */
     struct weft_window_device *device; /* keys, and operations by devices (device_state.h), owned */

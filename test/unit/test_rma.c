@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/world.h"
 #include "rma/atomic.h"
 #include "rma/message.h"
 #include "rma/notice.h"
@@ -288,6 +289,32 @@ static void test_damaged_heads(void)
     CU_ASSERT(is_sound(put, 0));
 }
 
+/* -- the death of a holder -- */
+
+enum { DOUBLE_INT = 0x229, MAXLOC = 0x39 }; /* of the ABI */
+
+/* Rank 1 has died with the lock of pairs: rank 0 gets it where the job goes on. */
+static void test_dead_holder(void)
+{
+    struct { double value; int place; } here = {1, 1}, given = {7, 3};
+    weft_boot boot = {.local_rank = 0, .size = 2};
+    weft_world world = {.boot = &boot};
+    weft_window_control control = {.accumulate = 2};
+    const weft_type *pair = weft_type_of((void *)(uintptr_t)DOUBLE_INT);
+    char packed[12];
+    CU_ASSERT_FATAL(pair && pair->class_ == WEFT_CLASS_PAIR && pair->size == sizeof packed);
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &boot.segment), 0);
+    boot.segment.hdr->recovers = 1;
+    atomic_store(&weft_segment_rank(&boot.segment, 1)->state, WEFT_RANK_DEAD);
+    weft_world_now = &world;
+    weft_pack(pair, &given, 1, 0, sizeof packed, packed);
+    weft_rma_accumulate(&control, &(weft_rma_update){.op = weft_op_of((void *)(uintptr_t)MAXLOC), .basic = pair, .at = (char *)&here,
+                                                     .target_type = pair, .count = 1, .bytes = sizeof packed, .operand = packed});
+    weft_world_now = NULL;
+    CU_ASSERT(here.value == 7 && here.place == 3 && !atomic_load(&control.accumulate));
+    weft_segment_close(&boot.segment);
+}
+
 /* -- notices -- */
 
 /* A get, a put that notifies, and a put, of one origin. The later ones end first: none is counted, nor told to the origin as counted, before
@@ -325,6 +352,7 @@ int main(void)
     CU_add_test(suite, "threads that add", test_threads);
     CU_add_test(suite, "threads that swap", test_compare_and_swap);
     CU_add_test(suite, "regions", test_regions);
+    CU_add_test(suite, "a holder that has died", test_dead_holder);
     CU_add_test(suite, "damaged heads", test_damaged_heads);
     CU_add_test(suite, "flush follows count", test_flush_follows_count);
     CU_basic_set_mode(CU_BRM_VERBOSE);

@@ -116,6 +116,7 @@ void weft_window_sync_await(weft_sync_wait *self) { await(&members[self->window-
 
 static void begin(void)
 {
+    static weft_worker worker; /* of a job that does not go on after a death */
     memset(members, 0, sizeof members);
     memset(&control, 0, sizeof control);
     control.lock = start | start << WEFT_LOCK_BITS | start << 2 * WEFT_LOCK_BITS;
@@ -125,7 +126,7 @@ static void begin(void)
         at->sync = (weft_window_sync *)at->sync_memory;
         at->sync->first = at->sync->last = UINT32_MAX;
         at->targets[TARGET].control = is_far(i) ? NULL : &control;
-        at->window = (weft_window){.size = MEMBERS, .rank = i, .targets = at->targets, .sync = at->sync};
+        at->window = (weft_window){.size = MEMBERS, .rank = i, .targets = at->targets, .sync = at->sync, .worker = &worker};
         if (roles[i] == 'x')
             weft_lock_word_try(&control.lock, true);
     }

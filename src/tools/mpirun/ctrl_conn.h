@@ -16,7 +16,7 @@
 #include "tools/mpirun/buffer.h"
 #include "tools/mpirun/ctrl_pack.h"
 
-#define CTRL_VERSION 3u
+#define CTRL_VERSION 4u
 #define CTRL_SECRET_BYTES WEFT_SHA256_BYTES
 #define CTRL_BODY_MAX ((size_t)64 << 20)
 #define CTRL_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; probed after 3 s of silence */
@@ -32,6 +32,7 @@ enum ctrl_kind {
     CTRL_IN,           /* standard input; empty: its end */
     CTRL_CREDIT,       /* u32: bytes of output that the head has passed on */
     CTRL_CLOSED,       /* u32 1 or 2: the head's stdout or stderr was closed */
+    CTRL_DEATH,        /* u32 rank: it has died, and the job goes on */
     CTRL_GIVE_UP = 30, /* u32 node, a child of this daemon: give it up */
     /* daemon to head */
     CTRL_READY = 32, /* prepared */

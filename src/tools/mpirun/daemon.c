@@ -289,6 +289,19 @@ static void on_fragment(daemon_state *self, const ctrl_frame *frame)
         pmix_msg_send(self, &answer);
 }
 
+static void on_input(daemon_state *self, const ctrl_frame *frame)
+{
+    self->input_bytes += frame->bytes;
+    if (self->io)
+        io_add_input(self->io, frame->body, frame->bytes);
+}
+
+static void on_closed(daemon_state *self, int which)
+{
+    if (self->io)
+        io_closed(self->io, which);
+}
+
 static void on_frame(daemon_state *self, const ctrl_frame *frame)
 {
     unpack from = {.at = frame->body, .left = frame->bytes};
@@ -316,17 +329,17 @@ static void on_frame(daemon_state *self, const ctrl_frame *frame)
     case CTRL_DRAIN:
         on_drain(self, &from);
         break;
+    case CTRL_DEATH:
+        node_tell_death(&self->node, unpack_u32(&from));
+        break;
     case CTRL_WAIT_REPORT:
         wait_report_print(&self->wait_report, &self->node);
         break;
     case CTRL_IN:
-        self->input_bytes += frame->bytes;
-        if (self->io)
-            io_add_input(self->io, frame->body, frame->bytes);
+        on_input(self, frame);
         break;
     case CTRL_CLOSED:
-        if (self->io)
-            io_closed(self->io, (int)unpack_u32(&from));
+        on_closed(self, (int)unpack_u32(&from));
         break;
     case CTRL_CREDIT:
         self->in_flight -= unpack_u32(&from);

@@ -43,6 +43,7 @@ const char help_text[] =
     "The job\n"
     "  --timeout SECONDS       end the job after this time, print what each rank waits for (code 124)\n"
     "  --initial-errhandler H  mpi_errors_are_fatal (default), mpi_errors_abort, mpi_errors_return\n"
+    "  --enable-recovery       a rank that dies does not end the job: its peers get errors (docs/launch.md)\n"
     "  --memory-alloc-kinds A,B  memory kinds that the program asks for (default mpi,system)\n"
     "  --pmix auto|always|never\n"
     "                          PMIx server for the ranks; auto (default): if a program may need it\n"

@@ -314,11 +314,26 @@ static void failure_report(const job *self, const rank_end *end, int code, bool 
     } else {
         snprintf(how, sizeof(how), "ended with exit code %d", code);
     }
+    const char *others = !ends_all || !self->live ? "" : self->opts->recovers && end->state != WEFT_RANK_ABORT
+                       ? "; the other ranks go on (--enable-recovery)" : "; the other ranks are ended";
     report(code, "rank %u on host %s (%s, process %ld) %s%s", end->rank, host_of(self, end->rank),
-             program_of(part_of(self, end->rank)), (long)end->pid, how, ends_all && self->live ? "; the other ranks are ended" : "");
+             program_of(part_of(self, end->rank)), (long)end->pid, how, others);
 }
 
-/* Only the first failure is reported and sets the code: later ones are its consequence. */
+/* The job goes on without the rank. False: too many have died. */
+static bool goes_on(job *self, const rank_end *end, int code)
+{
+    if (!self->opts->recovers || end->state == WEFT_RANK_ABORT || end->is_refused || self->deaths++ == WEFT_SEGMENT_DEATHS_MAX)
+        return false;
+    node_tell_death(&self->node, end->rank);
+    if (self->remote_nodes)
+        remote_nodes_death(self->remote_nodes, end->rank);
+    if (!self->code)
+        self->code = code;
+    return true;
+}
+
+/* Only the first failure is reported and sets the code: later ones are its consequence. With --enable-recovery each death is reported. */
 void job_rank_ended(job *self, const rank_end *end)
 {
     int code = WIFSIGNALED(end->raw_status) ? 128 + WTERMSIG(end->raw_status) : WEXITSTATUS(end->raw_status);
@@ -331,11 +346,11 @@ void job_rank_ended(job *self, const rank_end *end)
         code = 1;
     if (!is_failure || self->phase != JOB_RUNS)
         return;
-    if (!end->is_refused && !self->code) {
+    if (!end->is_refused && (!self->code || self->opts->recovers)) {
         io_flush(self->io);
         failure_report(self, end, code, ends_all);
     }
-    if (ends_all)
+    if (ends_all && !goes_on(self, end, code))
         job_end(self, code);
     else if (!self->code)
         self->code = code;

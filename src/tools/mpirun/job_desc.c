@@ -127,6 +127,7 @@ void job_desc_pack(const options *opts, const map *map, const char *name, const 
     pack_u32(to, opts->map);
     pack_u32(to, opts->per_rank);
     pack_u32(to, opts->pmix);
+    pack_u32(to, opts->recovers);
     slots_pack(opts, map, to);
     edits_pack(opts->edits, opts->edit_count, to);
     pack_u32(to, opts->app_count);
@@ -252,6 +253,7 @@ static void options_read(unpack *from, uint32_t ranks, options *opts)
     opts->per_rank = unpack_u32(from);
     opts->pmix = (enum pmix_mode)unpack_u32(from);
     from->has_failed |= opts->bind > BIND_SOCKET || opts->map > BIND_SOCKET || opts->pmix > PMIX_MODE_NEVER;
+    opts->recovers = unpack_u32(from);
     slots_read(from, ranks, opts);
     opts->edit_count = edits_read(from, &opts->edits);
     opts->app_count = count_read(from);

@@ -37,6 +37,7 @@ typedef struct job {
     uint64_t timeout_ns;     /* time limit of the job (weft_clock_ns); 0: none */
     uint64_t drain_limit_ns; /* time at which daemons that have not finished are given up; 0: no limit */
     int code;                /* exit code so far */
+    uint32_t deaths;         /* of ranks without which the job goes on */
     bool has_refused;        /* an error message about a rank that could not start was printed */
     int last_sig;            /* last terminating signal forwarded to the ranks; 0: none */
     int sig_count;

@@ -50,6 +50,7 @@ static int segment_open(node *self)
     int rc = weft_segment_make_with(self->count, modex_node_bytes(self->map), weft_boot_env_hash(self->name), 0, &self->segment);
     if (rc)
         return report(1, "%s", weft_fail_text(rc));
+    self->segment.hdr->recovers = self->opts->recovers;
     int fd = fcntl(self->segment.fd, F_DUPFD_CLOEXEC, INHERITED_FD);
     if (fd >= 0) {
         close(self->segment.fd);
@@ -334,6 +335,24 @@ static bool exec_errors_report(node *self)
     return is_reported;
 }
 
+static void wake_all(node *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        weft_page_wake(weft_segment_rank(&self->segment, i));
+}
+
+void node_tell_death(node *self, uint32_t rank)
+{
+    weft_segment_hdr *hdr = self->segment.hdr;
+    uint32_t deaths = self->count ? atomic_load_explicit(&hdr->deaths, memory_order_relaxed) : 0;
+
+    if (!self->count || deaths == WEFT_SEGMENT_DEATHS_MAX) /* then the head ends the job */
+        return;
+    hdr->dead[deaths] = rank;
+    atomic_store_explicit(&hdr->deaths, deaths + 1, memory_order_release);
+    wake_all(self);
+}
+
 static void rank_ended(node *self, uint32_t index)
 {
     node_rank *one = &self->ranks[index];
@@ -348,14 +367,13 @@ static void rank_ended(node *self, uint32_t index)
     one->is_gone = true;
     self->live--;
     /* before its peers see it: mpirun reports the failure, not they */
-    if (is_failure && (state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status)) && !self->is_ending)
+    if (is_failure && (state != WEFT_RANK_FINAL || WIFSIGNALED(one->raw_status)) && !self->is_ending && !self->opts->recovers)
         weft_abort_text_suppress(&self->segment);
     group_signal(self, index, 0);
     if (state != WEFT_RANK_FINAL && state != WEFT_RANK_ABORT)
         atomic_store_explicit(&page->state, WEFT_RANK_DEAD, memory_order_release);
-    if (state != WEFT_RANK_FINAL || rested) /* wakes sleeping peers, which then see the state */
-        for (uint32_t i = 0; i < self->count; i++)
-            weft_page_wake(weft_segment_rank(&self->segment, i));
+    if (state != WEFT_RANK_FINAL || rested) /* sleeping peers then see the state */
+        wake_all(self);
     rank_end end = {.rank = one->rank, .raw_status = one->raw_status, .state = state, .pid = one->pid};
     if (self->pmix && pmix_srv_rank_ended(self->pmix, one->rank) && state == WEFT_RANK_NONE && !self->is_ending) {
         end.state = WEFT_RANK_INIT;

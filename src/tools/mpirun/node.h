@@ -76,6 +76,8 @@ int node_serve(node *self);
 int node_start(node *self);
 /* Handles a reaped process. False: it was not a rank (an orphan of a rank, or another child). */
 bool node_reaped(node *self, pid_t pid, int status);
+/* A rank of the job has died, and the job goes on: tells the ranks here. WEFT_SEGMENT_DEATHS_MAX times at most. */
+void node_tell_death(node *self, uint32_t rank);
 /* Sends a signal to every rank's process group. */
 void node_signal(node *self, int sig);
 /* Ends the ranks: sends SIGTERM. */

@@ -20,7 +20,7 @@
 enum opt_id {
     OPT_COUNT, OPT_ENV, OPT_X, OPT_GENV, OPT_ENVLIST, OPT_GENVLIST, OPT_ENVNONE, OPT_GENVNONE, OPT_GENVALL, OPT_WDIR, OPT_TAG,
     OPT_OUTPUT, OPT_STDIN, OPT_TIMEOUT, OPT_BIND, OPT_MAP, OPT_REPORT, OPT_NOTHING, OPT_PER_NODE, OPT_PMIX, OPT_HELP, OPT_VERSION,
-    OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE, OPT_ERRHANDLER, OPT_KINDS
+    OPT_HOST, OPT_HOSTFILE, OPT_RANKFILE, OPT_AGENT, OPT_VERBOSE, OPT_ERRHANDLER, OPT_KINDS, OPT_RECOVER
 };
 
 /* Names without dashes: -np and --np are the same. */
@@ -43,6 +43,7 @@ static const struct opt_row {
     {"host", OPT_HOST, 1}, {"H", OPT_HOST, 1}, {"hosts", OPT_HOST, 1},
     {"rankfile", OPT_RANKFILE, 1}, {"rf", OPT_RANKFILE, 1}, {"launch-agent", OPT_AGENT, 1}, {"launcher-exec", OPT_AGENT, 1},
     {"initial-errhandler", OPT_ERRHANDLER, 1}, {"memory-alloc-kinds", OPT_KINDS, 1},
+    {"enable-recovery", OPT_RECOVER, 0}, {"disable-auto-cleanup", OPT_RECOVER, 0}, {"continuous", OPT_RECOVER, 0},
     {"pmix", OPT_PMIX, 1}, {"verbose", OPT_VERBOSE, 0}, {"v", OPT_VERBOSE, 0},
     {"help", OPT_HELP, 0}, {"h", OPT_HELP, 0}, {"version", OPT_VERSION, 0}, {"V", OPT_VERSION, 0},
 };
@@ -299,21 +300,31 @@ static int environment_read(enum opt_id id, char **values, options *opts, app *p
     }
 }
 
+/* What an option without a value sets; NULL: it is another one. */
+static bool *flag_of(enum opt_id id, options *opts)
+{
+    return id == OPT_TAG       ? &opts->is_tagged
+           : id == OPT_REPORT  ? &opts->is_bind_reported
+           : id == OPT_RECOVER ? &opts->recovers
+           : id == OPT_VERBOSE ? &opts->is_verbose
+                               : NULL;
+}
+
 static int option_apply(enum opt_id id, const char *arg, char **values, options *opts, app *part)
 {
     static const char *const pmix_words[] = {"auto", "always", "never", NULL};
     static const int pmix_values[] = {PMIX_MODE_AUTO, PMIX_MODE_ALWAYS, PMIX_MODE_NEVER};
+    bool *flag = flag_of(id, opts);
     int mode, rc;
 
+    if (flag)
+        *flag = true;
     switch (id) {
     case OPT_COUNT:
         part->is_counted = true;
         return count_read(arg, values[0], &part->count);
     case OPT_WDIR:
         part->wdir = values[0];
-        return 0;
-    case OPT_TAG:
-        opts->is_tagged = true;
         return 0;
     case OPT_OUTPUT:
         opts->output = values[0];
@@ -327,12 +338,6 @@ static int option_apply(enum opt_id id, const char *arg, char **values, options 
         if (id == OPT_MAP && !strncasecmp(values[0], "ppr:", 4))
             return ppr_read(arg, values[0], opts, part);
         return placement_read(id, arg, values[0], opts);
-    case OPT_REPORT:
-        opts->is_bind_reported = true;
-        return 0;
-    case OPT_VERBOSE:
-        opts->is_verbose = true;
-        return 0;
     case OPT_HOST:
         opts->has_hosts = true;
         return hosts_add(&opts->hosts, arg, values[0]);
@@ -355,6 +360,10 @@ static int option_apply(enum opt_id id, const char *arg, char **values, options 
         return startup_read(id, arg, values[0], part);
     case OPT_PER_NODE:
         return count_read(arg, values[0], &part->per_node);
+    case OPT_TAG:
+    case OPT_REPORT:
+    case OPT_RECOVER:
+    case OPT_VERBOSE:
     case OPT_NOTHING:
         return 0;
     default:

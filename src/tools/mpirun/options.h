@@ -63,6 +63,7 @@ typedef struct options {
     uint32_t fanout;              /* most daemons that one process starts; 0: FANOUT_DEFAULT */
     char **slots;          /* [ranks] CPUs from a rankfile (cpuslot.h), NULL entry: none; NULL: no rank has any */
     char *allocation;      /* "Slurm's allocation 17", the source of the hosts; NULL: no allocation */
+    bool recovers;         /* the job goes on when a rank dies */
     bool is_by_srun;       /* one srun starts all daemons */
 } options;
 

@@ -304,6 +304,13 @@ void remote_nodes_signal(remote_nodes *self, int sig)
     send_all(self, CTRL_SIGNAL, &value, sizeof(value));
 }
 
+void remote_nodes_death(remote_nodes *self, uint32_t rank)
+{
+    uint32_t value = htole32(rank);
+
+    send_all(self, CTRL_DEATH, &value, sizeof(value));
+}
+
 void remote_nodes_send(remote_nodes *self, uint32_t kind)
 {
     send_all(self, kind, NULL, 0);

@@ -40,8 +40,10 @@ bool remote_nodes_reaped(remote_nodes *self, pid_t pid, int status);
 uint64_t remote_nodes_deadlines(remote_nodes *self);
 /* True if every daemon has sent READY. */
 bool remote_nodes_are_ready(const remote_nodes *self);
-/* Sends to all daemons, without a reply: GO; a signal; a frame without body (CTRL_END, CTRL_KILL, CTRL_WAIT_REPORT). */
+/* Sends to all daemons, without a reply: GO; a rank that has died, where the job goes on; a signal; a frame without body (CTRL_END,
+ * CTRL_KILL, CTRL_WAIT_REPORT). */
 void remote_nodes_go(remote_nodes *self);
+void remote_nodes_death(remote_nodes *self, uint32_t rank);
 void remote_nodes_signal(remote_nodes *self, int sig);
 void remote_nodes_send(remote_nodes *self, uint32_t kind);
 /* No rank lives: the daemons are to finish; those that have not connected are cancelled. */

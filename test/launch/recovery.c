@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * recovery: the last rank kills itself in the midst of something (mpirun --enable-recovery); the others must get MPI_ERR_PROC_ABORTED where
+ * they need it, go on, and have right data. Argument: put, message, lock, coll, dead. Called by the script `recovery`.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { WORDS = 1 << 17, ROUNDS = 20 };
+
+static int rank, size, last;
+static MPI_Win win;
+static uint64_t *memory, *data;
+
+#define CHECK(holds, ...)                                                    \
+    do {                                                                     \
+        if (!(holds)) {                                                      \
+            fprintf(stderr, "rank %d, line %d: %s: ", rank, __LINE__, #holds); \
+            fprintf(stderr, __VA_ARGS__);                                    \
+            fprintf(stderr, "\n");                                           \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                    \
+        }                                                                    \
+    } while (0)
+#define OK(call) CHECK((call) == MPI_SUCCESS, "failed")
+
+/* The call has failed since a process has died; its text says so. */
+static void is_death(int code, const char *call)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int class, length;
+    CHECK(code != MPI_SUCCESS, "%s did not fail", call);
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    CHECK(class == MPI_ERR_PROC_ABORTED, "%s: class %d: %s", call, class, text);
+    CHECK(strstr(text, "died") || strstr(text, "gone"), "%s: %s", call, text);
+}
+
+static void on_alarm(int sig)
+{
+    (void)sig;
+    kill(getpid(), SIGKILL);
+}
+
+/* The last rank dies soon, wherever it is. */
+static void die_soon(void)
+{
+    struct itimerval at = {.it_value.tv_usec = 20000 + getpid() % 50 * 1000};
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &at, NULL);
+}
+
+static void fill(int from, int round)
+{
+    for (int i = 0; i < WORDS; i++)
+        data[i] = (uint64_t)from * 1000003 + (uint64_t)round * 7919 + (uint64_t)i * i;
+}
+
+static void verify(const uint64_t *got, int from, int round, const char *what)
+{
+    for (int i = 0; i < WORDS; i++)
+        CHECK(got[i] == (uint64_t)from * 1000003 + (uint64_t)round * 7919 + (uint64_t)i * i, "%s of rank %d, word %d", what, from, i);
+}
+
+/* Rank 0 hears of the end of all others: a message of each that lives, an error for the one that has died. */
+static void hear_all(void)
+{
+    int deaths = 0, value;
+    for (int i = 1; i < size; i++) {
+        MPI_Status status;
+        int rc = MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &status);
+        if (rc == MPI_SUCCESS)
+            continue;
+        is_death(rc, "MPI_Recv from any source");
+        CHECK(status.MPI_SOURCE == last, "source %d", status.MPI_SOURCE);
+        deaths++;
+    }
+    CHECK(deaths == 1, "%d deaths", deaths);
+}
+
+static void tell(void) { OK(MPI_Send(&rank, 1, MPI_INT, 0, 5, MPI_COMM_WORLD)); }
+
+static void open_window(int is_created)
+{
+    MPI_Aint bytes = rank ? 8 : (MPI_Aint)size * WORDS * 8;
+    if (is_created) {
+        memory = malloc((size_t)bytes);
+        OK(MPI_Win_create(memory, bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    } else
+        OK(MPI_Win_allocate(bytes, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* Puts of all ranks to rank 0, by a device or by messages. */
+static void in_a_put(void)
+{
+    open_window(1);
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    if (rank == last)
+        die_soon();
+    for (int round = 0; rank && (round < ROUNDS || rank == last); round++) {
+        fill(rank, round);
+        OK(MPI_Put(data, WORDS, MPI_UINT64_T, 0, (MPI_Aint)rank * WORDS, WORDS, MPI_UINT64_T, win));
+        OK(MPI_Win_flush(0, win));
+    }
+    if (rank)
+        tell();
+    else
+        hear_all();
+    OK(MPI_Win_sync(win));
+    for (int from = 1; rank == 0 && from < last; from++)
+        verify(memory + (size_t)from * WORDS, from, ROUNDS - 1, "put");
+    OK(MPI_Win_unlock_all(win));
+}
+
+/* Long and short messages of all ranks to rank 0, which has receives posted. */
+static void in_a_message(void)
+{
+    if (rank == last)
+        die_soon();
+    for (int round = 0; rank && (round < ROUNDS || rank == last); round++) {
+        fill(rank, round);
+        OK(MPI_Send(data, round % 3 ? WORDS : 10, MPI_UINT64_T, 0, 6, MPI_COMM_WORLD));
+    }
+    for (int round = 0; rank == 0 && round < ROUNDS; round++)
+        for (int from = 1; from < last; from++) {
+            fill(from, round);
+            uint64_t *got = malloc(WORDS * 8);
+            memcpy(got, data, WORDS * 8);
+            memset(got, 0, round % 3 ? WORDS * 8 : 80);
+            OK(MPI_Recv(got, WORDS, MPI_UINT64_T, from, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            verify(got, from, round, "message");
+            free(got);
+        }
+    if (rank == 0) { /* what the dead has sent, then the error */
+        int rc;
+        while ((rc = MPI_Recv(data, WORDS, MPI_UINT64_T, last, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE)) == MPI_SUCCESS)
+            ;
+        is_death(rc, "MPI_Recv");
+        hear_all();
+    } else
+        tell();
+}
+
+/* The dead holds rank 0's lock. Others get it, or an error; so does rank 0. */
+static void in_a_lock(void)
+{
+    open_window(0);
+    if (rank == last) {
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+        for (int i = 0; i < last; i++)
+            OK(MPI_Send(&rank, 1, MPI_INT, i, 7, MPI_COMM_WORLD));
+        die_soon();
+        for (;;)
+            pause();
+    }
+    OK(MPI_Recv(data, 1, MPI_INT, last, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    int rc = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    if (rc == MPI_SUCCESS)
+        OK(MPI_Win_unlock(0, win));
+    else
+        is_death(rc, "MPI_Win_lock");
+    OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win)); /* another lock is not touched */
+    OK(MPI_Win_unlock(1, win));
+    if (rank)
+        tell();
+    else
+        hear_all();
+}
+
+/* Collectives fail on all members; those of a communicator of the living do not. */
+static void in_a_collective(void)
+{
+    int rc = MPI_SUCCESS, sum = 0, others[1] = {last};
+    MPI_Group all, living;
+    MPI_Comm comm;
+    if (rank == last)
+        die_soon();
+    for (int i = 0; rc == MPI_SUCCESS; i++)
+        rc = i % 3 == 0 ? MPI_Allreduce(MPI_IN_PLACE, data, 1000, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD)
+             : i % 3 == 1 ? MPI_Bcast(data, WORDS / 4, MPI_UINT64_T, i % size, MPI_COMM_WORLD) : MPI_Barrier(MPI_COMM_WORLD);
+    is_death(rc, "a collective");
+    is_death(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    OK(MPI_Group_excl(all, 1, others, &living));
+    OK(MPI_Comm_create_group(MPI_COMM_WORLD, living, 3, &comm));
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(sum == last * (last - 1) / 2, "%d", sum);
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Group_free(&all));
+    OK(MPI_Group_free(&living));
+}
+
+/* Nobody has been in contact with the dead before it dies; then all kinds of calls name it. */
+static void after_death(void)
+{
+    MPI_Request reqs[3];
+    MPI_Status statuses[3];
+    int codes[3], flag;
+    if (rank == last)
+        kill(getpid(), SIGKILL);
+    OK(MPI_Irecv(data, WORDS, MPI_UINT64_T, last, 1, MPI_COMM_WORLD, &reqs[0]));
+    is_death(MPI_Wait(&reqs[0], &statuses[0]), "MPI_Wait of a receive");
+    is_death(MPI_Recv(data, 1, MPI_INT, last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+    is_death(MPI_Probe(last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Probe");
+    is_death(MPI_Iprobe(last, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    is_death(MPI_Send(data, 1, MPI_INT, last, 1, MPI_COMM_WORLD), "MPI_Send of a short message");
+    is_death(MPI_Send(data, WORDS, MPI_UINT64_T, last, 1, MPI_COMM_WORLD), "MPI_Send of a long message");
+    is_death(MPI_Ssend(data, 1, MPI_INT, last, 1, MPI_COMM_WORLD), "MPI_Ssend");
+    codes[0] = MPI_Isend(data, WORDS, MPI_UINT64_T, last, 1, MPI_COMM_WORLD, &reqs[0]);
+    if (codes[0] == MPI_SUCCESS)
+        is_death(MPI_Wait(&reqs[0], &statuses[0]), "MPI_Wait of a send");
+    if (rank)
+        tell();
+    else
+        hear_all();
+}
+
+/* Nobody leaves while others may need it: a barrier of the living. */
+static void leave_together(void)
+{
+    for (int i = 1; rank == 0 && i < last; i++)
+        OK(MPI_Recv(data, 1, MPI_INT, i, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (rank) {
+        OK(MPI_Send(&rank, 1, MPI_INT, 0, 8, MPI_COMM_WORLD));
+        OK(MPI_Recv(data, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+    for (int i = 1; rank == 0 && i < last; i++)
+        OK(MPI_Send(&rank, 1, MPI_INT, i, 8, MPI_COMM_WORLD));
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    last = size - 1;
+    data = malloc(WORDS * 8);
+    memset(data, 0, WORDS * 8);
+    !strcmp(what, "put") ? in_a_put() : !strcmp(what, "message") ? in_a_message() : !strcmp(what, "lock") ? in_a_lock()
+        : !strcmp(what, "coll") ? in_a_collective() : after_death();
+    leave_together();
+    fprintf(stderr, "%s: rank %d is done\n", what, rank);
+    free(data);
+    MPI_Finalize();
+    return 0;
+}
