@@ -50,6 +50,21 @@ static _Atomic uint64_t word;]], [[return (int)atomic_fetch_add(&word, 1);]])],
     CFLAGS=$weft_cflags
 ])
 
+# BARE_CFLAGS: for code that runs inside patched system calls, where the vector registers are in use (src/mem/syscall_site.h).
+AC_DEFUN([WEFT_BARE_REGISTERS], [
+    weft_cflags=$CFLAGS
+    BARE_CFLAGS="-mgeneral-regs-only"
+    CFLAGS="$CFLAGS -Werror $BARE_CFLAGS"
+    AC_MSG_CHECKING([whether $CC supports $BARE_CFLAGS])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[unsigned long twice(unsigned long n) { return 2 * n; }]])],
+        [AC_MSG_RESULT([yes])
+         BARE_CFLAGS="$BARE_CFLAGS -DWEFT_BARE_REGISTERS"],
+        [AC_MSG_RESULT([no: system calls of libc cannot be patched])
+         BARE_CFLAGS=])
+    CFLAGS=$weft_cflags
+    AC_SUBST([BARE_CFLAGS])
+])
+
 # Directory of libpmix for dlopen: Debian installs it outside of the linker's search path.
 AC_DEFUN([WEFT_PMIX_SONAME], [
     weft_pmix_dir=`$PKG_CONFIG --variable=libdir pmix 2>/dev/null`

@@ -21,8 +21,10 @@ packages_hosts="iproute2 openssh-server openssh-client util-linux"
 packages_slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 # Launchers of other MPIs (test/launch).
 packages_launchers="openmpi-bin libopenmpi-dev mpich libmpich-dev"
-# Allocators that test/stress preloads.
+# Allocators that test/stress and test/unit/test_memhooks preload.
 packages_stress="libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
+# arm64, emulated (test/build/syscall_patch).
+packages_arm64="qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 # Another release of gfortran than the library's (test/fortran/compilers).
 packages_compilers="gfortran-11"
 # libFuzzer for the harnesses of test/fuzz (test/build/fuzz).

@@ -9,6 +9,9 @@
 #include "base/status.h"
 #include "core/world_type.h"
 
+/* Time spent on registering, ns, from which on a job that could keep nothing is told. */
+#define UNCACHED_NS 10000000
+
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
 {
     weft_iface *iface = owner;
@@ -159,10 +162,24 @@ void weft_reg_reclaim(weft_worker *worker)
             weft_regcache_reclaim(worker->ifaces[i]->regcache);
 }
 
+/* One line for the job, by its first rank, if nothing could be kept and that took time. */
+static void warn_uncached(const weft_iface *iface)
+{
+    weft_regcache_counts counts = weft_regcache_stats(iface->regcache);
+
+    if (((weft_worker *)iface->owner)->world->boot->rank || counts.pin_ns < UNCACHED_NS || !counts.uncached || counts.hits ||
+        weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_NONE || weft_memmon_is_able(weft_memmon_get()))
+        return;
+    weft_log_once(WEFT_LOG_WARN, "memory was registered anew for each message, which is slow, as unmapped memory cannot be noticed here: "
+                                 "see weft-info --registration, on this host");
+}
+
 void weft_reg_close(weft_iface *iface)
 {
-    if (iface->regcache)
+    if (iface->regcache) {
+        warn_uncached(iface);
         weft_regcache_close(iface->regcache);
+    }
     iface->regcache = NULL;
 }
 

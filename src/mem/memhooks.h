@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memhooks: interface between libweft-memhooks.so and the library, one exported symbol. The two may come from different builds:
- * the library must compare `version` and `bytes` before it reads any other member.
+ * memhooks: reports each change of a mapping that is made by libc, before it is made, in the thread that makes it: the system calls in
+ * libc's code are patched (syscall_patch). Only what is watched is reported; all else costs some ten nanoseconds for each call.
+ * Not seen: system calls that other code makes inline, and those of another process (a debugger, process_madvise from outside).
  */
 #ifndef WEFT_MEM_MEMHOOKS_H
 #define WEFT_MEM_MEMHOOKS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "mem/inval_log.h"
 
-#define WEFT_MEMHOOKS_SYMBOL "weft_memhooks_attach"
-#define WEFT_MEMHOOKS_VERSION 1
-
-typedef struct weft_memhooks {
-    uint32_t version, bytes; /* WEFT_MEMHOOKS_VERSION, sizeof(weft_memhooks) */
-    /* True if all of [start, end) was mapped through the hooks, private anonymous or SysV, and not unmapped since. Any thread. */
-    bool (*is_range_seen)(uint64_t start, uint64_t end);
-    weft_inval_log log;
-} weft_memhooks;
+/* Patches libc, once per process; see weft_syscall_patch() for threads and errors. Reports nothing yet. */
+int weft_memhooks_install(char *why, size_t capacity);
+/* Appends changes to `log` from now on; NULL: they are ignored. Any thread. */
+void weft_memhooks_report_to(weft_inval_log *log);
+/* From now on each change of [start, end) is reported, until the process ends; some changes near it, too. Any thread. */
+void weft_memhooks_watch(uint64_t start, uint64_t end);
 
 #endif

@@ -3,7 +3,7 @@
  * memmon: starts and self-tests the sources, selects one for each mapping, and keeps a table of the tracked ranges.
  * Called by registration caches, each under its own worker's lock; the table has its own lock.
  * Invariant: every change of a range in the table will be published. A range enters after the log was read and the range registered
- * (or seen mapped by memhooks); the next log entry for it removes it.
+ * with userfaultfd or watched by memhooks; the next log entry for it removes it.
  */
 #include "mem/memmon.h"
 
@@ -85,9 +85,14 @@ static void lose_uffd(weft_memmon *mon)
     if (atomic_exchange(&mon->is_lost, true))
         return;
     weft_inval_log_append(mon->log, 0, UINT64_MAX);
+    if (mon->trusts_hooks)
+        return; /* memhooks goes on */
     weft_log_warn("the program has closed a descriptor of Weft (closefrom?), by which unmapped memory is noticed; from now on memory "
                   "is registered anew for each message, which is slower");
 }
+
+/* True if the process may have several threads. */
+static bool has_threads(const weft_memmon *mon) { return !(mon->is_single && *(const volatile char *)mon->is_single); }
 
 /* True if the mapping did not change between its lookup and its registration. Another thread may have unmapped a part in between
  * without an event, and a new mapping there would have none either. The kernel does not merge new mappings with registered ones, so
@@ -96,15 +101,24 @@ static bool is_still(weft_memmon *mon, const weft_mapping *mapping)
 {
     weft_mapping again;
 
-    return !weft_memmon_needs_sync(mon) || (find_mapping(mon, mapping->start, &again) && again.kind == mapping->kind &&
-                                           again.start <= mapping->start && again.end >= mapping->end);
+    return !has_threads(mon) || (find_mapping(mon, mapping->start, &again) && again.kind == mapping->kind &&
+                                again.start <= mapping->start && again.end >= mapping->end);
 }
 
+static void watch_by_hooks(const weft_memmon *mon, uint64_t start, uint64_t end)
+{
+    if (mon->has_hooks)
+        weft_memhooks_watch(start, end);
+}
+
+/* With userfaultfd the whole mapping, whose changes the kernel reports. With memhooks alone no more than the program passed to MPI: of
+ * the rest another thread may be about to change what kind of mapping it is. */
 static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_t start, uint64_t end)
 {
     bool is_private = mapping->kind == WEFT_MAPPING_ANONYMOUS || mapping->kind == WEFT_MAPPING_HUGE;
 
     if (mon->has_uffd && !mon->is_lost && is_private) {
+        watch_by_hooks(mon, mapping->start, mapping->end);
         append_gaps(mon, mapping->start, mapping->end);
         read_inval_log(mon);
         if (weft_uffd_register(&mon->uffd, mapping->start, mapping->end) && is_still(mon, mapping)) {
@@ -114,14 +128,13 @@ static bool track_mapping(weft_memmon *mon, const weft_mapping *mapping, uint64_
         if (!weft_uffd_is_own(&mon->uffd))
             lose_uffd(mon);
     }
-    if (!mon->trusts_hooks || !(is_private || mapping->kind == WEFT_MAPPING_SYSV))
+    if (!mon->trusts_hooks || !(is_private || (mapping->kind == WEFT_MAPPING_SYSV && mon->trusts_sysv)))
         return false;
     start = start > mapping->start ? start : mapping->start;
     end = end < mapping->end ? end : mapping->end;
+    watch_by_hooks(mon, start, end);
     append_gaps(mon, start, end);
     read_inval_log(mon);
-    if (!mon->hooks->is_range_seen(start, end))
-        return false;
     add_tracked(mon, start, end);
     return true;
 }
@@ -130,7 +143,7 @@ bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end)
 {
     bool is_sure = true;
 
-    if (!mon->has_uffd && !mon->trusts_hooks)
+    if (!weft_memmon_is_able(mon))
         return false;
     pthread_mutex_lock(&mon->lock);
     if (mon->is_forgotten || (weft_memmon_needs_sync(mon) && !weft_memmon_sync(mon)))
@@ -147,9 +160,11 @@ bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end)
     return is_sure;
 }
 
+bool weft_memmon_is_able(const weft_memmon *mon) { return mon->has_uffd || mon->trusts_hooks; }
+
 bool weft_memmon_needs_sync(const weft_memmon *mon)
 {
-    return mon->has_uffd && !(mon->is_single && *(const volatile char *)mon->is_single);
+    return mon->has_uffd && !mon->trusts_hooks && has_threads(mon);
 }
 
 bool weft_memmon_sync(weft_memmon *mon)
@@ -189,33 +204,35 @@ static int is_emulator(struct dl_phdr_info *info, size_t bytes, void *arg)
     return info->dlpi_name && strstr(info->dlpi_name, "vgpreload") != NULL;
 }
 
+/* A sanitizer's own allocator makes system calls inline, and keeps what is freed for a while. */
+static bool has_sanitizer(void)
+{
+    return dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init") || dlsym(RTLD_DEFAULT, "__msan_init");
+}
+
 static void start_memhooks(weft_memmon *mon)
 {
-    weft_memhooks *hooks = dlsym(RTLD_DEFAULT, WEFT_MEMHOOKS_SYMBOL);
-    const uint32_t needed = 1u << WEFT_TRIAL_MUNMAP | 1u << WEFT_TRIAL_FIXED | 1u << WEFT_TRIAL_MREMAP |
-                            1u << WEFT_TRIAL_MADVISE | 1u << WEFT_TRIAL_SYSCALL;
+    const uint32_t by_libc = 1u << WEFT_TRIAL_MUNMAP | 1u << WEFT_TRIAL_FIXED | 1u << WEFT_TRIAL_MREMAP | 1u << WEFT_TRIAL_MADVISE |
+                             1u << WEFT_TRIAL_SYSCALL,
+                   in_malloc = 1u << WEFT_TRIAL_FREE | 1u << WEFT_TRIAL_TRIM;
 
-    if (!hooks) {
-        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "not preloaded (started without mpirun?)");
+    if (dl_iterate_phdr(is_emulator, NULL) || has_sanitizer()) {
+        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "not under valgrind or in a program with a sanitizer");
         return;
     }
-    if (hooks->version != WEFT_MEMHOOKS_VERSION || hooks->bytes != sizeof(*hooks)) {
-        snprintf(mon->hooks_why, sizeof(mon->hooks_why), "the one that was preloaded belongs to another build of Weft");
+    if (weft_memhooks_install(mon->hooks_why, sizeof(mon->hooks_why)))
         return;
-    }
-    mon->hooks = hooks;
-    mon->log = &hooks->log;
     weft_memmon_selftest_hooks(mon);
-    if ((mon->hooks_trials.seen & needed) == needed) {
-        /* memhooks misses inline system calls, and a missed one sends wrong data silently: trusted only on the user's request. */
-        mon->trusts_hooks = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
+    uint32_t missed = (by_libc | (mon->hooks_trials.tried & in_malloc)) & ~mon->hooks_trials.seen;
+    mon->has_hooks = !missed;
+    mon->trusts_sysv = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_MEMHOOKS;
+    mon->trusts_hooks = !missed && weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_STRICT;
+    if (!missed)
         return;
-    }
-    char missed[128];
-    weft_memmon_trials_text(needed & ~mon->hooks_trials.seen, missed, sizeof(missed));
-    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "preloaded, but it misses %s: another library intercepts these calls",
-             missed);
-    mon->hooks = NULL;
+    char names[128];
+    weft_memhooks_report_to(NULL);
+    weft_memmon_trials_text(missed, names, sizeof(names));
+    snprintf(mon->hooks_why, sizeof(mon->hooks_why), "libc is patched, but the self-test missed %s", names);
 }
 
 static void start_uffd(weft_memmon *mon)
@@ -255,10 +272,13 @@ static void start_monitor(void)
         snprintf(mon->uffd_why, sizeof(mon->uffd_why), "/proc/self/maps cannot be read");
         return;
     }
-    if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_MEMHOOKS)
+    bool is_both = knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_STRICT;
+    if (is_both || knob == WEFT_REGCACHE_MONITOR_MEMHOOKS)
         start_memhooks(mon);
-    if (knob == WEFT_REGCACHE_MONITOR_AUTO || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
+    if (is_both || knob == WEFT_REGCACHE_MONITOR_USERFAULTFD)
         start_uffd(mon);
+    weft_log_info("memory monitors: userfaultfd %s; memhooks %s", mon->has_uffd ? "in force" : mon->uffd_why,
+                  mon->trusts_hooks ? "in force" : mon->has_hooks ? "in force, not trusted alone" : mon->hooks_why);
     mon->cursor = atomic_load(&mon->log->next);
     pthread_atfork(NULL, NULL, weft_memmon_close_in_child);
 }
@@ -278,7 +298,8 @@ void weft_memmon_close_in_child(void)
     weft_uffd_forget(&mon->uffd);
     mon->maps = -1;
     mon->has_uffd = false;
-    mon->hooks = NULL;
+    weft_memhooks_report_to(NULL);
+    mon->has_hooks = false;
     mon->trusts_hooks = false;
     mon->is_forgotten = true;
     mon->tracked.count = 0;
@@ -313,15 +334,15 @@ void weft_memmon_describe(void (*line)(void *arg, const char *text), void *arg)
         line(arg, "userfaultfd: opened by /dev/userfaultfd, as the system call is refused");
     if (mon->has_uffd && !mon->uffd.can_sync)
         line(arg, "userfaultfd: this kernel is older than 5.15: nothing is kept while the process has more than one thread");
-    describe_source("memhooks", mon->hooks_why, mon->hooks != NULL, &mon->hooks_trials, line, arg);
+    describe_source("memhooks", mon->hooks_why, mon->has_hooks, &mon->hooks_trials, line, arg);
+    if (mon->has_hooks && !mon->trusts_hooks)
+        line(arg, "memhooks: reports earlier than userfaultfd, but is not trusted alone (WEFT_REGCACHE_MONITOR=strict)");
     if (mon->trusts_hooks)
-        line(arg, "memhooks: trusted alone (WEFT_REGCACHE_MONITOR=memhooks): tracks what the program itself mapped; after an inline "
-                  "system call, which it cannot see, wrong data would be sent");
-    else if (mon->hooks)
-        line(arg, mon->has_uffd ? "memhooks: active, to report earlier than userfaultfd"
-                                : "memhooks: tracks nothing by itself, because an inline system call bypasses it; "
-                                  "WEFT_REGCACHE_MONITOR=memhooks trusts it nevertheless");
-    if (!mon->has_uffd && !mon->trusts_hooks)
+        line(arg, mon->has_uffd ? "tracked: private memory, by both: libc's system calls are reported by memhooks, others by "
+                                  "userfaultfd"
+                                : "tracked: private memory, by memhooks: system calls that are not libc's are not seen "
+                                  "(WEFT_REGCACHE_MONITOR=strict relies on userfaultfd alone)");
+    if (!weft_memmon_is_able(mon))
         line(arg, "tracked: nothing; a registration lasts for one message");
     line(arg, weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP ? "on-demand paging: used where a device offers it (untested)"
                                                                       : "on-demand paging: off (untested; WEFT_REGCACHE_MONITOR=odp)");

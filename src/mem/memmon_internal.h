@@ -29,8 +29,9 @@ typedef struct weft_trials {
 
 struct weft_memmon {
     weft_inval_log *log;
-    weft_memhooks *hooks;     /* NULL: not loaded, or excluded */
-    bool trusts_hooks;       /* WEFT_REGCACHE_MONITOR=memhooks: memhooks alone suffices for what it saw mapped */
+    bool has_hooks;           /* libc is patched, and the self-test passed */
+    bool trusts_hooks;        /* memhooks alone suffices to keep registrations (not with WEFT_REGCACHE_MONITOR=strict) */
+    bool trusts_sysv;         /* SysV memory, too: another process that has it attached may discard it (MADV_REMOVE) unseen */
     bool has_uffd;            /* userfaultfd is in use */
     _Atomic bool is_lost;      /* the program closed its descriptor: nothing is tracked by it any more */
     _Atomic bool is_late;      /* the last sync timed out: the next does not wait */
@@ -42,11 +43,12 @@ struct weft_memmon {
     pthread_mutex_t lock;      /* guards the members below */
     int maps;                  /* fd of /proc/self/maps; -1: none */
     weft_fd_id maps_id;        /* of its file */
-    uint64_t cursor;           /* position in the log up to which `covered` is valid */
+    uint64_t cursor;           /* position in the log up to which `tracked` is valid */
     weft_ranges tracked;       /* tracked ranges */
 };
 
-/* Self-tests of userfaultfd and of memhooks: change scratch memory and check that the log shows it. `covered` must be unused yet. */
+/* Self-tests of one source, while the other one is silent: change scratch memory and check that the log shows it. `tracked` must be
+ * empty. */
 void weft_memmon_selftest_uffd(weft_memmon *mon);
 void weft_memmon_selftest_hooks(weft_memmon *mon);
 /* Writes the names of these bits to text, comma-separated. */

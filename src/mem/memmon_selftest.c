@@ -84,15 +84,22 @@ static bool change(enum weft_trial trial, char *p)
     }
 }
 
-/* Registers the whole mapping: the kernel may have merged the test's with a neighbour. */
-static bool watch_mapping(weft_memmon *mon, uint64_t addr)
+/* The source under test: userfaultfd, if `trials` are its own, or memhooks. The whole mapping: the kernel may have merged the test's with
+ * a neighbour. */
+static bool watch_mapping(weft_memmon *mon, uint64_t addr, const weft_trials *trials)
 {
     weft_mapping mapping;
-    return weft_proc_maps_find(mon->maps, addr, &mapping) && weft_uffd_register(&mon->uffd, mapping.start, mapping.end);
+
+    if (!weft_proc_maps_find(mon->maps, addr, &mapping))
+        return false;
+    if (trials == &mon->uffd_trials)
+        return weft_uffd_register(&mon->uffd, mapping.start, mapping.end);
+    weft_memhooks_watch(mapping.start, mapping.end);
+    return true;
 }
 
-/* One trial on a new mapping. is_registered: register it with userfaultfd first. */
-static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_registered, weft_trials *trials)
+/* One trial on a new mapping. */
+static void try_mapping(weft_memmon *mon, enum weft_trial trial, weft_trials *trials)
 {
     char *p = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t start = (uint64_t)(uintptr_t)p, cursor;
@@ -101,7 +108,7 @@ static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_registe
         return;
     memset(p, 1, 4096);
     trials->tried |= 1u << trial;
-    if (is_registered && !watch_mapping(mon, start)) {
+    if (!watch_mapping(mon, start, trials)) {
         raw_unmap(p);
         return;
     }
@@ -113,13 +120,13 @@ static void try_mapping(weft_memmon *mon, enum weft_trial trial, bool is_registe
         munmap(p, TRIAL_BYTES);
 }
 
-static void try_free(weft_memmon *mon)
+static void try_free(weft_memmon *mon, weft_trials *trials)
 {
     weft_mapping after;
     char *volatile block = malloc(FREE_BYTES);
     uint64_t inside = (uint64_t)(uintptr_t)block + FREE_BYTES / 2, cursor;
 
-    if (!block || !watch_mapping(mon, inside)) {
+    if (!block || !watch_mapping(mon, inside, trials)) {
         free(block);
         return;
     }
@@ -127,12 +134,12 @@ static void try_free(weft_memmon *mon)
     free(block);
     if (weft_proc_maps_find(mon->maps, inside, &after))
         return; /* another allocator keeps the mapping */
-    mon->uffd_trials.tried |= 1u << WEFT_TRIAL_FREE;
+    trials->tried |= 1u << WEFT_TRIAL_FREE;
     if (is_in_log(mon, &cursor, inside, inside + 1))
-        mon->uffd_trials.seen |= 1u << WEFT_TRIAL_FREE;
+        trials->seen |= 1u << WEFT_TRIAL_FREE;
 }
 
-static void try_trim(weft_memmon *mon)
+static void try_trim(weft_memmon *mon, weft_trials *trials)
 {
     weft_mapping heap;
     uint64_t top = (uint64_t)(uintptr_t)sbrk(0), cursor;
@@ -143,7 +150,7 @@ static void try_trim(weft_memmon *mon)
         return;
     void *volatile block = malloc(TRIM_BYTES);
     top = (uint64_t)(uintptr_t)sbrk(0);
-    if (!block || !watch_mapping(mon, top - 1)) {
+    if (!block || !watch_mapping(mon, top - 1, trials)) {
         free(block);
         return;
     }
@@ -153,23 +160,30 @@ static void try_trim(weft_memmon *mon)
     uint64_t left = (uint64_t)(uintptr_t)sbrk(0);
     if (left >= top)
         return; /* the top of the heap was not free, or the allocator is not glibc's */
-    mon->uffd_trials.tried |= 1u << WEFT_TRIAL_TRIM;
+    trials->tried |= 1u << WEFT_TRIAL_TRIM;
     if (is_in_log(mon, &cursor, left, top))
-        mon->uffd_trials.seen |= 1u << WEFT_TRIAL_TRIM;
+        trials->seen |= 1u << WEFT_TRIAL_TRIM;
+}
+
+static void try_all(weft_memmon *mon, weft_trials *trials)
+{
+    for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
+        try_mapping(mon, trial, trials);
+    try_free(mon, trials);
+    try_trim(mon, trials);
 }
 
 void weft_memmon_selftest_uffd(weft_memmon *mon)
 {
-    for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
-        try_mapping(mon, trial, true, &mon->uffd_trials);
-    try_free(mon);
-    try_trim(mon);
+    weft_memhooks_report_to(NULL);
+    try_all(mon, &mon->uffd_trials);
+    weft_memhooks_report_to(mon->has_hooks ? mon->log : NULL);
 }
 
 void weft_memmon_selftest_hooks(weft_memmon *mon)
 {
-    for (enum weft_trial trial = WEFT_TRIAL_MUNMAP; trial <= WEFT_TRIAL_RAW_MADVISE; trial++)
-        try_mapping(mon, trial, false, &mon->hooks_trials);
+    weft_memhooks_report_to(mon->log);
+    try_all(mon, &mon->hooks_trials);
 }
 
 void weft_memmon_trials_text(uint32_t trials, char *text, size_t capacity)

@@ -157,7 +157,7 @@ static void show_misses(size_t bytes)
 {
     static const char *const names[PARTS] = {"miss: all of it (the device does nothing)", "of it: covering a new mapping",
                                              "of that: finding the mapping", "(by the text of /proc/self/maps)",
-                                             "munmap of it, reported by userfaultfd", "munmap of untracked memory"};
+                                             "munmap of it, reported", "munmap of untracked memory"};
     weft_memmon *mon = weft_memmon_get();
     weft_regcache *cache = open_cache();
     double best[PARTS];
@@ -221,7 +221,7 @@ int main(void)
     show_misses(64 << 10);
     show_misses(4 << 20);
     pthread_create(&threads[0], NULL, sleep_on, NULL);
-    show_hits("several threads in the process: the kernel is asked");
+    show_hits("several threads in the process");
     uint64_t start = cpu_ns();
     for (int i = 0; i < 100000; i++)
         weft_memmon_sync(weft_memmon_get());

@@ -23,7 +23,7 @@ export WEFT_MODULE_DIR=$built/.libs WEFT_TRANSPORTS=self,uring WEFT_COUNTERS=1
 ranks=${WEFT_TEST_STRESS_RANKS:-2}
 seed=${WEFT_TEST_STRESS_SEED:-$(($(date +%s) / 60))}
 
-# Without userfaultfd the cache keeps nothing, except with WEFT_REGCACHE_MONITOR=memhooks.
+# Whether userfaultfd is in force: some tests are about it alone.
 has_fault=no
 "$(dirname "$mpirun")/weft-info" --registration 2>/dev/null | grep -Eq 'userfaultfd +in force' && has_fault=yes
 
@@ -65,6 +65,24 @@ expect_nothing_kept()
     grep -q reg_misses "$tmp/out" && ! grep -q reg_hits "$tmp/out" && return
     echo "not ok: registrations were kept without a memory monitor"
     show_counts
+    failed=1
+}
+
+# Verifies that the last churn found registrations in the cache, without asking the kernel.
+expect_kept()
+{
+    grep -q reg_hits "$tmp/out" && ! grep -q reg_sync_calls "$tmp/out" && return
+    echo "not ok: no registration was kept, or the kernel was asked"
+    show_counts
+    failed=1
+}
+
+# Verifies that the last churn was told once, by one rank, that nothing can be kept.
+expect_warned()
+{
+    [ "$(grep -c "registered anew for each message" "$tmp/out")" = 1 ] && return
+    echo "not ok: not told once that nothing was kept"
+    sed 's/^/    /' "$tmp/out"
     failed=1
 }
 

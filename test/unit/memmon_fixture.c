@@ -77,37 +77,41 @@ bool refuse_userfaultfd(bool and_device)
     return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
-void run_again(const char *memmon)
-{
-    bool is_device = !strcmp(memmon, "device"), is_refused = is_device || !strcmp(memmon, "refused");
-    char self[4096], library[4200];
-    int status = 1;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+/* As systems do that allow no code but what files hold (prctl(PR_SET_MDWE), SELinux). False: not known to this kernel. */
+static bool refuse_code(void) { return !prctl(65 /* PR_SET_MDWE */, 1 /* PR_MDWE_REFUSE_EXEC_GAIN */, 0, 0, 0); }
 
-    CU_ASSERT_FATAL(length > 0);
-    self[length] = '\0';
-    snprintf(library, sizeof(library), "%s", self);
-    for (int up = 0; up < 3; up++) /* test/unit/PROGRAM */
-        *strrchr(library, '/') = '\0';
-    strcat(library, "/.libs/libweft-memhooks.so");
-    if (access(library, R_OK) || WEFT_IS_SANITIZED) {
-        printf("(skipped: %s) ", WEFT_IS_SANITIZED ? "a sanitizer" : "no libweft-memhooks.so beside the tests");
+/* Takes away what `monitor` says; sets the knob. False: this kernel cannot. */
+static bool prepare(const char *monitor)
+{
+    bool is_device = !strcmp(monitor, "device"), is_strict = !strcmp(monitor, "strict-refused");
+    bool is_refused = is_device || is_strict || !strcmp(monitor, "refused"), is_code = !strcmp(monitor, "no-code");
+
+    setenv("WEFT_REGCACHE_MONITOR", is_strict ? "strict" : is_code || !strcmp(monitor, "allocator") ? "memhooks" : is_refused ? "auto" : monitor, 1);
+    return (!is_refused || refuse_userfaultfd(!is_device)) && (!is_code || refuse_code());
+}
+
+void run_again(const char *monitor, const char *preload)
+{
+    int status = 1;
+
+    if (WEFT_IS_SANITIZED) {
+        printf("(skipped: a sanitizer) ");
         return;
     }
     fflush(stdout);
     pid_t child = fork();
     if (!child) {
-        setenv("LD_PRELOAD", library, 1);
-        setenv("WEFT_REGCACHE_MONITOR", is_refused ? "auto" : memmon, 1);
-        setenv("WEFT_TEST_PRELOADED", memmon, 1);
-        if (is_refused && !refuse_userfaultfd(!is_device))
+        setenv("WEFT_TEST_MONITOR", monitor, 1);
+        if (*preload)
+            setenv("LD_PRELOAD", preload, 1);
+        if (!prepare(monitor))
             _exit(77);
-        execl(self, self, (char *)NULL);
+        execl("/proc/self/exe", "again", (char *)NULL);
         _exit(99);
     }
     CU_ASSERT_FATAL(child > 0 && waitpid(child, &status, 0) == child);
-    if (is_refused && WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        printf("(skipped: this kernel filters no system calls) ");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        printf("(skipped: this kernel has no such filter) ");
     else
         CU_ASSERT_EQUAL(status, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, a second run of the same program with memhooks preloaded.
+ * memmon_fixture: shared by the tests of memmon: memory, reports since a cursor, a second run of the same program with another monitor.
  */
 #ifndef WEFT_TEST_UNIT_MEMMON_FIXTURE_H
 #define WEFT_TEST_UNIT_MEMMON_FIXTURE_H
@@ -29,9 +29,10 @@ void say(void *arg, const char *text);
 
 /* userfaultfd returns EPERM from now on, as under the filter of a container; /dev/userfaultfd too. */
 bool refuse_userfaultfd(bool and_device);
-/* Runs this program again with the library preloaded and WEFT_TEST_PRELOADED set to `watch`: a value of the knob regcache_monitor, or
- * "refused": auto, and the kernel refuses userfaultfd, or "device": the call is refused, the device is not. */
-void run_again(const char *memmon);
+/* Runs this program again with WEFT_TEST_MONITOR and WEFT_REGCACHE_MONITOR set to `monitor`, a value of the knob; or "refused": auto, and the
+ * kernel refuses userfaultfd; "device": the call is refused, the device is not; "strict-refused"; "no-code": memhooks, and the kernel
+ * refuses to make memory executable; "allocator": memhooks. preload: a library to preload, or "". */
+void run_again(const char *monitor, const char *preload);
 
 /* Runs the added tests; returns the program's exit code. */
 int run_tests(void);

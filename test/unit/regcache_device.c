@@ -52,11 +52,8 @@ void device_unmap(void *owner, void *at)
 }
 
 weft_inval_log silent_log;
-static bool is_any_seen(uint64_t start, uint64_t end) { return start < end; }
-static weft_memhooks all_seen = {.version = WEFT_MEMHOOKS_VERSION, .is_range_seen = is_any_seen};
 static weft_range blind_at[64];
-weft_memmon blind = {.tracked = {.capacity = 64, .at = blind_at}, .log = &silent_log, .hooks = &all_seen,
-                           .trusts_hooks = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
+weft_memmon blind = {.tracked = {.capacity = 64, .at = blind_at}, .log = &silent_log, .trusts_hooks = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
 
 void see_all(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_memmon: events of userfaultfd for every call that changes real memory; what is tracked and what is not; a delayed event thread; a
- * child after fork. What this kernel refuses is skipped with a text. Then all again with memhooks preloaded.
+ * child after fork. What this kernel refuses is skipped with a text. First with userfaultfd alone, then as with the knob at `strict`.
  */
 #include <CUnit/Basic.h>
 #include <fcntl.h>
@@ -402,9 +402,9 @@ static void test_describe(void)
     CU_ASSERT(lines >= 3);
 }
 
-static void test_both(void) { run_again("auto"); }
+static void test_both(void) { run_again("strict", ""); }
 
-static void add_tests(CU_pSuite suite, bool is_preloaded)
+static void add_tests(CU_pSuite suite, bool is_second)
 {
     CU_add_test(suite, "describe", test_describe);
     bool has_fault = weft_memmon_get()->has_uffd;
@@ -427,12 +427,13 @@ static void add_tests(CU_pSuite suite, bool is_preloaded)
         CU_add_test(suite, "every call, several threads", test_every_call);
         CU_add_test(suite, "the program closes our descriptors", test_closed);
     }
-    if (!is_preloaded)
+    if (!is_second)
         CU_add_test(suite, "memhooks and userfaultfd", test_both);
 }
 
 int main(void)
 {
+    setenv("WEFT_REGCACHE_MONITOR", "userfaultfd", 0);
     weft_knobs_load(false);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 1;
@@ -441,6 +442,6 @@ int main(void)
     if (closed)
         CU_add_test(suite, closed, strcmp(closed, "single") ? test_closed_threads : test_closed_single);
     else
-        add_tests(suite, getenv("WEFT_TEST_PRELOADED") != NULL);
+        add_tests(suite, getenv("WEFT_TEST_MONITOR") != NULL);
     return run_tests();
 }

@@ -25,7 +25,6 @@
 #include "launch/boot_internal.h"
 #include "tools/mpirun/io.h"
 #include "tools/mpirun/pmix_srv.h"
-#include "tools/mpirun/preload.h"
 #include "tools/mpirun/program.h"
 #include "tools/mpirun/report.h"
 #include "tools/mpirun/signals.h"
@@ -271,7 +270,7 @@ int node_start(node *self)
         env_list env = {0};
         if (i == self->count || self->ranks[i].rank >= part->first + part->count)
             continue; /* no rank of it on this node */
-        if (env_make(self->opts, part, &env) || preload_set(part, &env) || (self->pmix && jsm_set(part, &env)))
+        if (env_make(self->opts, part, &env) || (self->pmix && jsm_set(part, &env)))
             rc = report(1, "out of memory for the environment");
         for (; i < self->count && self->ranks[i].rank < part->first + part->count && !rc; i++)
             rc = rank_start(self, part, i, &env);

@@ -36,7 +36,6 @@ typedef struct app {
     bool is_foreign;       /* linked with another MPI or with PMIx */
     bool is_mpich;         /* is_foreign, by MPICH's library, which usually uses PMI-1 and not PMIx */
     bool is_open;          /* is_foreign, by Open MPI's library */
-    bool has_asan;         /* linked with libasan, which must be the first library loaded */
 } app;
 
 typedef struct options {

@@ -108,7 +108,6 @@ static bool image_links_weft(const unsigned char *image, uint64_t bytes, app *pa
             const char *name = (const char *)image + strings + rows[r].d_un.d_val;
             size_t capacity = bytes - strings - rows[r].d_un.d_val;
             has_weft |= capacity > 13 && !strncmp(name, "libmpi_abi.so", 13);
-            part->has_asan |= capacity > 10 && !strncmp(name, "libasan.so", 10);
             has_pmix |= capacity > 10 && !strncmp(name, "libpmix.so", 10);
             has_other |= capacity > 11 && (!strncmp(name, "libmpi.so", 9) || !strncmp(name, "libmpich.so", 11));
             part->is_mpich |= capacity > 12 && (!strcmp(name, "libmpi.so.12") || !strncmp(name, "libmpich.so", 11));

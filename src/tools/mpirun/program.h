@@ -7,7 +7,7 @@
 
 #include "tools/mpirun/options.h"
 
-/* Sets part->path and the is_ and has_asan flags. 0, or 127/126/2 after a message. */
+/* Sets part->path and the is_ flags. 0, or 127/126/2 after a message. */
 int program_find(app *part);
 /* For a job on several hosts: checks that the part's MPI library can be served with PMIx mode `mode`. 0, or an exit code after a
  * message. */

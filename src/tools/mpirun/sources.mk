@@ -39,7 +39,6 @@ mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/pmi_server.c src/tools/mpirun/pmi_server.h \
 	src/tools/mpirun/pmix_srv.h src/tools/mpirun/pmix_msg.h \
 	src/tools/mpirun/refbuf.c src/tools/mpirun/refbuf.h \
-	src/tools/mpirun/preload.c src/tools/mpirun/preload.h src/tools/wrapper/prefix.c \
 	src/tools/mpirun/program.c src/tools/mpirun/program.h \
 	src/tools/mpirun/poll_sparse.c src/tools/mpirun/poll_sparse.h \
 	src/tools/mpirun/relay.c src/tools/mpirun/relay.h \
