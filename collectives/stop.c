@@ -221,7 +221,7 @@ static void forward(weft_team *team, const stop_msg *msg)
     for (uint64_t distance = 1; distance < team->size; distance *= 2) {
         uint32_t to = (uint32_t)((team->rank + distance) % team->size);
         int rc = weft_chan_notify(team->chan, to, msg, bytes);
-        if (rc && rc != WEFT_E_PEER) /* a lost peer ends the job, or all others hear of its death */
+        if (rc && rc != WEFT_E_PEER) /* WEFT_E_PEER: the job ends, or the launcher reports the death to all */
             end_job(team, to, msg, rc);
     }
 }
@@ -425,7 +425,7 @@ static bool handle_inquiry(weft_team *team, uint32_t from, const void *body, uin
 
 /* ---- notifications ---- */
 
-/* A member's process has died: the calls under way, and all later ones. Each member hears of it by itself. */
+/* Stops the calls under way and all later ones: the process of `member` has died. Each member does this by itself. */
 static void stop_without(weft_team *team, uint32_t member)
 {
     uint32_t first = current_number(team);

@@ -119,7 +119,7 @@ static int class_of(int code)
     return class;
 }
 
-/* The next request; *client: who sent it, or who has died (returns 0). */
+/* Receives the next request. *client: its sender. Returns 0 if *client has died instead. */
 static int receive(request *q, int *client)
 {
     MPI_Status status;
@@ -132,7 +132,7 @@ static int receive(request *q, int *client)
     return rc == MPI_SUCCESS;
 }
 
-/* An answer to a client that has just died is an error, of which the next receive tells. */
+/* Sends an answer. The error of a client that has died is ignored: the next receive reports it. */
 static void reply(int client, const answer *a)
 {
     int rc = MPI_Send(a, sizeof *a, MPI_BYTE, client + 1, TAG_ANSWER, MPI_COMM_WORLD);

@@ -18,7 +18,7 @@
 weft_peer *weft_peer_known(const weft_worker *worker, weft_process process);
 /* The same, connected on first use; may block for its address. WEFT_E_NOMEM; WEFT_E_PEER: no iface reaches it. */
 int weft_peer_find(weft_worker *worker, weft_process process, weft_peer **peer);
-/* The peer of a process that is gone, made without contact if there was none. NULL: out of memory. */
+/* The peer of a process that has died; if there is none, a new one without a connection. NULL: out of memory. */
 weft_peer *weft_peer_find_dead(weft_worker *worker, weft_process process);
 /* Frees all peers of a worker that closes. */
 void weft_peer_free_all(weft_worker *worker);

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "core/world_type.h"
 
-/* Time spent on registering, ns, from which on a job that could keep nothing is told. */
+/* Registration time, ns, above which warn_uncached() prints its line. */
 #define UNCACHED_NS 10000000
 
 static int map(void *owner, void *addr, uint64_t bytes, uint32_t rights, void *record)
@@ -162,7 +162,7 @@ void weft_reg_reclaim(weft_worker *worker)
             weft_regcache_reclaim(worker->ifaces[i]->regcache);
 }
 
-/* One line for the job, by its first rank, if nothing could be kept and that took time. */
+/* Rank 0 warns that no registration could be kept. */
 static void warn_uncached(const weft_iface *iface)
 {
     weft_regcache_counts counts = weft_regcache_stats(iface->regcache);

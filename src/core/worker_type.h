@@ -68,9 +68,9 @@ typedef struct weft_worker {
     void (*on_window_notify)(struct weft_worker *worker, uint32_t value); /* a put's notification with WEFT_NOTIFY_WINDOW; set by rma */
     struct weft_window **notified; /* windows by their number (rma/notify.h), owned; NULL: none yet */
     uint32_t notified_count;       /* numbers given so far */
-    const struct weft_segment_hdr *recovery; /* the launcher tells there who has died, and the job goes on; NULL: it does not go on */
-    uint32_t deaths_seen;   /* of those of `recovery` */
-    void (*on_death)(struct weft_worker *worker, uint32_t rank); /* the process of a rank of the job is gone; set by p2p */
+    const struct weft_segment_hdr *recovery; /* the launcher lists deaths here (mpirun --enable-recovery); NULL: a death ends the job */
+    uint32_t deaths_seen;   /* number of those passed to on_death */
+    void (*on_death)(struct weft_worker *worker, uint32_t rank); /* the process of a rank of the job has died; set by p2p */
     void (*on_long_wait)(struct weft_worker *worker); /* a thread has slept for a second, or longer; set by p2p; NULL: none */
     weft_list_link fragments; /* fragments of transfers: sent in chunks, found the iface full, or await a registration (p2p/frag) */
     uint32_t awaited_regs;    /* registrations by a helper thread that fragments or a waiting call await */

@@ -39,7 +39,7 @@ struct weft_chan {
     bool may_overtake;          /* sends need not be matched in their order (mpi_assert_allow_overtaking) */
     bool is_connected;          /* weft_chan_connect was called */
     uint32_t lost_count, lost;  /* members whose process has died, and the last of them (p2p/lost) */
-    uint32_t deaths_told;       /* of the job's deaths, those told to a receive from any source */
+    uint32_t deaths_told;       /* number of the job's deaths that have ended a receive from any source, or need not */
     bool is_helped;             /* its operations call for the progress thread */
     weft_chan_on_notify *on_notify; /* NULL: NOTIFY frames are dropped */
     /* Called for a message without a posted receive. 0, or if no receive may ever match it the error for its sender. NULL: accepts all */

@@ -190,8 +190,8 @@ static void dispatch_checked(void *owner, void *cookie, const weft_hdr *hdr, con
     weft_dispatch_frame(owner, cookie, hdr, body);
 }
 
-/* recv_frame where the job goes on when a process dies: frames of the dead that arrive after its peers know of its death are dropped, since
- * the program may have given to others what the dead had. */
+/* recv_frame with mpirun --enable-recovery. Frames of a dead process that arrive after its death was reported are dropped: the program may
+ * have given its memory to others. */
 static void dispatch_living(void *owner, void *cookie, const weft_hdr *hdr, const void *body)
 {
     const weft_peer *peer = cookie;
@@ -219,7 +219,7 @@ static void notify(void *owner, void *peer, uint32_t notify)
         worker->on_window_notify(worker, notify);
 }
 
-/* Of ifaces, and of p2p/lost when the launcher tells of a death. */
+/* Called by ifaces, and by p2p/lost when the launcher reports a death. */
 static void peer_failed(void *owner, void *cookie, int rc)
 {
     weft_peer *peer = cookie;

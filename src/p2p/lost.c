@@ -35,7 +35,7 @@ static void consider(void *arg, const weft_req *req)
         self->found = (weft_req *)req;
 }
 
-/* Ends the oldest posted receive from this source: it fails, and names the dead member. False: there is none. */
+/* Ends the oldest posted receive from `source` with an error; its status has `member` as the source. False: there is none. */
 static bool end_posted(weft_chan *chan, int source, int member)
 {
     search self = {.source = source};
@@ -48,7 +48,7 @@ static bool end_posted(weft_chan *chan, int source, int member)
     return true;
 }
 
-/* The next death that is to be told on the channel: its member; -1: none. */
+/* The member of the next death that has not ended a receive from any source; -1: none. *number: deaths up to it. */
 static int untold(const weft_chan *chan, uint32_t *number)
 {
     const weft_worker *worker = chan->worker;

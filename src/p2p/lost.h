@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lost: the job goes on after the death of a process (mpirun --enable-recovery): ends what waits for it, with WEFT_E_PEER. Operations with
- * others go on. A receive or probe from the dead fails once nothing of it is left to receive. A death is told to receives from any source
- * too: on each channel of which the dead is a member it ends one of them, whose source then names the dead. Requires worker->lock.
+ * lost: ends the operations that wait for a process that has died, with WEFT_E_PEER (mpirun --enable-recovery). Operations with others go
+ * on. A receive or probe from the dead process fails when none of its messages is left. On each channel of which it is a member, a death
+ * also ends one receive from any source, whose status has it as the source. Requires worker->lock.
  */
 #ifndef WEFT_P2P_LOST_H
 #define WEFT_P2P_LOST_H
@@ -13,7 +13,7 @@
 void weft_lost_peer(weft_peer *peer, int rc);
 /* worker->on_death. */
 void weft_lost_on_death(weft_worker *worker, uint32_t rank);
-/* A receive was posted on a channel with chan->lost_count: ends it, or an older one, if its source is dead or a death is to be told. */
+/* A receive was posted on a channel with chan->lost_count: ends it, or an older one, if its source has died, or a death has not ended one yet. */
 void weft_lost_on_posted(weft_chan *chan, const weft_req *req);
 /* 0, or the error of a probe that finds no message. *info gets the source. */
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info);

@@ -200,7 +200,7 @@ void weft_rndv_lost(weft_peer *peer, int rc)
         weft_fail(rc, "%s", cause);
         rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
         if (is_recv(rndv))
-            weft_rndv_recv_on_fin(rndv, 0, rc);
+            weft_rndv_recv_lost(rndv, rc);
         else
             weft_rndv_send_on_fin(rndv, rc);
     }

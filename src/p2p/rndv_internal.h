@@ -71,5 +71,7 @@ void weft_rndv_recv_on_use(weft_rndv *rndv, uint32_t remote_id);
 void weft_rndv_recv_on_notify(weft_rndv *rndv);
 /* FIN of the sender: segment `index` or its half (0) is written, or the send failed with rc. */
 void weft_rndv_recv_on_fin(weft_rndv *rndv, uint32_t index, int rc);
+/* Receiver: the sender is lost. No FIN arrives for what it was to write. */
+void weft_rndv_recv_lost(weft_rndv *rndv, int rc);
 
 #endif

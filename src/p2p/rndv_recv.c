@@ -478,11 +478,17 @@ weft_rndv *weft_rndv_promise(weft_peer *peer, weft_req *req, const weft_reg *reg
     return rndv;
 }
 
-void weft_rndv_unpromise(weft_rndv *rndv)
+/* The sender writes into none of them any more. */
+static void free_exposed(weft_rndv *rndv)
 {
     weft_list_link *link;
     while ((link = weft_list_take(&rndv->exposed)))
         weft_frag_free(weft_container(link, weft_frag, link));
+}
+
+void weft_rndv_unpromise(weft_rndv *rndv)
+{
+    free_exposed(rndv);
     weft_rndv_release(rndv);
 }
 
@@ -563,6 +569,12 @@ void weft_rndv_recv_on_fin(weft_rndv *rndv, uint32_t index, int rc)
         start_frags(rndv);
         return;
     }
+}
+
+void weft_rndv_recv_lost(weft_rndv *rndv, int rc)
+{
+    free_exposed(rndv);
+    weft_rndv_recv_on_fin(rndv, 0, rc);
 }
 
 /* An RTS that has matched is not found here: its transfer continues and ends the send normally. */

@@ -40,10 +40,8 @@ static int held_by_dead(uint32_t holder, uint32_t target)
 static void note_lock(weft_window *window, uint32_t target, bool is_taken)
 {
     uint32_t locks = window->sync->locks += is_taken ? 1 : UINT32_MAX;
-    if (locks <= is_taken) /* else still several */
-        atomic_store_explicit(&window->targets[window->rank].control->holds, locks ? target + 1 : 0, memory_order_seq_cst);
-    else
-        atomic_store_explicit(&window->targets[window->rank].control->holds, UINT32_MAX, memory_order_seq_cst);
+    uint32_t holds = !locks ? 0 : locks == 1 && is_taken ? target + 1 : UINT32_MAX; /* UINT32_MAX: several, or one of several */
+    atomic_store_explicit(&window->targets[window->rank].control->holds, holds, memory_order_seq_cst);
 }
 
 static void refuse(weft_window *window)

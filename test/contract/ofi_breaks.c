@@ -5,38 +5,15 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/macros.h"
 #include "base/status.h"
 #include "test/contract/ofi_breaks.h"
+#include "test/contract/tcp_reset.h"
 #include "transports/ofi/ofi.h"
 
-enum { FDS = 1024, MESSAGES = 600, BODY_MAX = 65000, WINDOW_BYTES = 1 << 20 };
-
-static bool is_connection(int fd)
-{
-    struct sockaddr_storage peer;
-    socklen_t bytes = sizeof peer, size = sizeof(int);
-    int protocol = 0;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP &&
-           getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0;
-}
-
-/* Resets one connection of this process, if there is any. */
-static bool reset_one(uint64_t random)
-{
-    int fds[FDS], count = 0;
-    const struct sockaddr none = {.sa_family = AF_UNSPEC};
-    for (int fd = 3; fd < FDS; fd++)
-        if (is_connection(fd))
-            fds[count++] = fd;
-    if (!count || connect(fds[random % (uint64_t)count], &none, sizeof none))
-        return false;
-    shutdown(fds[random % (uint64_t)count], SHUT_RDWR);
-    return true;
-}
+enum { MESSAGES = 600, BODY_MAX = 65000, WINDOW_BYTES = 1 << 20 };
 
 typedef struct flow { /* one direction */
     rig_side *from, *to;
@@ -185,7 +162,7 @@ uint64_t breaks_random(const rig_row *row, uint64_t seed)
         if (sends || mover.is_busy)
             move_next(&mover);
         if (sends && rig_random(rig) % 40 == 0)
-            resets += reset_one(rig_random(rig));
+            resets += tcp_reset_one(3, rig_random(rig));
         for (uint64_t n = rig_random(rig) % 4; n; n--)
             rig_poll(&rig->sides[rig_random(rig) % 2], 1 + (int)(rig_random(rig) % 16));
         idle = before == rig->a->arrival_count + rig->b->arrival_count + mover.rounds ? idle + 1 : 0;
@@ -226,7 +203,7 @@ static weft_rig *open_met(const rig_row *row)
 
 static void reset_all(void)
 {
-    for (int i = 0; i < 16 && reset_one(0); i++)
+    for (int i = 0; i < 16 && tcp_reset_one(3, 0); i++)
         ;
 }
 

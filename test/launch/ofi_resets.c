@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ofi_resets: traffic of many kinds, each payload checked, while the program resets its own TCP connections at random steps (connect to
- * AF_UNSPEC sends RST and drops what is in the buffers). Exit code 1 on wrong data.
+ * ofi_resets: traffic of many kinds, each payload checked, while the program resets its own TCP connections at random steps. Exit code 1 on
+ * wrong data.
  *     ofi_resets [SEED [STEPS [RESET_EVERY [STEP_MS]]]]    RESET_EVERY 0: none, the test's links flap instead
  */
 #include <fcntl.h>
 #include <mpi.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { FDS = 1024, MESSAGES = 12, BYTES_MAX = 400000 };
+#include "test/contract/tcp_reset.h"
+
+enum { MESSAGES = 12, BYTES_MAX = 400000 };
 
 static uint64_t state;
 static int rank, size, errors;
@@ -26,31 +26,6 @@ static uint32_t random_below(uint32_t limit)
     state ^= state >> 7;
     state ^= state << 17;
     return (uint32_t)(state >> 20) % limit;
-}
-
-static int is_peer(int fd)
-{
-    struct sockaddr_storage peer;
-    socklen_t bytes = sizeof peer, option = sizeof(int);
-    int protocol = 0;
-    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &option) == 0 && protocol == IPPROTO_TCP &&
-           getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0;
-}
-
-/* `first`: descriptors below belong to the launcher. */
-static void reset_one(int first)
-{
-    const struct sockaddr none = {.sa_family = AF_UNSPEC};
-    int fds[FDS], count = 0;
-    for (int fd = first; fd < FDS; fd++)
-        if (is_peer(fd))
-            fds[count++] = fd;
-    if (!count)
-        return;
-    count = (int)random_below((uint32_t)count);
-    connect(fds[count], &none, sizeof none);
-    shutdown(fds[count], SHUT_RDWR);
-    resets++;
 }
 
 static uint8_t byte_of(int from, int step, int message, int at)
@@ -125,11 +100,11 @@ int main(int argc, char **argv)
     MPI_Win_lock_all(0, window);
     for (int step = 0; step < steps; step++) {
         if (every && random_below((uint32_t)every) == 0)
-            reset_one(first);
+            resets += tcp_reset_one(first, random_below(TCP_RESET_FDS));
         exchange(step, out, in);
         count(window);
         if (every && random_below((uint32_t)every) == 0)
-            reset_one(first);
+            resets += tcp_reset_one(first, random_below(TCP_RESET_FDS));
         MPI_Win_flush_all(window);
         sum(step);
         if (ms)

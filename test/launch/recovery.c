@@ -29,7 +29,7 @@ static uint64_t *memory, *data;
     } while (0)
 #define OK(call) CHECK((call) == MPI_SUCCESS, "failed")
 
-/* The call has failed since a process has died; its text says so. */
+/* Checks that the call failed because a process has died, and that its text says so. */
 static void is_death(int code, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -47,7 +47,7 @@ static void on_alarm(int sig)
     kill(getpid(), SIGKILL);
 }
 
-/* The last rank dies soon, wherever it is. */
+/* The last rank dies after a short time, in any call. */
 static void die_soon(void)
 {
     struct itimerval at = {.it_value.tv_usec = 20000 + getpid() % 50 * 1000};
@@ -67,7 +67,7 @@ static void verify(const uint64_t *got, int from, int round, const char *what)
         CHECK(got[i] == (uint64_t)from * 1000003 + (uint64_t)round * 7919 + (uint64_t)i * i, "%s of rank %d, word %d", what, from, i);
 }
 
-/* Rank 0 hears of the end of all others: a message of each that lives, an error for the one that has died. */
+/* Rank 0 receives from any source: a message of each live rank, and one error for the dead rank. */
 static void hear_all(void)
 {
     int deaths = 0, value;
@@ -138,7 +138,7 @@ static void in_a_message(void)
             verify(got, from, round, "message");
             free(got);
         }
-    if (rank == 0) { /* what the dead has sent, then the error */
+    if (rank == 0) { /* the messages of the dead rank, then the error */
         int rc;
         while ((rc = MPI_Recv(data, WORDS, MPI_UINT64_T, last, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE)) == MPI_SUCCESS)
             ;
@@ -148,7 +148,7 @@ static void in_a_message(void)
         tell();
 }
 
-/* The dead holds rank 0's lock. Others get it, or an error; so does rank 0. */
+/* The dead rank holds rank 0's lock. Others, and rank 0, get the lock or an error. */
 static void in_a_lock(void)
 {
     open_window(0);
@@ -174,7 +174,7 @@ static void in_a_lock(void)
         hear_all();
 }
 
-/* Collectives fail on all members; those of a communicator of the living do not. */
+/* Collectives fail on all members; those on a communicator of live ranks do not. */
 static void in_a_collective(void)
 {
     int rc = MPI_SUCCESS, sum = 0, others[1] = {last};
@@ -197,7 +197,7 @@ static void in_a_collective(void)
     OK(MPI_Group_free(&living));
 }
 
-/* Nobody has been in contact with the dead before it dies; then all kinds of calls name it. */
+/* The last rank dies before any contact. Each kind of call with it fails. */
 static void after_death(void)
 {
     MPI_Request reqs[3];
@@ -222,7 +222,7 @@ static void after_death(void)
         hear_all();
 }
 
-/* Nobody leaves while others may need it: a barrier of the living. */
+/* A barrier of the live ranks: none leaves while others need it. */
 static void leave_together(void)
 {
     for (int i = 1; rank == 0 && i < last; i++)

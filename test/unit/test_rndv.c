@@ -280,6 +280,27 @@ static void test_unknown(void)
     }
 }
 
+/* A lost peer ends its rendezvous with the error: a receive also where it waits for FINs of exposed fragments. */
+static void test_lost(void)
+{
+    for (int state = WEFT_RNDV_SEND_ANNOUNCED; state < WEFT_RNDV_RECV_PROMISED; state++) {
+        weft_rndv *rndv = open_rndv(state);
+        weft_req *req = rndv->req;
+        rndv->fragment_count = 0;
+        if (state == WEFT_RNDV_RECV_PUT)
+            weft_list_append(&rndv->exposed, &weft_frag_new(req, rndv, WEFT_FRAG_EXPOSED, 0, BYTES, NULL)->link);
+        if (state == WEFT_RNDV_SEND_ENDING || state == WEFT_RNDV_RECV_ENDING) {
+            free_rndv(rndv);
+            continue;
+        }
+        sent = 0;
+        weft_rndv_lost(&peer, weft_fail(WEFT_E_PEER, "test"));
+        CU_ASSERT(req->is_done && req->rc == WEFT_E_PEER && sent == 0);
+        req->has_rndv = false;
+        weft_req_free(req);
+    }
+}
+
 /* CANCEL is sent once, and only while the receiver may not have matched. */
 static void test_cancel(void)
 {
@@ -399,6 +420,7 @@ int main(void)
     CU_add_test(suite, "frames", test_frames);
     CU_add_test(suite, "other", test_other);
     CU_add_test(suite, "unknown", test_unknown);
+    CU_add_test(suite, "lost", test_lost);
     CU_add_test(suite, "cancel", test_cancel);
     CU_add_test(suite, "post", test_post);
     CU_add_test(suite, "pool", test_pool);

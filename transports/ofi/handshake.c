@@ -258,7 +258,7 @@ static bool may_come_back(const ofi_iface *iface, ofi_ep *ep, uint64_t now)
     return true;
 }
 
-/* A user who looks at a job that stands still is told why. */
+/* Warns, once per break, that the connection is not restored after REPORT_NS. */
 static void report(ofi_ep *ep, uint64_t now)
 {
     if (ep->state != OFI_BROKEN || ep->is_reported || now - ep->began_ns < REPORT_NS)
@@ -366,7 +366,7 @@ static void opened(ofi_iface *iface, ofi_ep *ep)
     ofi_rma_progress(iface, ep);
 }
 
-/* The peer has told what it received: sends the rest again. */
+/* The handshake has the peer's count of received frames: sends the rest again. */
 static void resume(ofi_iface *iface, ofi_ep *ep)
 {
     ep->state = OFI_RESUMING;

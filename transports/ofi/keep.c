@@ -137,7 +137,7 @@ int ofi_keep_copy(ofi_iface *iface)
 
 void ofi_keep_rewind(ofi_iface *iface, ofi_ep *ep)
 {
-    ofi_coalesce_frames(iface, ep); /* takes note of a bundle that the flusher has sent */
+    ofi_coalesce_frames(iface, ep); /* updates `last` of a bundle that the flusher has sent */
     ep->resend = ep->kept.next;
 }
 

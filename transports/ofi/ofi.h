@@ -215,7 +215,7 @@ enum ofi_state {
     OFI_IDLE,     /* nothing sent yet */
     OFI_CONNECTING,  /* handshake pending */
     OFI_OPEN,
-    OFI_RESUMING, /* the peer has told what it received, and the rest is sent again; then OPEN */
+    OFI_RESUMING, /* frames that the peer lacks are sent again; then OPEN */
     OFI_BROKEN,   /* was open, an operation failed: handshake again; then RESUMING, or OPEN if no frame was lost */
     OFI_FAILED
 };
@@ -254,7 +254,7 @@ struct ofi_ep {
     uint32_t slots_out;    /* slots in flight or holding coalesced frames */
     weft_list_link kept;   /* messages in order of their numbers: in flight, or (iface->keeps) not acknowledged yet */
     weft_list_link *resend;   /* RESUMING: the next of them to be sent again */
-    uint32_t kept_bytes, unasked; /* bytes in `kept`; sent since the last request for an acknowledgement */
+    uint32_t kept_bytes, unasked; /* bytes of the messages in `kept`; bytes sent since an acknowledgement was last requested */
     uint32_t watched;      /* frames sent at the last check: when acknowledged the connection works */
     uint64_t ping_ns, ping_gap_ns; /* earliest time of the next ping, interval to the one after it */
     uint32_t breaks, tries; /* breaks so far; handshakes sent since the last one */
@@ -458,9 +458,9 @@ void ofi_keep_acked(ofi_iface *iface, ofi_ep *ep);
 /* Copies bodies sent without copy whose acknowledgement does not come soon, so that their owners may go on. Calls callbacks.done. Returns
  * their number. */
 int ofi_keep_copy(ofi_iface *iface);
-/* What is kept is to be sent again, from the oldest message on. */
+/* Begins to send the kept messages again, from the oldest on. */
 void ofi_keep_rewind(ofi_iface *iface, ofi_ep *ep);
-/* Sends it. False: the provider does not take more now. */
+/* Continues. False: the provider does not take more now. */
 bool ofi_keep_resend(ofi_iface *iface, ofi_ep *ep);
 /* Nothing is sent again: frees what the provider does not have. May call callbacks.done. */
 void ofi_keep_drop(ofi_iface *iface, ofi_ep *ep);
