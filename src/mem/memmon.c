@@ -79,14 +79,14 @@ static bool find_mapping(weft_memmon *mon, uint64_t addr, weft_mapping *mapping)
     return false;
 }
 
-/* The program has closed the userfaultfd. The listener still reports what is registered, but nothing more can be registered or synced. */
+/* The program has closed the userfaultfd. The listener still reports what is registered, but nothing more can be registered or synced.
+ * Memhooks alone does not suffice from now on: until now the program's own system calls were seen, too. */
 static void lose_uffd(weft_memmon *mon)
 {
     if (atomic_exchange(&mon->is_lost, true))
         return;
+    mon->trusts_hooks = false;
     weft_inval_log_append(mon->log, 0, UINT64_MAX);
-    if (mon->trusts_hooks)
-        return; /* memhooks goes on */
     weft_log_warn("the program has closed a descriptor of Weft (closefrom?), by which unmapped memory is noticed; from now on memory "
                   "is registered anew for each message, which is slower");
 }
@@ -160,11 +160,11 @@ bool weft_memmon_track(weft_memmon *mon, uint64_t start, uint64_t end)
     return is_sure;
 }
 
-bool weft_memmon_is_able(const weft_memmon *mon) { return mon->has_uffd || mon->trusts_hooks; }
+bool weft_memmon_is_able(const weft_memmon *mon) { return mon->has_uffd || atomic_load_explicit(&mon->trusts_hooks, memory_order_relaxed); }
 
 bool weft_memmon_needs_sync(const weft_memmon *mon)
 {
-    return mon->has_uffd && !mon->trusts_hooks && has_threads(mon);
+    return mon->has_uffd && !atomic_load_explicit(&mon->trusts_hooks, memory_order_relaxed) && has_threads(mon);
 }
 
 bool weft_memmon_sync(weft_memmon *mon)

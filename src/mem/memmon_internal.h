@@ -30,7 +30,8 @@ typedef struct weft_trials {
 struct weft_memmon {
     weft_inval_log *log;
     bool has_hooks;           /* libc is patched, and the self-test passed */
-    bool trusts_hooks;        /* memhooks alone suffices to keep registrations (not with WEFT_REGCACHE_MONITOR=strict) */
+    _Atomic bool trusts_hooks; /* memhooks alone suffices to keep registrations: not with WEFT_REGCACHE_MONITOR=strict, nor once the
+                               * program has closed the userfaultfd that saw the system calls which are not libc's */
     bool trusts_sysv;         /* SysV memory, too: another process that has it attached may discard it (MADV_REMOVE) unseen */
     bool has_uffd;            /* userfaultfd is in use */
     _Atomic bool is_lost;      /* the program closed its descriptor: nothing is tracked by it any more */
