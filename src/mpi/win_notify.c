@@ -39,26 +39,30 @@ static int check_id(const weft_win *win, const char *argument, int id)
 
 int weft_mpi_win_notify_wait(weft_win *win, int id, MPI_Count threshold, MPI_Count *value)
 {
-    uint64_t reached;
+    uint64_t reached = 0;
+    uint32_t first;
     int rc = check_id(win, "id", id);
-    if (rc)
-        return rc;
-    weft_notify_wait(win->window, &id, &threshold, 1, &reached);
-    *value = (MPI_Count)reached;
-    return 0;
+    if (!rc)
+        rc = weft_notify_wait(win->window, &id, &threshold, 1, &first, &reached);
+    if (!rc)
+        *value = (MPI_Count)reached;
+    return rc;
 }
 
 int weft_mpi_win_notify_waitany(weft_win *win, int count, const int *ids, const MPI_Count *thresholds, int *index, MPI_Count *value)
 {
-    uint64_t reached;
+    uint64_t reached = 0;
+    uint32_t first = 0;
     int rc = 0;
     if (count < 1)
         return weft_fail(WEFT_E_ARG, "argument count is %d: there must be a counter to wait for", count);
     for (int i = 0; i < count && !rc; i++)
         rc = check_id(win, "ids[...]", ids[i]);
+    if (!rc)
+        rc = weft_notify_wait(win->window, ids, thresholds, (uint32_t)count, &first, &reached);
     if (rc)
         return rc;
-    *index = (int)weft_notify_wait(win->window, ids, thresholds, (uint32_t)count, &reached);
+    *index = (int)first;
     *value = (MPI_Count)reached;
     return 0;
 }
@@ -74,7 +78,7 @@ int weft_mpi_win_notify_test(weft_win *win, int id, MPI_Count threshold, int *fl
         *value = (MPI_Count)weft_notify_value(win->window, (uint32_t)id);
     }
     *flag = *value >= threshold;
-    return 0;
+    return *flag ? 0 : weft_notify_tell_death(win->window);
 }
 
 int weft_mpi_win_notify_reset(weft_win *win, int id, MPI_Count *value)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
@@ -73,11 +74,29 @@ static uint32_t find(const notify_wait *self, uint64_t *value)
     return i;
 }
 
+/* A member whose process has died, which has not ended a wait yet; -1: none. */
+static int untold(const weft_window *window)
+{
+    for (uint32_t i = 0; window->has_lost && i < window->size; i++)
+        if (window->targets[i].is_lost && !window->notify->targets[i].is_told)
+            return (int)i;
+    return -1;
+}
+
+int weft_notify_tell_death(weft_window *window)
+{
+    int member = untold(window);
+    if (member < 0)
+        return 0;
+    window->notify->targets[member].is_told = true;
+    return weft_fail(WEFT_E_PEER, "the process of rank %d of the window has died, so its notifications will not come", member);
+}
+
 static bool is_over(weft_wait *wait)
 {
     const notify_wait *self = weft_container(wait, notify_wait, wait);
     uint64_t value;
-    return find(self, &value) < self->count;
+    return find(self, &value) < self->count || untold(self->window) >= 0;
 }
 
 static void set_waiting(const notify_wait *self, uint32_t by)
@@ -94,23 +113,23 @@ static uint64_t progress_of(const notify_wait *self)
     return (value < UINT32_MAX ? value : UINT32_MAX) << 32 | (threshold < UINT32_MAX ? threshold : UINT32_MAX);
 }
 
-uint32_t weft_notify_wait(weft_window *window, const int *ids, const int64_t *thresholds, uint32_t count, uint64_t *value)
+int weft_notify_wait(weft_window *window, const int *ids, const int64_t *thresholds, uint32_t count, uint32_t *index, uint64_t *value)
 {
     notify_wait self = {.window = window, .ids = ids, .thresholds = thresholds, .count = count};
     weft_worker *worker = window->worker;
-    uint32_t index = find(&self, value);
-    if (index < count)
-        return index;
+    *index = find(&self, value);
+    if (*index < count)
+        return 0;
     weft_wait_begin(&self.wait, worker, WEFT_WAIT_REASON_NOTIFY, (int32_t)window->notify->number, count > 1 ? -(int32_t)count : ids[0],
                     progress_of(&self));
     self.wait.is_over = is_over;
     set_waiting(&self, 1);
-    while ((index = find(&self, value)) == count) {
+    while ((*index = find(&self, value)) == count && untold(window) < 0) {
         weft_wait_progress(&self.wait);
         if (self.wait.is_shown)
             atomic_store_explicit(&weft_call_wait(worker->world->page)->bytes, progress_of(&self), memory_order_relaxed);
     }
     set_waiting(&self, UINT32_MAX);
     weft_wait_end(&self.wait);
-    return index;
+    return *index < count ? 0 : weft_notify_tell_death(window);
 }

@@ -31,6 +31,7 @@ typedef struct weft_notify_target {
     uint32_t count;
     uint32_t number;               /* of the window at the target; 0: not told, no device notifies */
     weft_rank_page *page;          /* of the target's rank, if counters are mapped */
+    bool is_told;                  /* its process has died, and that has ended a wait (mpirun --enable-recovery) */
 } weft_notify_target;
 
 typedef struct weft_window_notify {
@@ -86,7 +87,10 @@ static inline uint64_t weft_notify_reset(weft_window *window, uint32_t id)
     return atomic_exchange_explicit(&window->notify->targets[window->rank].counters[id].value, 0, memory_order_acq_rel);
 }
 
-/* Blocks until one of the own counters ids[count] has its threshold. Returns the first such index and, in *value, the counter's value. */
-uint32_t weft_notify_wait(weft_window *window, const int *ids, const int64_t *thresholds, uint32_t count, uint64_t *value);
+/* Blocks until one of the own counters ids[count] has its threshold: 0, the first such index and the counter's value. WEFT_E_PEER: a member
+ * has died; each death ends one wait of the window, as notifications of the dead may be waited for. */
+int weft_notify_wait(weft_window *window, const int *ids, const int64_t *thresholds, uint32_t count, uint32_t *index, uint64_t *value);
+/* 0, or the error of a death that has not ended a wait or test yet, which it does hereby. */
+int weft_notify_tell_death(weft_window *window);
 
 #endif

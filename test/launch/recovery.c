@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * recovery: the last rank kills itself in the midst of something (mpirun --enable-recovery); the others must get MPI_ERR_PROC_ABORTED where
- * they need it, go on, and have right data. Argument: put, message, lock, coll, dead. Called by the script `recovery`.
+ * they need it, go on, and have right data. Argument: put, message, lock, notify, coll, dead. Called by the script `recovery`.
  */
+#include <mpi-ext.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -174,6 +175,37 @@ static void in_a_lock(void)
         hear_all();
 }
 
+/* Rank 0 waits for more notifications than come, since the dead rank owes them: one wait fails, later ones go on; so does a test. */
+static void in_a_notification(void)
+{
+    MPI_Count value = 0;
+    int flag = 0, index = 0, ids[2] = {1, 0}, rc = MPI_SUCCESS;
+    open_window(size % 2);
+    OK(MPIX_Win_notify_init(win, 2));
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    if (rank == last)
+        die_soon();
+    for (int round = 0; rank && (round < ROUNDS || rank == last); round++) {
+        fill(rank, round);
+        rc = MPIX_Put_notify(data, 1, MPI_UINT64_T, 0, 0, 1, MPI_UINT64_T, win, 0);
+        CHECK(rc == MPI_SUCCESS || rank == last, "MPIX_Put_notify");
+    }
+    if (rank == 0) {
+        is_death(MPIX_Win_notify_waitany(win, 2, ids, (MPI_Count[]){1000, (MPI_Count)1 << 60}, &index, &value), "MPIX_Win_notify_waitany");
+        OK(MPIX_Win_notify_wait(win, 0, ROUNDS * (last - 1), &value));
+        OK(MPIX_Win_notify_test(win, 1, 1, &flag, &value));
+        CHECK(!flag && !value, "%d, %d", flag, (int)value);
+        hear_all();
+    } else {
+        while (rc == MPI_SUCCESS)
+            rc = MPIX_Win_notify_test(win, 1, 1, &flag, &value);
+        is_death(rc, "MPIX_Win_notify_test");
+        OK(MPI_Win_flush(0, win));
+        tell();
+    }
+    OK(MPI_Win_unlock_all(win));
+}
+
 /* Collectives fail on all members; those on a communicator of live ranks do not. */
 static void in_a_collective(void)
 {
@@ -246,7 +278,7 @@ int main(int argc, char **argv)
     data = malloc(WORDS * 8);
     memset(data, 0, WORDS * 8);
     !strcmp(what, "put") ? in_a_put() : !strcmp(what, "message") ? in_a_message() : !strcmp(what, "lock") ? in_a_lock()
-        : !strcmp(what, "coll") ? in_a_collective() : after_death();
+        : !strcmp(what, "notify") ? in_a_notification() : !strcmp(what, "coll") ? in_a_collective() : after_death();
     leave_together();
     fprintf(stderr, "%s: rank %d is done\n", what, rank);
     free(data);
