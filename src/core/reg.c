@@ -50,7 +50,7 @@ static uint32_t caches_of(const weft_worker *worker)
     return count;
 }
 
-static weft_regcache *cache_of(weft_iface *iface)
+static __attribute__((noinline)) weft_regcache *open_cache(weft_iface *iface)
 {
     const weft_worker *worker = iface->owner;
     weft_regcache_config config = {.map = map, .unmap = unmap, .ready = ready, .owner = iface, .record_bytes = sizeof(weft_mr),
@@ -62,10 +62,12 @@ static weft_regcache *cache_of(weft_iface *iface)
                                    .pages_on_demand = iface->caps.pages_on_demand,
                                    .needs_no_memmon = (is_simulated(iface) || weft_reg_is_free(iface)) &&
                                                       weft_knob.regcache_monitor != WEFT_REGCACHE_MONITOR_NONE};
-    if (!iface->regcache && weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
+    if (weft_regcache_open(&config, (weft_regcache **)&iface->regcache))
         iface->regcache = NULL;
     return iface->regcache;
 }
+
+static inline weft_regcache *cache_of(weft_iface *iface) { return weft_likely(iface->regcache) ? iface->regcache : open_cache(iface); }
 
 /* Rights to register with: with memory windows, peers get none to the region itself. */
 static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
@@ -198,6 +200,7 @@ void weft_reg_count(weft_worker *worker)
         worker->counters[WEFT_COUNT_REG_MISSES] += counts.misses;
         worker->counters[WEFT_COUNT_REG_EVICTIONS] += counts.evictions;
         worker->counters[WEFT_COUNT_REG_INVALIDATIONS] += counts.invalidations;
+        worker->counters[WEFT_COUNT_REG_UNPINNED] += counts.unpinned;
         worker->counters[WEFT_COUNT_REG_UNCACHED] += counts.uncached;
         worker->counters[WEFT_COUNT_REG_FAILURES] += counts.refused;
         worker->counters[WEFT_COUNT_REG_ASYNC] += counts.async;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * memhooks: see memhooks.h. before_call() runs in any thread, anywhere in libc (also with malloc's lock held), in signal handlers, in a
- * child after fork or vfork: it loads, appends to the log, at most asks the kernel for the heap's end, and calls nothing of libc.
+ * child after fork or vfork: it loads, appends to the log, at most asks the kernel for the heap's end or to wake a helper thread
+ * (unmap_wakeup), and calls nothing of libc.
  *
  * Order. A range is watched while the program has passed it to MPI, before a registration of it is kept. The program may change its
  * mapping only after that operation has ended, so before_call() sees it watched, and the log has the range before the kernel changes
@@ -30,6 +31,7 @@
 #include "base/raw_thread.h"
 #include "base/status.h"
 #include "mem/syscall_patch.h"
+#include "mem/unmap_wakeup.h"
 
 /* Not in all headers. */
 #define DONTNEED_LOCKED 24 /* MADV_DONTNEED_LOCKED, since Linux 5.18 */
@@ -89,8 +91,10 @@ static WEFT_BARE void report(uint64_t start, uint64_t end, uint64_t flag)
 {
     weft_inval_log *log = atomic_load_explicit(&log_in_use, memory_order_acquire);
 
-    if (log && start < end && is_watched(start, end))
-        weft_inval_log_append(log, start | flag, end);
+    if (!log || start >= end || !is_watched(start, end))
+        return;
+    weft_inval_log_append(log, start | flag, end);
+    weft_unmap_wakeup_report(start, end);
 }
 
 /* Whole pages; up to the end of the address space if the end wraps around. */

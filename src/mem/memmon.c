@@ -167,6 +167,11 @@ bool weft_memmon_needs_sync(const weft_memmon *mon)
     return mon->has_uffd && !atomic_load_explicit(&mon->trusts_hooks, memory_order_relaxed) && has_threads(mon);
 }
 
+bool weft_memmon_minds_threads(const weft_memmon *mon)
+{
+    return mon->has_uffd && !atomic_load_explicit(&mon->trusts_hooks, memory_order_relaxed) && !has_threads(mon);
+}
+
 bool weft_memmon_sync(weft_memmon *mon)
 {
     int tries = atomic_load_explicit(&mon->is_late, memory_order_relaxed) ? 1 : SYNC_TRIES;

@@ -42,6 +42,8 @@ bool weft_memmon_sync(weft_memmon *mon);
 bool weft_memmon_is_able(const weft_memmon *mon);
 /* True if userfaultfd is trusted alone and the process may have several threads. No system call. */
 bool weft_memmon_needs_sync(const weft_memmon *mon);
+/* True if look-ups would need that sync once the process has a second thread: then none is made without need. */
+bool weft_memmon_minds_threads(const weft_memmon *mon);
 /* pthread_atfork child handler: stops tracking; the child has no registrations. */
 void weft_memmon_close_in_child(void);
 

@@ -21,6 +21,7 @@
 
 #include "base/raw_thread.h"
 #include "base/status.h"
+#include "mem/unmap_wakeup.h"
 
 #define EVENTS (UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE)
 /* Not in headers before 5.11 and 5.19. */
@@ -40,21 +41,25 @@
  *                      UFFDIO_WRITEPROTECT of length 0: EAGAIN while the count is not zero (checked before the arguments). EINVAL
  *                      means that A's event was read, and the first case holds.
  * Before 5.15 the count was a flag, which the first of two concurrent unmaps cleared for both: `can_settle` is false there. */
-static WEFT_BARE void publish(weft_inval_log *log, const struct uffd_msg *message)
+static WEFT_BARE weft_range range_of(const struct uffd_msg *message)
 {
     switch (message->event) {
     case UFFD_EVENT_UNMAP:
-        weft_inval_log_append(log, message->arg.remove.start, message->arg.remove.end);
-        break;
     case UFFD_EVENT_REMOVE:
-        weft_inval_log_append(log, message->arg.remove.start | WEFT_INVAL_LOG_DISCARDED, message->arg.remove.end);
-        break;
+        return (weft_range){message->arg.remove.start, message->arg.remove.end};
     case UFFD_EVENT_REMAP: /* a mapping replaced at the target has an UNMAP event */
-        weft_inval_log_append(log, message->arg.remap.from, message->arg.remap.from + message->arg.remap.len);
-        break;
+        return (weft_range){message->arg.remap.from, message->arg.remap.from + message->arg.remap.len};
     default:
-        break;
+        return (weft_range){0, 0};
     }
+}
+
+static WEFT_BARE void publish(weft_inval_log *log, const struct uffd_msg *message)
+{
+    weft_range range = range_of(message);
+
+    if (range.end)
+        weft_inval_log_append(log, range.start | (message->event == UFFD_EVENT_REMOVE ? WEFT_INVAL_LOG_DISCARDED : 0), range.end);
 }
 
 /* Read error, which no kernel is known to give: the closed descriptor releases the munmap if the program's is closed, too. */
@@ -103,6 +108,8 @@ static WEFT_BARE void listen_to(void *arg)
         if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
             give_up(uffd, fd);
         atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
+        for (long i = 0; i < rc / (long)sizeof(messages[0]); i++) /* now: who is woken does not wait for `busy` */
+            weft_unmap_wakeup_report(range_of(&messages[i]).start, range_of(&messages[i]).end);
         if (!atomic_load_explicit(&uffd->is_alive, memory_order_relaxed))
             return;
     }

@@ -31,9 +31,10 @@ static bool evict_one(weft_regcache *cache)
 {
     for (weft_list_link *link = cache->idle.next; link != &cache->idle; link = link->next) {
         weft_regentry *entry = weft_container(link, weft_regentry, idle);
-        if (weft_regentry_state(entry) == WEFT_REG_MAPPING)
+        uint32_t state = weft_regentry_state(entry);
+        if (state == WEFT_REG_MAPPING || state == WEFT_REG_UNMAPPING)
             continue;
-        cache->counts.evictions += weft_regentry_state(entry) == WEFT_REG_READY;
+        cache->counts.evictions += state == WEFT_REG_READY;
         WEFT_EVENT_RAISE(WEFT_EVENT_REG_EVICTED, NULL, (int64_t)(entry->node.end - entry->node.start));
         weft_regentry_throw_out(cache, entry);
         return true;
@@ -114,9 +115,30 @@ static bool map_by_helper(weft_regcache *cache, weft_regentry *entry, bool is_aw
 
 /* -- fast path -- */
 
+/* An entry whose memory has changed, as the helper knows: nobody may find it again. */
+static void throw_out_dying(weft_regcache *cache, weft_regentry *entry)
+{
+    cache->batch_bytes = 0;
+    cache->counts.invalidations++;
+    weft_regentry_throw_out(cache, entry);
+    weft_reghelper_pass_dropped(cache);
+}
+
+static __attribute__((noinline, cold)) weft_reg *refuse_dying(weft_regcache *cache, weft_regentry *entry)
+{
+    weft_regentry_set_refs(entry, weft_regentry_refs(entry) - 1);
+    throw_out_dying(cache, entry);
+    return NULL;
+}
+
+/* NULL: the helper is about to unmap it. */
 static inline weft_reg *hold_entry(weft_regcache *cache, weft_regentry *entry)
 {
-    if (!entry->refs++)
+    uint32_t refs = weft_regentry_refs(entry);
+
+    if (weft_unlikely(!weft_regentry_set_refs(entry, refs + 1)))
+        return refuse_dying(cache, entry);
+    if (!refs)
         weft_list_remove(&entry->idle);
     cache->counts.hits++;
     return &entry->pin;
@@ -187,7 +209,7 @@ static int map_range(weft_regcache *cache, uint64_t start, uint64_t end, uint32_
     weft_regentry *entry = weft_regentry_new(cache, start, end, rights);
     if (!entry)
         return weft_fail(WEFT_E_NOMEM, "no memory for the record of a registration");
-    entry->refs = 1;
+    weft_regentry_set_refs(entry, 1);
     *made = entry;
     entry->is_awaited = weft_regcache_is_long(cache, end - start) && map_by_helper(cache, entry, true);
     if (!entry->is_awaited) {
@@ -221,8 +243,9 @@ static int join(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rig
     if (!node)
         return WEFT_OK;
     weft_regentry *entry = entry_of(node);
-    if (!entry->refs++) /* map_now() must not evict it */
+    if (!weft_regentry_refs(entry)) /* map_now() must not evict it */
         weft_list_remove(&entry->idle);
+    weft_regentry_set_refs(entry, weft_regentry_refs(entry) + 1); /* before the state is read: the helper does not unmap it, or shows it */
     take_back(cache, entry);
     uint32_t state = weft_regentry_state(entry);
     if (state == WEFT_REG_WAITING || state == WEFT_REG_MAPPING) {
@@ -250,6 +273,7 @@ static int hold_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t
         if (!rc)
             absorb(cache, entry);
         weft_regentry_keep(cache, entry);
+        weft_reghelper_want(cache);
     } else {
         cache->counts.uncached++;
     }
@@ -292,7 +316,11 @@ int weft_regcache_settle(weft_regcache *cache, weft_reg *pin)
     return WEFT_OK;
 }
 
-void weft_regcache_hold(weft_reg *pin) { weft_container(pin, weft_regentry, pin)->refs++; }
+void weft_regcache_hold(weft_reg *pin)
+{
+    weft_regentry *entry = weft_container(pin, weft_regentry, pin);
+    weft_regentry_set_refs(entry, weft_regentry_refs(entry) + 1);
+}
 
 int weft_regcache_acquire(weft_regcache *cache, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **pin)
 {
@@ -385,7 +413,9 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
 {
     weft_regentry *entry = weft_container(pin, weft_regentry, pin);
 
-    if (--entry->refs)
+    uint32_t refs = weft_regentry_refs(entry) - 1;
+    bool may_stay = weft_regentry_set_refs(entry, refs);
+    if (refs)
         return;
     if (entry->is_own)
         weft_regentry_let_go(cache, entry);
@@ -396,6 +426,8 @@ void weft_regcache_release(weft_regcache *cache, weft_reg *pin)
         return;
     }
     weft_list_append(&cache->idle, &entry->idle);
+    if (weft_unlikely(!may_stay))
+        throw_out_dying(cache, entry);
     if (weft_unlikely(is_over(cache, 0, 0)))
         weft_regcache_reclaim(cache);
 }
@@ -439,7 +471,6 @@ int weft_regcache_open(const weft_regcache_config *config, weft_regcache **made)
     weft_list_init(&cache->unmaps);
     weft_list_init(&cache->detached);
     pthread_mutex_init(&cache->lock, NULL);
-    pthread_cond_init(&cache->work, NULL);
     pthread_cond_init(&cache->unmapped, NULL);
     weft_regcache_limit(cache);
     *made = cache;
@@ -455,7 +486,6 @@ void weft_regcache_close(weft_regcache *cache)
     weft_reghelper_end(cache);
     weft_regcache_reap_detached(cache);
     pthread_mutex_destroy(&cache->lock);
-    pthread_cond_destroy(&cache->work);
     pthread_cond_destroy(&cache->unmapped);
     free(cache);
 }

@@ -3,6 +3,7 @@
  * regcache: cache of memory registrations with one iface, an LRU interval tree bounded in bytes and count. Entries in use stay.
  * A new registration replaces the entries that it contains; neighbours are never merged. Ranges reported by mem/memmon are dropped
  * before any lookup answers; memory that no monitor tracks is registered for one use only. map and unmap are the owner's callbacks.
+ * Memory that changes while its owner makes no call is unregistered by the helper, which the change wakes, unless it is in use.
  * Locks: all calls require the owner's worker->lock, and none holds it while a long range is registered or unregistered: a helper thread
  * does that; until then an acquire is INPROGRESS. The helper shares state under the cache's own lock, which is never held over a call of
  * map or unmap.
@@ -57,6 +58,7 @@ typedef struct weft_regcache_config {
 typedef struct weft_regcache_counts {
     /* uncached: registered for one use, as no monitor tracks the memory. refused: failed calls of acquire. */
     uint64_t hits, misses, evictions, invalidations, uncached, refused;
+    uint64_t unpinned; /* unregistered by the helper because their memory had changed; invalidations counts them later */
     uint64_t syncs; /* lookups that called weft_memmon_sync(), as the process has several threads */
     /* pinned_*: registered or being registered. max: highest so far. async: given to the helper. pin_ns: time in map, all threads. */
     uint64_t pinned_bytes, pinned_regions, max_pinned_bytes, async, pin_ns;

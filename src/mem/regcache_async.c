@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * regcache_async: helper thread that registers and unregisters long ranges, and registers others in advance. One per cache, started by
- * the first weft_reghelper_submit(), asleep while its queues are empty. It never reads the tree: it dequeues an entry, maps it, stores the
- * state and calls config.ready. The simulator has no thread but a model of one: it maps at once, and the result counts from a later time
- * on.
- * Invariant: the worker must not free an entry that the helper is MAPPING; map and unmap are called without cache->lock.
+ * regcache_async: helper thread that registers and unregisters long ranges, registers others in advance, and unregisters what the program
+ * has unmapped (regcache_unpin). One per cache, started by the first weft_reghelper_submit() or _want(), asleep while its queues are empty
+ * and no registered memory changes. It dequeues an entry, maps it, stores the state and calls config.ready. The simulator has no thread but
+ * a model of one: it maps at once, and the result counts from a later time on.
+ * Invariant: the worker must not free an entry that the helper is MAPPING or UNMAPPING; map and unmap are called without cache->lock.
  */
+#include <linux/futex.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "base/log.h"
 #include "mem/regcache_internal.h"
+#include "mem/unmap_wakeup.h"
 
 /* The worker frees the entry. */
 static void unmap(weft_regcache *cache, weft_regentry *entry, bool is_mapped)
@@ -17,8 +20,7 @@ static void unmap(weft_regcache *cache, weft_regentry *entry, bool is_mapped)
     if (is_mapped)
         cache->config.unmap(cache->config.owner, entry->pin.record);
     pthread_mutex_lock(&cache->lock);
-    weft_list_append(&cache->detached, &entry->job);
-    atomic_store_explicit(&cache->has_detached, true, memory_order_relaxed);
+    weft_regentry_detach(cache, entry);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -32,9 +34,11 @@ static void end_unmapping(weft_regcache *cache)
 
 static void work_on(weft_regcache *cache, weft_regentry *entry)
 {
+    weft_list_link changed;
     uint64_t ns;
     bool is_detached;
 
+    weft_list_init(&changed);
     int rc = weft_regentry_map(cache, entry, &ns);
     pthread_mutex_lock(&cache->lock);
     cache->pin_ns_ahead += ns;
@@ -42,32 +46,45 @@ static void work_on(weft_regcache *cache, weft_regentry *entry)
     if (!is_detached) {
         entry->rc = rc;
         atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
+        if (!rc && !entry->is_own && entry->is_kept && atomic_load_explicit(&entry->is_dying, memory_order_relaxed))
+            weft_list_append(&changed, &entry->job); /* marked while it was not READY */
+        weft_regunpin_claim(&changed);
     }
     pthread_mutex_unlock(&cache->lock);
     if (is_detached)
         unmap(cache, entry, !rc);
     else if (cache->config.ready)
         cache->config.ready(cache->config.owner);
+    weft_regunpin_unmap(cache, &changed);
 }
 
 static void *help(void *arg)
 {
     weft_regcache *cache = arg;
     weft_list_link *job = NULL;
-    bool is_unmap;
+    bool is_unmap, is_closing, can_unpin;
 
     pthread_setname_np(pthread_self(), "weft-pin");
+    can_unpin = weft_regunpin_prepare();
     for (;;) {
+        uint32_t seen = atomic_load_explicit(cache->wakeup, memory_order_acquire);
+        if (can_unpin)
+            weft_regunpin_changed(cache);
         pthread_mutex_lock(&cache->lock);
-        while (!(job = weft_list_take(&cache->unmaps)) && !(job = weft_list_take(&cache->queue)) && !cache->is_closing)
-            pthread_cond_wait(&cache->work, &cache->lock);
+        if (!(job = weft_list_take(&cache->unmaps)))
+            job = weft_list_take(&cache->queue);
+        is_closing = cache->is_closing;
         weft_regentry *entry = job ? weft_container(job, weft_regentry, job) : NULL;
         is_unmap = cache->is_unmapping = job && atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_DETACHED;
         if (job && !is_unmap)
             atomic_store_explicit(&entry->state, WEFT_REG_MAPPING, memory_order_relaxed);
         pthread_mutex_unlock(&cache->lock);
-        if (!job)
+        if (!job && is_closing)
             return NULL;
+        if (!job) {
+            syscall(SYS_futex, cache->wakeup, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+            continue;
+        }
         if (!is_unmap) {
             work_on(cache, entry);
             continue;
@@ -81,12 +98,16 @@ static bool start(weft_regcache *cache)
 {
     sigset_t all, before;
 
+    cache->wakeup = weft_unmap_wakeup_open();
+    cache->unpin_cursor = cache->cursor;
     sigfillset(&all); /* signals must be handled by the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&cache->helper, NULL, help, cache);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc)
+    if (rc) {
+        weft_unmap_wakeup_close(cache->wakeup);
         weft_log_info("no thread for asynchronous registration (%d): memory is registered when a transfer needs it", rc);
+    }
     return !rc;
 }
 
@@ -116,6 +137,14 @@ uint32_t weft_reghelper_model_state(const weft_regentry *entry)
     return entry->rc ? WEFT_REG_FAILED : WEFT_REG_READY;
 }
 
+void weft_reghelper_want(weft_regcache *cache)
+{
+    if (cache->has_helper || !cache->memmon || !cache->config.inline_max || cache->config.model ||
+        cache->counts.pinned_bytes <= cache->config.inline_max || weft_memmon_minds_threads(cache->memmon))
+        return;
+    cache->has_helper = start(cache);
+}
+
 bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_awaited)
 {
     if (cache->config.model) {
@@ -129,7 +158,7 @@ bool weft_reghelper_submit(weft_regcache *cache, weft_regentry *entry, bool is_a
     weft_list_splice(&cache->unmaps, &cache->dropped);
     enqueue(cache, entry, is_awaited);
     pthread_mutex_unlock(&cache->lock);
-    pthread_cond_signal(&cache->work);
+    weft_unmap_wakeup_raise(cache->wakeup);
     return true;
 }
 
@@ -172,11 +201,11 @@ bool weft_reghelper_leave(weft_regcache *cache, weft_regentry *entry)
         atomic_store_explicit(&entry->state, WEFT_REG_FAILED, memory_order_relaxed); /* nothing to unmap */
     } else if (state == WEFT_REG_MODELLED) {
         atomic_store_explicit(&entry->state, entry->rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_relaxed);
-    } else if (state == WEFT_REG_MAPPING) {
+    } else if (state == WEFT_REG_MAPPING || state == WEFT_REG_UNMAPPING) {
         atomic_store_explicit(&entry->state, WEFT_REG_DETACHED, memory_order_relaxed);
     }
     pthread_mutex_unlock(&cache->lock);
-    return state != WEFT_REG_MAPPING;
+    return state != WEFT_REG_MAPPING && state != WEFT_REG_UNMAPPING;
 }
 
 bool weft_reghelper_unmap(weft_regcache *cache, weft_regentry *entry)
@@ -195,7 +224,7 @@ void weft_reghelper_pass_dropped(weft_regcache *cache)
     pthread_mutex_lock(&cache->lock);
     weft_list_splice(&cache->unmaps, &cache->dropped);
     pthread_mutex_unlock(&cache->lock);
-    pthread_cond_signal(&cache->work);
+    weft_unmap_wakeup_raise(cache->wakeup);
 }
 
 bool weft_reghelper_unmap_now(weft_regcache *cache)
@@ -231,9 +260,10 @@ void weft_reghelper_end(weft_regcache *cache)
     weft_reghelper_pass_dropped(cache);
     pthread_mutex_lock(&cache->lock);
     cache->is_closing = true;
-    pthread_cond_signal(&cache->work);
     pthread_mutex_unlock(&cache->lock);
+    weft_unmap_wakeup_raise(cache->wakeup);
     pthread_join(cache->helper, NULL);
+    weft_unmap_wakeup_close(cache->wakeup);
     cache->has_helper = false;
 }
 
@@ -244,6 +274,9 @@ weft_regcache_counts weft_regcache_stats(const weft_regcache *cache)
     if (cache->has_helper && weft_regcache_is_own(cache)) {
         pthread_mutex_lock((pthread_mutex_t *)&cache->lock);
         counts.pin_ns += cache->pin_ns_ahead;
+        counts.unpinned = cache->unpinned;
+        counts.pinned_bytes -= cache->gone_bytes;
+        counts.pinned_regions -= cache->gone_regions;
         pthread_mutex_unlock((pthread_mutex_t *)&cache->lock);
     }
     return counts;

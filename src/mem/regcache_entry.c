@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "mem/regcache_internal.h"
+#include "mem/unmap_wakeup.h"
 
 weft_regentry *weft_regentry_new(weft_regcache *cache, uint64_t start, uint64_t end, uint32_t rights)
 {
@@ -21,6 +22,7 @@ weft_regentry *weft_regentry_new(weft_regcache *cache, uint64_t start, uint64_t 
     entry->node.rights = entry->pin.rights = rights;
     entry->cache = cache;
     entry->goal = end - start;
+    entry->since = cache->cursor;
     atomic_init(&entry->state, WEFT_REG_MAPPING);
     weft_list_init(&entry->idle);
     weft_list_init(&entry->job);
@@ -52,18 +54,45 @@ static void count_out(weft_regcache *cache, const weft_regentry *entry)
     cache->own_regions -= entry->is_own;
 }
 
+/* The helper reads the tree if there is a monitor. In a forked child, which has no helper, the lock may be held for ever. */
+static bool is_tree_shared(const weft_regcache *cache) { return cache->has_helper && cache->memmon && weft_regcache_is_own(cache); }
+static void lock_tree(weft_regcache *cache)
+{
+    if (is_tree_shared(cache))
+        pthread_mutex_lock(&cache->lock);
+}
+static void unlock_tree(weft_regcache *cache)
+{
+    if (is_tree_shared(cache))
+        pthread_mutex_unlock(&cache->lock);
+}
+
 void weft_regentry_keep(weft_regcache *cache, weft_regentry *entry)
 {
+    if (cache->memmon)
+        weft_unmap_wakeup_add(entry->node.start, entry->node.end);
+    lock_tree(cache);
     weft_regtree_add(&cache->root, &entry->node);
     entry->is_kept = true;
+    unlock_tree(cache);
+    if (cache->has_helper && cache->memmon && weft_inval_log_is_new(cache->log, cache->cursor)) {
+        /* A change since the entry was made has woken nobody, or a helper that did not find the entry. */
+        atomic_store_explicit(&cache->rereads, true, memory_order_release);
+        weft_unmap_wakeup_raise(cache->wakeup);
+    }
 }
 
 void weft_regentry_let_go(weft_regcache *cache, weft_regentry *entry)
 {
     if (!entry->is_kept)
         return;
+    lock_tree(cache);
     weft_regtree_remove(&cache->root, &entry->node);
     entry->is_kept = false;
+    bool is_counted = cache->memmon && !atomic_load_explicit(&entry->is_dying, memory_order_relaxed);
+    unlock_tree(cache);
+    if (is_counted)
+        weft_unmap_wakeup_remove(entry->node.start, entry->node.end);
     if ((entry->node.end - entry->node.start) / 4096 < WEFT_REG_SLOTS) {
         for (uint64_t at = entry->node.start; at < entry->node.end; at += 4096)
             if (*weft_regcache_slot(cache, at) == entry)
@@ -94,6 +123,12 @@ static void end_entry(weft_regcache *cache, weft_regentry *entry)
             return;
         cache->config.unmap(cache->config.owner, entry->pin.record);
     }
+    if (entry->is_gone) {
+        pthread_mutex_lock(&cache->lock);
+        cache->gone_regions--;
+        cache->gone_bytes -= entry->node.end - entry->node.start;
+        pthread_mutex_unlock(&cache->lock);
+    }
     free(entry);
 }
 
@@ -107,7 +142,7 @@ void weft_regentry_drop(weft_regcache *cache, weft_regentry *entry)
 void weft_regentry_throw_out(weft_regcache *cache, weft_regentry *entry)
 {
     weft_regentry_let_go(cache, entry);
-    if (entry->refs)
+    if (weft_regentry_refs(entry))
         return;
     weft_list_remove(&entry->idle);
     weft_regentry_drop(cache, entry);

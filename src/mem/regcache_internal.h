@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * regcache_internal: state of a registration cache, for regcache*.c only.
- * Locks: tree, lists, references and counts require worker->lock. The helper's fields, but for has_helper and dropped, require cache->lock.
- * The helper thread owns an entry from dequeuing it (MAPPING) until it stores another state.
+ * Locks: tree, lists, references and counts require worker->lock; changes of the tree and of is_kept also cache->lock, under which the
+ * helper reads them (regcache_unpin.c). The helper's fields, but for has_helper and dropped, require cache->lock.
+ * The helper thread owns an entry from dequeuing it (MAPPING) or claiming it (UNMAPPING) until it stores another state.
  */
 #ifndef WEFT_MEM_REGCACHE_INTERNAL_H
 #define WEFT_MEM_REGCACHE_INTERNAL_H
@@ -18,18 +19,23 @@
 #include "mem/regcache_tree.h"
 
 /* WAITING: in the helper's queue. READY and FAILED are final. DETACHED: dropped by the worker, the helper unmaps it.
+ * UNMAPPING: unused and of changed memory, the helper is unmapping it; FAILED (is_gone) then.
  * MODELLED: registered by the model of a helper; to be READY or FAILED at ready_ns, until then as MAPPING. */
-enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED, WEFT_REG_MODELLED };
+enum weft_regstate { WEFT_REG_WAITING, WEFT_REG_MAPPING, WEFT_REG_READY, WEFT_REG_FAILED, WEFT_REG_DETACHED, WEFT_REG_MODELLED,
+                     WEFT_REG_UNMAPPING };
 
 typedef struct weft_regentry {
     weft_regnode node;      /* must be first: cast by entry_of() */
     _Atomic uint32_t state; /* enum weft_regstate; the helper's release pairs with state_of() */
-    uint32_t refs;          /* acquires not yet released */
+    _Atomic uint32_t refs;  /* acquires not yet released; stored by the worker only */
+    _Atomic bool is_dying;  /* set by the helper: its memory has changed; in use it ends with its last reference */
     bool is_kept;           /* in the tree; else freed with its last reference */
     bool is_own;            /* one owner's: no look-up finds it; ended at its release */
     bool is_awaited;        /* given to the helper by an acquire; not settled yet */
     bool is_uncounted;      /* DETACHED: not in pinned_bytes any more */
+    bool is_gone;           /* FAILED as the helper has unmapped it: in gone_bytes */
     int rc;                 /* result of map if FAILED */
+    uint64_t since;         /* position in the log: earlier changes do not concern it */
     weft_regcache *cache;
     uint64_t ready_ns;      /* MODELLED */
     uint64_t goal;          /* bytes to evict at the next failure at a limit */
@@ -66,11 +72,17 @@ struct weft_regcache {
     bool has_helper;              /* started; requires worker->lock */
     weft_list_link dropped;       /* of weft_regentry.job: for the helper, not given to it yet; requires worker->lock */
     pthread_mutex_t lock;
-    pthread_cond_t work, unmapped; /* work: job queued or closing; unmapped: is_unmapping ended */
+    pthread_cond_t unmapped;      /* is_unmapping ended */
     weft_list_link queue, unmaps, detached; /* of weft_regentry.job: to be mapped; to be unmapped, which goes first; unmapped */
     _Atomic bool has_detached;    /* `detached` is not empty; read without the lock */
     bool is_closing, is_unmapping;
     uint64_t pin_ns_ahead;        /* time in map of the helper, ns */
+    uint64_t unpinned;            /* entries that the helper has unmapped because their memory had changed */
+    uint64_t gone_bytes, gone_regions; /* of those the ones that the worker still counts as pinned */
+    _Atomic uint32_t *wakeup;     /* on which the helper sleeps; set before it starts */
+    _Atomic uint64_t read_to;     /* cursor as the helper may read it: the worker's latest position in the log */
+    uint64_t unpin_cursor;        /* the helper's own */
+    _Atomic bool rereads;         /* the helper is to read again from read_to: there is an entry that it may have missed */
     pthread_t helper;
 };
 
@@ -91,6 +103,22 @@ static inline uint32_t weft_regentry_state(const weft_regentry *entry)
 static inline bool weft_regcache_is_long(const weft_regcache *cache, uint64_t bytes)
 {
     return cache->config.inline_max && bytes > cache->config.inline_max;
+}
+
+/* Requires cache->lock. Gives an entry that the helper has unmapped to the worker, which frees it. */
+static inline void weft_regentry_detach(weft_regcache *cache, weft_regentry *entry)
+{
+    weft_list_append(&cache->detached, &entry->job);
+    atomic_store_explicit(&cache->has_detached, true, memory_order_relaxed);
+}
+
+/* The worker's loads and stores of refs. After a store, is_dying tells whether the entry may be used or kept. */
+static inline uint32_t weft_regentry_refs(const weft_regentry *entry) { return atomic_load_explicit(&entry->refs, memory_order_relaxed); }
+static inline bool weft_regentry_set_refs(weft_regentry *entry, uint32_t refs)
+{
+    atomic_store_explicit(&entry->refs, refs, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* store before load; pairs with the helper's membarrier */
+    return !atomic_load_explicit(&entry->is_dying, memory_order_relaxed);
 }
 
 /* Slot for the page of a lookup's first byte. Multiplicative hash, as buffers are often a power of two apart. */
@@ -146,6 +174,18 @@ bool weft_reghelper_unmap_now(weft_regcache *cache);
 void weft_reghelper_detach(weft_regcache *cache, weft_list_link *detached);
 /* Ends and joins the helper, after it has emptied the queue. */
 void weft_reghelper_end(weft_regcache *cache);
+
+/* Starts the helper for the sake of what the program unmaps, once so much is registered that it matters. */
+void weft_reghelper_want(weft_regcache *cache);
+
+/* regcache_unpin.c, called by the helper thread. Registers the process for membarriers (may take some ms). False: refused. */
+bool weft_regunpin_prepare(void);
+/* Reads the log; unmaps unused entries of changed memory. */
+void weft_regunpin_changed(weft_regcache *cache);
+/* Requires cache->lock. Leaves in the list of READY entries that are in the tree and marked as dying (weft_regentry.job) those that nobody
+ * uses; they are UNMAPPING now, and the caller must call weft_regunpin_unmap, without the lock. */
+void weft_regunpin_claim(weft_list_link *marked);
+void weft_regunpin_unmap(weft_regcache *cache, weft_list_link *claimed);
 
 /* regcache_limits.c: fills max_bytes and max_regions. */
 void weft_regcache_limit(weft_regcache *cache);

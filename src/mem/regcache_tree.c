@@ -136,24 +136,30 @@ weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end
     return NULL;
 }
 
-static void chain(weft_regnode *node, uint64_t start, uint64_t end, weft_regnode **last)
+void weft_regtree_each(weft_regnode *root, uint64_t start, uint64_t end, void (*each)(void *arg, weft_regnode *node), void *arg)
 {
-    if (!node || node->highest <= start)
+    if (!root || root->highest <= start)
         return;
-    chain(node->left, start, end, last);
-    if (node->start >= end)
+    weft_regtree_each(root->left, start, end, each, arg);
+    if (root->start >= end)
         return;
-    if (node->end > start) {
-        node->chained = *last;
-        *last = node;
-    }
-    chain(node->right, start, end, last);
+    if (root->end > start)
+        each(arg, root);
+    weft_regtree_each(root->right, start, end, each, arg);
+}
+
+static void chain(void *arg, weft_regnode *node)
+{
+    weft_regnode **last = arg;
+
+    node->chained = *last;
+    *last = node;
 }
 
 weft_regnode *weft_regtree_chain(weft_regnode *root, uint64_t start, uint64_t end)
 {
     weft_regnode *last = NULL;
-    chain(root, start, end, &last);
+    weft_regtree_each(root, start, end, chain, &last);
     return last;
 }
 

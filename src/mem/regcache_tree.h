@@ -26,6 +26,8 @@ weft_regnode *weft_regtree_find(weft_regnode *root, uint64_t start, uint64_t end
                                 bool (*accepts)(const weft_regnode *node));
 /* Returns all nodes that overlap [start, end), linked by `chained`; NULL: none. The tree may change while the caller walks them. */
 weft_regnode *weft_regtree_chain(weft_regnode *root, uint64_t start, uint64_t end);
+/* Calls `each` for the nodes that overlap [start, end). Changes nothing; the tree must not change meanwhile. */
+void weft_regtree_each(weft_regnode *root, uint64_t start, uint64_t end, void (*each)(void *arg, weft_regnode *node), void *arg);
 /* For tests: number of nodes, or -1 if order, balance or a highest end is wrong. */
 long weft_regtree_check(const weft_regnode *root);
 

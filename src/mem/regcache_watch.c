@@ -25,6 +25,7 @@ void weft_regcache_read_log(weft_regcache *cache)
     cache->batch_bytes = 0;
     if (!weft_inval_log_read(cache->log, &cache->cursor, invalidate, cache))
         weft_regcache_invalidate_all(cache);
+    atomic_store_explicit(&cache->read_to, cache->cursor, memory_order_release);
     weft_reghelper_pass_dropped(cache);
 }
 

@@ -9,12 +9,12 @@ libweft_la_SOURCES += src/mem/ranges.c src/mem/ranges.h \
 	src/mem/proc_maps.c src/mem/proc_maps.h src/mem/memmon_internal.h src/mem/memmon_selftest.c \
 	src/mem/syscall_patch.c src/mem/syscall_patch.h \
 	src/mem/regcache.c src/mem/regcache.h src/mem/regcache_async.c src/mem/regcache_entry.c src/mem/regcache_limits.c \
-	src/mem/regcache_watch.c \
+	src/mem/regcache_watch.c src/mem/regcache_unpin.c \
 	src/mem/regcache_internal.h \
 	src/mem/regcache_tree.c src/mem/regcache_tree.h
 # What runs in patched system calls: touches general registers only.
 noinst_LTLIBRARIES += libweftbare.la
 libweftbare_la_SOURCES = src/mem/memhooks.c src/mem/memhooks.h src/mem/inval_log.c src/mem/inval_log.h \
-	src/mem/syscall_site.h src/mem/syscall_site_x86_64.c src/mem/syscall_site_aarch64.c src/mem/syscall_site_none.c
+	src/mem/unmap_wakeup.c src/mem/unmap_wakeup.h src/mem/syscall_site.h src/mem/syscall_site_x86_64.c src/mem/syscall_site_aarch64.c src/mem/syscall_site_none.c
 libweftbare_la_CFLAGS = $(AM_CFLAGS) $(BARE_CFLAGS)
 libweft_la_LIBADD = libweftbare.la

@@ -15,7 +15,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/raw_thread.h"
 #include "base/status.h"
+#include "mem/regcache_internal.h"
 #include "regcache_device.h"
 
 /* ThreadSanitizer does not see mremap and raw munmap: a page given back by one thread and received by another looks shared. Accesses to
@@ -360,6 +362,178 @@ static void test_lookup_syncs(void)
     close(memmon.maps);
 }
 
+/* -- memory that is unmapped while its owner makes no call -- */
+
+#define BIG 64 /* pages */
+
+static char *fresh(uint64_t pages)
+{
+    char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CU_ASSERT_FATAL(p != MAP_FAILED);
+    return p;
+}
+
+/* Waits without a call to the cache: up to 20 s, as the machine may be busy. */
+static bool falls_to(const device *d, uint64_t regions)
+{
+    for (int i = 0; i < 20000 && d->regions != regions; i++)
+        usleep(1000);
+    return d->regions == regions;
+}
+
+static void make_pin(weft_regcache *cache, char *p, uint64_t pages)
+{
+    weft_reg *pin = NULL;
+    CU_ASSERT_EQUAL_FATAL(acquire_made(cache, p, pages * PAGE, 0, &pin), WEFT_OK);
+    weft_regcache_release(cache, pin);
+}
+
+static bool has_monitor(void)
+{
+    if (weft_memmon_is_able(weft_memmon_get()))
+        return true;
+    printf("(skipped: no monitor is in force here) ");
+    return false;
+}
+
+static void test_unpins(void)
+{
+    device d;
+    weft_reg *used = NULL;
+
+    if (!has_monitor())
+        return;
+    inline_max = 8 * PAGE;
+    weft_regcache *cache = open_cache(&d, weft_memmon_get(), 1 << 30, 100);
+    char *big = fresh(BIG), *part = fresh(BIG), *small = fresh(1), *discarded = fresh(BIG);
+    char *block = WEFT_IS_SANITIZED ? fresh(BIG) : malloc(16 * BIG * PAGE); /* more than malloc keeps; a sanitizer may keep it */
+
+    make_pin(cache, big, BIG);
+    make_pin(cache, small, 1);
+    make_pin(cache, block, BIG);
+    make_pin(cache, discarded, BIG);
+    CU_ASSERT_EQUAL_FATAL(acquire_made(cache, part, BIG * PAGE, 0, &used), WEFT_OK);
+    CU_ASSERT_EQUAL(d.regions, 5);
+    munmap(big, BIG * PAGE);
+    CU_ASSERT_TRUE(falls_to(&d, 4));
+    munmap(small, PAGE);
+    CU_ASSERT_TRUE(falls_to(&d, 3));
+    if (WEFT_IS_SANITIZED)
+        munmap(block, BIG * PAGE);
+    else
+        free(block);
+    CU_ASSERT_TRUE(falls_to(&d, 2));
+    /* One that is in use stays until its last release, which needs no look-up. */
+    munmap(part + BIG / 2 * PAGE, BIG / 2 * PAGE);
+    madvise(discarded, PAGE, MADV_DONTNEED);
+    CU_ASSERT_TRUE(falls_to(&d, 1));
+    CU_ASSERT_EQUAL(((record *)(void *)used->record)->is_live, 1);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).unpinned, 4);
+    CU_ASSERT_EQUAL(weft_regcache_stats(cache).pinned_regions, 1);
+    weft_regcache_release(cache, used);
+    CU_ASSERT_TRUE(falls_to(&d, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, part, PAGE, 0));
+    CU_ASSERT_PTR_NULL(weft_regcache_lookup(cache, discarded, PAGE, 0));
+    make_pin(cache, part, BIG / 2);
+    CU_ASSERT_EQUAL(d.regions, 1);
+    close_cache(cache, &d);
+    munmap(part, BIG / 2 * PAGE);
+    munmap(discarded, BIG * PAGE);
+    inline_max = 0;
+}
+
+/* The helper is not woken by what no registration covers. */
+static void test_sleeps_on(void)
+{
+    device d;
+
+    if (!has_monitor())
+        return;
+    inline_max = 8 * PAGE;
+    weft_regcache *cache = open_cache(&d, weft_memmon_get(), 1 << 30, 100);
+    char *p = fresh(64 * BIG), *other = p + 32 * BIG * PAGE;
+
+    make_pin(cache, p, BIG);
+    make_pin(cache, other, BIG); /* so userfaultfd and memhooks report its changes, once it is no longer registered, too */
+    CU_ASSERT_TRUE_FATAL(cache->has_helper);
+    munmap(other, 32 * BIG * PAGE);
+    CU_ASSERT_TRUE(falls_to(&d, 1));
+    uint32_t before = atomic_load(cache->wakeup);
+    for (int i = 0; i < 100; i++) {
+        CU_ASSERT_PTR_EQUAL(mmap(other, BIG * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), other);
+        munmap(other, BIG * PAGE);
+    }
+    CU_ASSERT_EQUAL(atomic_load(cache->wakeup), before);
+    make_pin(cache, p, 1);
+    munmap(p, 32 * BIG * PAGE);
+    CU_ASSERT_TRUE(falls_to(&d, 0));
+    CU_ASSERT_NOT_EQUAL(atomic_load(cache->wakeup), before);
+    close_cache(cache, &d);
+    inline_max = 0;
+}
+
+typedef struct cutter {
+    char *at[BUFFERS];
+    _Atomic bool is_over;
+} cutter;
+
+/* Unmaps and maps the upper halves of buffers whose lower halves are in use. */
+static void *cut(void *arg)
+{
+    cutter *c = arg;
+    uint32_t seed = 5;
+
+    while (!atomic_load(&c->is_over)) {
+        char *upper = c->at[rand_r(&seed) % BUFFERS] + BIG / 2 * PAGE;
+        if (mmap(upper, BIG / 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != upper)
+            abort();
+        if (rand_r(&seed) % 4 == 0)
+            usleep(rand_r(&seed) % 300);
+    }
+    return NULL;
+}
+
+/* What a look-up returned is never unregistered before its release, whatever the helper does meanwhile. */
+static void test_unpins_in_race(void)
+{
+    static cutter c;
+    device d;
+    pthread_t thread;
+    uint32_t seed = 9;
+    uint64_t dead = 0, hits;
+    const int steps = WEFT_IS_SANITIZED ? 10000 : 100000;
+
+    if (!has_monitor())
+        return;
+    inline_max = 8 * PAGE;
+    weft_regcache *cache = open_cache(&d, weft_memmon_get(), 1 << 30, 100);
+    for (int i = 0; i < BUFFERS; i++)
+        c.at[i] = fresh(BIG);
+    pthread_create(&thread, NULL, cut, &c);
+    for (int step = 0; step < steps || (weft_regcache_stats(cache).unpinned < 20 && step < 20 * steps); step++) {
+        if (step % 256 == 0)
+            usleep(50); /* where there is one CPU */
+        char *p = c.at[rand_r(&seed) % BUFFERS];
+        bool is_whole = rand_r(&seed) % 2;
+        weft_reg *pin = is_whole ? NULL : weft_regcache_lookup(cache, p, PAGE, 0);
+        if (!pin && acquire_made(cache, p, is_whole ? BIG * PAGE : PAGE, 0, &pin))
+            continue;
+        for (unsigned n = (unsigned)rand_r(&seed) % 64; n; n--)
+            dead += *(volatile int *)&((record *)(void *)pin->record)->is_live != 1;
+        weft_regcache_release(cache, pin);
+    }
+    atomic_store(&c.is_over, true);
+    pthread_join(thread, NULL);
+    hits = weft_regcache_stats(cache).hits;
+    printf("(%llu hits, %llu ended by the helper) ", (unsigned long long)hits, (unsigned long long)weft_regcache_stats(cache).unpinned);
+    CU_ASSERT_EQUAL(dead, 0);
+    CU_ASSERT(hits > 0 && weft_regcache_stats(cache).unpinned >= 20);
+    close_cache(cache, &d);
+    for (int i = 0; i < BUFFERS; i++)
+        munmap(c.at[i], BIG * PAGE);
+    inline_max = 0;
+}
+
 /* On some kernels pipes do not reference the buffer's pages. */
 static bool has_pipe_pins(void)
 {
@@ -389,5 +563,8 @@ int main(void)
     CU_add_test(suite, "one thread", test_real_one_thread);
     CU_add_test(suite, "look-up syncs", test_lookup_syncs);
     CU_add_test(suite, "threads", test_real_threads);
+    CU_add_test(suite, "unpins what is unmapped", test_unpins);
+    CU_add_test(suite, "sleeps while nothing is", test_sleeps_on);
+    CU_add_test(suite, "unpins beside look-ups", test_unpins_in_race);
     return run_tests();
 }
