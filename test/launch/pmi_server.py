@@ -53,7 +53,7 @@ class Server:
         self.aborted = None
 
     def start(self):
-        for rank in range(self.options.n):
+        for rank in range(self.options.only or self.options.n):
             local, remote = socket.socketpair()
             environment = dict(os.environ, PMI_FD=str(remote.fileno()), PMI_RANK=str(rank), PMI_SIZE=str(self.options.n))
             if self.options.wire == 2 or self.options.asks2:
@@ -172,7 +172,7 @@ class Server:
 
     def fence(self, client, name):
         self.waiting.append((client, name))
-        if len(self.waiting) == self.options.n:
+        if len(self.waiting) == (self.options.only or self.options.n):
             self.seen = dict(self.stored)
             for one, cmd in self.waiting:
                 self.answer(one, cmd, {"rc": "0"} if one.wire == 2 else {})
@@ -249,6 +249,7 @@ class Server:
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("-n", type=int, required=True)
+    parser.add_argument("--only", type=int, default=0, help="start so many of the -n ranks")
     parser.add_argument("--wire", type=int, default=1)
     parser.add_argument("--map", default="")
     parser.add_argument("--move", type=int, default=-1)
