@@ -25,3 +25,10 @@ test_fuzz_frames_LDADD = $(fuzz_libraries)
 test_fuzz_modex_LDADD = $(fuzz_libraries)
 test_fuzz_shm_cells_SOURCES = test/fuzz/shm_cells.c $(shm_ranks)
 test_fuzz_shm_cells_LDADD = $(fuzz_libraries)
+if WITH_OFI
+fuzz_programs += test/fuzz/ofi_frames
+test_fuzz_ofi_frames_SOURCES = test/fuzz/ofi_frames.c test/fuzz/ofi_provider.c test/fuzz/ofi_provider.h \
+	$(ofi_flow_sources)
+test_fuzz_ofi_frames_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS)
+test_fuzz_ofi_frames_LDADD = $(fuzz_libraries)
+endif
