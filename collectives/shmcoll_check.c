@@ -133,8 +133,9 @@ static int describe_cause(const weft_shmcoll *area, uint32_t member, const char 
 {
     const weft_shmcoll_hdr *hdr = area->hdr;
 
-    return weft_fail(weft_stop_code(hdr->cause_code), "rank %u called %s; rank %u does not take part after an error: %s",
-                     weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), hdr->cause);
+    return weft_fail(weft_stop_code(hdr->cause_code), "rank %u called %s; rank %u does not take part after an error: %.*s",
+                     weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), (int)sizeof hdr->cause - 1,
+                     hdr->cause);
 }
 
 static int describe_gone(const weft_shmcoll *area, uint32_t member)

@@ -165,6 +165,11 @@ int weft_shmcoll_open_lane(weft_shmcoll *area, enum weft_coll_kind kind, const w
         discard(made);
         return rc;
     }
+    if (place > area->lanes_bytes / WEFT_PAGE || bytes > area->lanes_bytes - (uint64_t)place * WEFT_PAGE) {
+        discard(made);
+        return weft_shmcoll_stop(area, weft_fail(WEFT_E_OTHER, "rank %u said that a persistent request's memory is at page %u of a "
+                                                 "node area, which is behind its end: memory fails", weft_shmcoll_rank_of(area, 0), place));
+    }
     weft_shmcoll_attach_lane(area, area->lanes + (uint64_t)place * WEFT_PAGE, bytes, made);
     *lane = made;
     return WEFT_OK;

@@ -196,10 +196,12 @@ static weft_shmcoll *open_area(weft_team *team, const node_group *group, const d
 static void map_area(weft_sched *sched, void *arg)
 {
     weft_shmcoll_setup *self = arg;
+    const weft_boot *boot = self->team->chan->worker->world->boot;
+    uint64_t areas = boot->has_segment ? boot->segment.hdr->area_count : 0;
     node_group group = node_group_of(self->team);
 
     weft_team_trust(self->team, sched->damage); /* at once: members that it forwarded the data to do not know */
-    if (self->decision.area_index != NO_AREA && self->own & MEMBER_CAN)
+    if (self->decision.area_index < areas && self->own & MEMBER_CAN) /* else NO_AREA, or damaged: then no member uses it */
         self->mapped = open_area(self->team, &group, &self->decision);
     self->own = self->mapped != NULL;
 }

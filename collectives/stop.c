@@ -470,6 +470,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         return;
     memcpy(&msg, body, bytes);
     msg.text[bytes - offsetof(stop_msg, text) - 1] = 0;
+    if (msg.origin >= team->size) /* damaged: the name of no member */
+        msg.origin = from;
     if (team->stopped && is_covered((int32_t)msg.tag, team->stop_tag))
         return;
     if (!team->stopped) {

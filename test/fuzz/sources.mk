@@ -4,8 +4,9 @@ check_LTLIBRARIES += libfuzzdriver.la
 libfuzzdriver_la_SOURCES = test/fuzz/driver.c test/fuzz/fuzz.h
 fuzz_libraries = libfuzzdriver.la $(LDADD)
 fuzz_conn = src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+fuzz_made_rank = test/fuzz/made_rank.c test/fuzz/made_rank.h
 fuzz_programs += test/fuzz/pmi_client test/fuzz/pmi_server test/fuzz/hosts test/fuzz/job_desc test/fuzz/ctrl_conn \
-	test/fuzz/daemon_frames test/fuzz/type_wire test/fuzz/frames test/fuzz/modex test/fuzz/shm_cells
+	test/fuzz/daemon_frames test/fuzz/type_wire test/fuzz/frames test/fuzz/modex test/fuzz/shm_cells test/fuzz/coll_frames
 test_fuzz_pmi_client_LDADD = $(fuzz_libraries)
 test_fuzz_pmi_server_SOURCES = test/fuzz/pmi_server.c src/tools/mpirun/pmi_server.c src/tools/mpirun/environ.c \
 	src/tools/mpirun/refbuf.c $(fuzz_conn)
@@ -21,7 +22,22 @@ test_fuzz_daemon_frames_SOURCES = test/fuzz/daemon_frames.c src/tools/mpirun/rem
 	src/tools/mpirun/id_table.c src/tools/mpirun/refbuf.c $(fuzz_conn)
 test_fuzz_daemon_frames_LDADD = $(fuzz_libraries)
 test_fuzz_type_wire_LDADD = $(fuzz_libraries)
+test_fuzz_frames_SOURCES = test/fuzz/frames.c $(fuzz_made_rank)
 test_fuzz_frames_LDADD = $(fuzz_libraries)
+test_fuzz_coll_frames_SOURCES = test/fuzz/coll_frames.c $(fuzz_made_rank)
+test_fuzz_coll_frames_LDADD = $(fuzz_libraries)
 test_fuzz_modex_LDADD = $(fuzz_libraries)
 test_fuzz_shm_cells_SOURCES = test/fuzz/shm_cells.c $(shm_ranks)
 test_fuzz_shm_cells_LDADD = $(fuzz_libraries)
+if WITH_OFI
+fuzz_programs += test/fuzz/ofi_frames
+test_fuzz_ofi_frames_SOURCES = test/fuzz/ofi_frames.c test/fuzz/ofi_provider.c test/fuzz/ofi_provider.h \
+	$(ofi_flow_sources)
+test_fuzz_ofi_frames_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS)
+test_fuzz_ofi_frames_LDADD = $(fuzz_libraries)
+endif
+if WITH_VERBS
+fuzz_programs += test/fuzz/verbs_frames
+test_fuzz_verbs_frames_CFLAGS = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(RDMACM_CFLAGS)
+test_fuzz_verbs_frames_LDADD = libfuzzdriver.la libweftverbs.la libsimhca.la $(LDADD)
+endif

@@ -347,6 +347,38 @@ static void busy_peers_are_evicted(void)
     }
 }
 
+/* Ranks with fewer queue pairs than peers: idle connections give way, and nobody is lost. */
+static void queue_pairs_are_few(void)
+{
+    static const char *const profiles[] = {"few-qps", "one-qp", "few-qps-wild"};
+    static const char *const names[] = {"traffic", "mpi-colls", "storm", "notify"};
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        outcome out;
+        weft_sim_config config = {.ranks = 4 + (uint32_t)seed % 4, .seed = seed};
+        const simhca_profile *profile = simhca_profile_find(profiles[seed % 3]);
+        const char *name = names[seed / 3 % 4];
+        run((uint32_t)find(name), profile, &config, &out);
+        CU_ASSERT(is_good(profile, &out));
+        if (!is_good(profile, &out))
+            fprintf(stderr, "    %s on %s, %u ranks, seed %" PRIu64 ": code %d, %s\n", name, profile->name, config.ranks, seed, out.rc,
+                    out.report.text);
+    }
+}
+
+/* No queue pair for any peer: nobody can give way, and the error says what was refused. */
+static void no_queue_pair_at_all(void)
+{
+    simhca_profile none = {.name = "no-qp", .max_qp = 1}; /* the datagrams' */
+    weft_sim_config config = {.ranks = 2, .seed = 1};
+    outcome out;
+    int kept = rig_mute();
+    run((uint32_t)find("traffic"), &none, &config, &out);
+    rig_unmute(kept);
+    CU_ASSERT(out.rc != 0 && strstr(out.report.text, "cannot create a queue pair") && strstr(out.report.text, "used up"));
+    if (!strstr(out.report.text, "cannot create a queue pair"))
+        fprintf(stderr, "    %s\n", out.report.text);
+}
+
 /* A put that notifies is one message on the wire. */
 static void notifications_cost_nothing(void)
 {
@@ -434,6 +466,8 @@ int main(int argc, char **argv)
     add(rest, only, "failovers are reported", failovers_are_reported);
     add(rest, only, "receivers are ready", receivers_are_ready);
     add(rest, only, "busy peers are evicted", busy_peers_are_evicted);
+    add(rest, only, "queue pairs are few", queue_pairs_are_few);
+    add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "addresses are chosen", addresses_are_chosen);

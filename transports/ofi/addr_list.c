@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,16 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_
         own.in6.sin6_port = iface->addr.port;
     memcpy(hint, &own, bytes);
     return bytes;
+}
+
+bool ofi_hint_is_address(const ofi_iface *iface, const uint8_t *hint, uint32_t bytes)
+{
+    bool is_in = iface->addr.form == OFI_FORM_IN;
+    sa_family_t family;
+    if (iface->addr.form == OFI_FORM_OPAQUE || bytes != (is_in ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)))
+        return false;
+    memcpy(&family, hint + offsetof(struct sockaddr, sa_family), sizeof family);
+    return family == (is_in ? AF_INET : AF_INET6);
 }
 
 void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg)

@@ -393,13 +393,15 @@ static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t byt
 {
     const ofi_framed *framed = message;
     const ofi_notification *notice = message;
+    if (framed->wire.kind == OFI_NOTIFY ? bytes < sizeof *notice : bytes < sizeof *framed || bytes - sizeof *framed < framed->hdr.bytes) {
+        ofi_peer_failed(iface, ep, "a frame has come that is shorter than it says: memory or network hardware fails");
+        return 1;
+    }
     ep->received++;
-    if (framed->wire.kind == OFI_NOTIFY && bytes >= sizeof *notice) {
+    if (framed->wire.kind == OFI_NOTIFY) {
         iface->iface.callbacks->notify(iface->iface.owner, ep->ep.peer, notice->value);
         return 1;
     }
-    if (bytes < sizeof *framed || bytes - sizeof *framed < framed->hdr.bytes)
-        return 1; /* malformed: the number is consumed; the payload's checksum detects it where enabled */
     iface->counts[OFI_COUNT_ARRIVED]++;
     iface->iface.callbacks->recv_frame(iface->iface.owner, ep->ep.peer, &framed->hdr, framed->body);
     return 1;
@@ -408,7 +410,7 @@ static int deliver(ofi_iface *iface, ofi_ep *ep, const void *message, size_t byt
 static int deliver_early(ofi_iface *iface, ofi_ep *ep)
 {
     int n = 0;
-    while (!weft_list_is_empty(&ep->early)) {
+    while (!weft_list_is_empty(&ep->early) && ep->state != OFI_FAILED) {
         early *one = weft_container(ep->early.next, early, link);
         if (one->seq != ep->received + 1)
             break;

@@ -298,9 +298,9 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 
 /* -- passive side -- */
 
-static uint32_t candidate_of_hint(ofi_ep *ep, const ofi_handshake *msg)
+static uint32_t candidate_of_hint(const ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
 {
-    if (!msg->hint_bytes || msg->hint_bytes > sizeof msg->hint)
+    if (!ofi_hint_is_address(iface, msg->hint, msg->hint_bytes))
         return ep->has_remote_index ? ep->candidate : 0;
     for (uint32_t i = 0; i < ep->candidate_count; i++)
         if (ep->candidates[i].bytes == msg->hint_bytes && memcmp(&ep->candidates[i].address, msg->hint, msg->hint_bytes) == 0)
@@ -339,7 +339,7 @@ static void answer_close(ofi_iface *iface, const ofi_handshake *msg)
     ofi_address address;
     fi_addr_t to;
     back.wire = (ofi_wire){.nonce = msg->nonce, .to = msg->ep_index, .kind = OFI_HANDSHAKE};
-    if (!msg->hint_bytes || msg->hint_bytes > sizeof msg->hint)
+    if (!ofi_hint_is_address(iface, msg->hint, msg->hint_bytes))
         return;
     memcpy(&address, msg->hint, msg->hint_bytes);
     if (fi_av_insert(iface->av, &address, 1, &to, 0, NULL) == 1)
@@ -447,7 +447,7 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
     if (msg->attempt) {
         ep->reply_due_ns = iface->now_ns();
         ep->reply_due = msg->attempt;
-        ep->echo_candidate = candidate_of_hint(ep, msg);
+        ep->echo_candidate = candidate_of_hint(iface, ep, msg);
         ofi_handshake_begin(iface, ep); /* opens the direction to the peer at once */
         chase(iface, ep);
         answer(iface, ep);

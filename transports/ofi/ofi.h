@@ -372,6 +372,8 @@ int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep);
 const char *ofi_address_text(const ofi_address *address, uint32_t bytes, char *text, size_t capacity);
 /* Local address as the candidate sees it; returns its bytes, 0: unknown. */
 uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_t *hint, size_t capacity);
+/* True if a peer's hint is an address of this iface's family: others must not reach the kernel or libfabric. */
+bool ofi_hint_is_address(const ofi_iface *iface, const uint8_t *hint, uint32_t bytes);
 /* True if the host has an address of the family that other hosts may reach. */
 bool ofi_host_has(int family);
 void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg);

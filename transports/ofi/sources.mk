@@ -1,8 +1,10 @@
-# transports/ofi: libfabric, a module. test/contract/ofi links the same sources without the glue.
-ofi_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/handshake.c transports/ofi/provider_select.c \
-	transports/ofi/flow.c transports/ofi/keep.c transports/ofi/tcp_sockets.c transports/ofi/watch.c transports/ofi/ep.c \
+# transports/ofi: libfabric, a module. test/contract/ofi links the same sources without the glue; test/fuzz/ofi_frames without those that
+# make connections of their own.
+ofi_flow_sources = transports/ofi/ofi.h transports/ofi/coalesce.c transports/ofi/handshake.c transports/ofi/provider_select.c \
+	transports/ofi/flow.c transports/ofi/keep.c transports/ofi/watch.c transports/ofi/ep.c \
 	transports/ofi/addr_list.c \
-	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c transports/ofi/tcp_probe.c
+	transports/ofi/memory.c transports/ofi/rma.c transports/ofi/iface.c
+ofi_sources = $(ofi_flow_sources) transports/ofi/tcp_probe.c transports/ofi/tcp_sockets.c
 EXTRA_DIST += $(ofi_sources)
 if WITH_OFI
 module_LTLIBRARIES += ofi.la

@@ -85,10 +85,22 @@ bool verbs_conn_has_qps(const verbs_ep *ep)
     return false;
 }
 
+static void note_lack(verbs_ep *ep, bool lacks)
+{
+    verbs_handshake *hs = ep->hs;
+    hs->lacks_qps = lacks;
+    if (!lacks)
+        hs->lack_ns = 0;
+    else if (!hs->lack_ns)
+        hs->lack_ns = verbs_conn_now(ep);
+    hs->is_alone &= lacks;
+}
+
 /* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
 static void open_qps(verbs_ep *ep)
 {
     uint32_t wanted = 0;
+    bool is_full = false;
     for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_qps(ep)); even_suspects++)
         for (uint8_t i = 0; i < ep->qp_count; i++) {
             int rc;
@@ -98,7 +110,9 @@ static void open_qps(verbs_ep *ep)
             rc = verbs_rc_qp_open(&ep->qps[i]);
             if (rc)
                 set_last_error(ep, rc);
+            is_full |= rc == WEFT_E_NOSPACE;
         }
+    note_lack(ep, is_full && !verbs_conn_has_qps(ep));
     if (!wanted && !verbs_conn_has_qps(ep))
         snprintf(ep->last_error, sizeof ep->last_error,
                  "no local RDMA port is up that shares a network with one of rank %u",
@@ -230,7 +244,7 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
     ep->epoch = epoch;
     if (!hs->trouble_ns)
         hs->trouble_ns = verbs_conn_now(ep);
-    ep->is_confirmed = hs->is_connected = ep->is_evict_requested = false;
+    ep->is_confirmed = hs->is_connected = ep->is_evict_requested = hs->lacks_qps = hs->gives_way = false;
     ep->evict = VERBS_EVICT_NONE;
     hs->remote_rails = hs->due_qps = 0;
     ep->tries = ep->silent_since_ns = 0;
@@ -273,6 +287,8 @@ static void try_to_connect(verbs_ep *ep)
     verbs_handshake *hs = ep->hs;
     if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
         open_qps(ep);
+    if (hs->lacks_qps)
+        verbs_evict_for_qps(ep);
     if (!hs->local_credits && verbs_conn_has_qps(ep))
         hs->local_credits = grant_credits(ep);
     if (!hs->is_connected && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && hs->local_credits && !connect_qps(ep)) {
@@ -310,6 +326,10 @@ bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp)
     int rc = qp->ibv_qp ? 0 : verbs_rc_qp_is_usable(qp) ? verbs_rc_qp_open(qp) : WEFT_AGAIN;
     if (rc < 0)
         set_last_error(ep, rc);
+    if (rc != WEFT_AGAIN)
+        note_lack(ep, rc == WEFT_E_NOSPACE && !verbs_conn_has_qps(ep));
+    if (ep->hs->lacks_qps)
+        verbs_evict_for_qps(ep);
     if (rc == 0 && !ep->hs->local_credits)
         ep->hs->local_credits = grant_credits(ep);
     return rc == 0 && ep->hs->local_credits;
@@ -325,7 +345,8 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
         return;
     }
     if (!msg->credits) { /* the peer lives and has no credits to grant yet: the reply makes it evict others */
-        hs->trouble_ns = verbs_conn_now(ep);
+        if (!hs->is_alone)
+            hs->trouble_ns = verbs_conn_now(ep);
         verbs_conn_follow(ep, msg->epoch);
         return;
     }

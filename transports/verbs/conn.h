@@ -88,6 +88,10 @@ typedef struct verbs_handshake {
     uint64_t renew_ns;    /* ... or at this time */
     verbs_conn_msg offer;
     uint32_t local_credits;
+    bool lacks_qps;       /* no QP of this epoch exists, as the device has no memory for more: others give way (evict.c) */
+    bool is_alone;        /* lacks QPs, and no other ep could give way: the peer's messages do not restart the timeout */
+    bool gives_way;       /* the epoch in progress ends for another ep that lacks QPs */
+    uint64_t lack_ns;     /* since when it lacks QPs; 0: it does not */
     uint64_t drain_ns;    /* when the drain began */
     uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
     uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
@@ -111,6 +115,7 @@ struct verbs_conn {
     struct verbs_cm_deferred *deferred; /* cm_deferred.c: rdma_cm ids whose destruction is deferred */
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool checks_events; /* at the next verbs_conn_progress */
+    bool has_reported_wait; /* the log has a line about an ep that lacks QPs */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
     uint32_t polls;
@@ -139,7 +144,7 @@ void verbs_conn_due(verbs_ep *ep, uint64_t when); /* verbs_conn_progress must ha
 bool verbs_conn_is_settled(verbs_ep *ep);         /* no frame is unacknowledged, no op open */
 
 void verbs_conn_end(verbs_ep *ep);                /* ends the epoch without an error; nothing is resent */
-void verbs_conn_retry_now(verbs_iface *iface);              /* eps that connect and had no credits to grant try again now */
+void verbs_conn_retry_now(verbs_iface *iface);              /* eps that connect and had no credits to grant, or no QPs, try again now */
 void verbs_conn_send_gone(verbs_ep *ep);           /* sends GONE unless the peer has left */
 static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
@@ -165,8 +170,12 @@ void verbs_drain_begin(verbs_ep *ep);
 /* True if all posted work is flushed, received frames are delivered and the QPs are destroyed. */
 bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 
-/* -- evict.c: closes idle connections when receive slots are used up -- */
-void verbs_evict_for(verbs_ep *ep);                /* `ep` connects and has no credits to grant: evicts another ep */
+/* -- evict.c: closes idle connections when receive slots or the device's queue pairs are used up -- */
+/* `ep` connects and has no credits to grant, or lacks QPs: evicts another ep. */
+void verbs_evict_for(verbs_ep *ep);
+/* `ep` lacks QPs: evicts another ep, or takes the QPs of one that only connects. The peer's timeout does not run while another may give
+ * way, but by rdma_cm. */
+void verbs_evict_for_qps(verbs_ep *ep);
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */

@@ -234,6 +234,10 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         }
         pause = EVICT_PAUSE_NS; /* the eps for which it closed come first */
     }
+    if (hs->gives_way) {
+        verbs_conn_retry_now(ep->iface);
+        pause = EVICT_PAUSE_NS;
+    }
     if (hs->trouble_count >= SICK_BREAKS_MIN && now - hs->trouble_ns > verbs_conn_timeout_ns()) {
         verbs_conn_peer_failed(ep, "%u attempts to connect in %u s failed. The last error: %s", hs->trouble_count,
              (unsigned)((now - hs->trouble_ns) / VERBS_SECOND), ep->last_error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * evict: closes an idle connection, else the one evicted longest ago, if a new peer finds no receive slots. Both sides close in peace and
+ * evict: closes an idle connection, else the one evicted longest ago, if a new peer finds no receive slots, or the device has no memory
+ * for its queue pairs. Both sides close in peace and
  * reconnect when either sends, so a rank serves any number of peers with the slots of a few. Called by conn.c (slots are needed), flow.c
  * (EVICT_REQ, EVICT_ACK). Not on iWARP, where an unnumbered frame completes before it has arrived.
  *
@@ -16,17 +17,23 @@
  * Eager rings end with the epoch, whether in use or taken back. Frames written into them have completed when the writer is quiet, and stand
  * before its EVICT_REQ or EVICT_ACK on the same QP: they are visible when that comes, and are read then.
  *
+ * Queue pairs of a connecting ep that has no answer are given to one whose peer has created its own, or that precedes it in an order of
+ * the job's connections. Their numbers belong to the epoch, so that epoch ends.
+ *
  * Slots of a connecting ep are given to one whose peer has granted its own; else two ranks could hold slots for others for ever.
  * Invariant: an ep that is UP has carried a frame, or was up for NEW_NS, before it is evicted.
  */
 #include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
 
+#include "base/log.h"
 #include "base/macros.h"
 
 #define SCAN_NS 250000ull         /* interval of checks whether all is quiet */
 #define PROVE_NS 20000000ull
 #define NEW_NS 20000000ull        /* minimum time up, unless it was used */
+#define REPORT_NS 2000000000ull    /* a wait for QPs that is longer is reported */
+#define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs away */
 #define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
@@ -73,12 +80,70 @@ static bool free_unanswered_slots(verbs_ep *ep)
     return false;
 }
 
+/* Whether ep's connection precedes the other's where both lack QPs. Both sides of each come to the same, so the first one always gets
+ * what it needs on both. */
+static bool precedes(const verbs_ep *ep, const verbs_ep *other)
+{
+    uint32_t own = ep->iface->self.rank, a = ep->proc_id.rank, b = other->proc_id.rank;
+    uint32_t low_a = a < own ? a : own, low_b = b < own ? b : own;
+    return low_a != low_b ? low_a < low_b : (a < own ? own : a) < (b < own ? own : b);
+}
+
+static bool has_evictable(const verbs_ep *ep)
+{
+    const verbs_iface *iface = ep->iface;
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        const verbs_ep *other = weft_container(link, verbs_ep, by_iface);
+        if (other != ep && verbs_conn_has_qps(other) && !other->qps[0].rail->is_iwarp)
+            return true;
+    }
+    return false;
+}
+
+/* Ends the epoch of an ep that has QPs, and whose peer has not answered. True: one was found, or gives way already. */
+static bool take_unanswered_qps(verbs_ep *ep)
+{
+    verbs_iface *iface = ep->iface;
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
+        if (weft_container(link, verbs_ep, by_iface)->hs->gives_way)
+            return true;
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *other = weft_container(link, verbs_ep, by_iface);
+        verbs_handshake *hs = other->hs;
+        if (other == ep || other->state != VERBS_CONNECTING || hs->is_connected || hs->is_closing || verbs_conn_has_offer(other) ||
+            !verbs_conn_has_qps(other) || other->tries < TRIES_TO_KEEP || !(verbs_conn_has_offer(ep) || precedes(ep, other)))
+            continue;
+        hs->gives_way = true;
+        verbs_conn_renew(&other->qps[0], "its queue pairs are given to another peer, as the device has no more");
+        return true;
+    }
+    return false;
+}
+
+void verbs_evict_for_qps(verbs_ep *ep)
+{
+    verbs_handshake *hs = ep->hs;
+    uint64_t now = ep->iface->now_ns();
+    hs->is_alone = !has_evictable(ep);
+    if (hs->is_alone)
+        return; /* the timeout runs, and its text says what was refused */
+    if (!hs->by_cm) /* rdma_cm tells the peer nothing meanwhile */
+        hs->trouble_ns = now;
+    if (!take_unanswered_qps(ep))
+        verbs_evict_for(ep);
+    if (ep->iface->conn->has_reported_wait || now - hs->lack_ns < REPORT_NS)
+        return;
+    ep->iface->conn->has_reported_wait = true;
+    weft_log_warn("the connection to rank %u waits for %.0f s until another one can give way: %s", ep->proc_id.rank,
+                  (double)(now - hs->lack_ns) / 1e9, ep->last_error);
+}
+
 void verbs_evict_for(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     uint64_t now = iface->now_ns();
     verbs_ep *chosen;
-    if (verbs_conn_has_offer(ep) && free_unanswered_slots(ep))
+    if (!ep->hs->lacks_qps && verbs_conn_has_offer(ep) && free_unanswered_slots(ep))
         return;
     chosen = choose(iface, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)

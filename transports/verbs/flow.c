@@ -315,18 +315,21 @@ static void deliver(verbs_ep *ep, const verbs_wire *wire)
         verbs_eager_ring_consider(ep);
 }
 
-/* Copies the frame, so that its receive slot is free; sorted by number. */
+/* Copies the frame, so that its receive slot is free; sorted by number. Drops one that came before. */
 static bool hold(verbs_ep *ep, const verbs_wire *wire, uint32_t bytes, uint32_t seq)
 {
-    verbs_held *held = malloc(sizeof *held + bytes);
     weft_list_link *at = ep->held.prev;
+    verbs_held *held;
+    while (at != &ep->held && verbs_seq_diff(weft_container(at, verbs_held, link)->seq, seq) > 0)
+        at = at->prev;
+    if (at != &ep->held && weft_container(at, verbs_held, link)->seq == seq)
+        return true;
+    held = malloc(sizeof *held + bytes);
     if (!held)
         return false;
     held->seq = seq;
     held->bytes = bytes;
     memcpy(held->wire, wire, bytes);
-    while (at != &ep->held && verbs_seq_diff(weft_container(at, verbs_held, link)->seq, seq) > 0)
-        at = at->prev;
     held->link.prev = at;
     held->link.next = at->next;
     at->next->prev = &held->link;

@@ -39,11 +39,12 @@ static int cannot(const verbs_rc_qp *qp, const char *what, int error)
 {
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
     const verbs_ep *ep = qp->ep;
-    return weft_fail(error == ENOMEM ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
+    bool is_full = error == ENOMEM || error == ENOSPC || error == EAGAIN || error == EDQUOT; /* drivers differ */
+    return weft_fail(is_full ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
                      ep->proc_id.rank,
                      qp->rail->name, verbs_gid_text(&qp->rail->gid, here),
                          verbs_gid_text(&ep->remote.address[qp->remote_rail].gid, there),
-                     strerror(error), error == ENOMEM ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
+                     strerror(error), is_full ? ": the device's queue pairs or locked memory (ulimit -l) are used up"
                      : error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == EINVAL
                      ? ": is there a route, and does the peer's interface answer ARP?" : "");
 }

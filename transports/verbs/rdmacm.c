@@ -50,7 +50,7 @@ typedef struct cm_data {
 } cm_data;
 _Static_assert(sizeof(cm_data) <= 56, "fits a request");
 
-enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER };
+enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER, REFUSED_FULL };
 
 /* Copy of an event after it was acknowledged. */
 typedef struct cm_event {
@@ -351,7 +351,7 @@ static void on_request(const cm_event *event)
     if (qp->cm_id)
         verbs_rc_qp_close(qp);
     if (!verbs_conn_open_qp(ep, qp)) {
-        refuse(rail, event->id, data, REFUSED_LATER);
+        refuse(rail, event->id, data, ep->hs->lacks_qps ? REFUSED_FULL : REFUSED_LATER);
         return;
     }
     if (!accept_request(qp, event)) {
@@ -386,11 +386,12 @@ static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 {
     static const char *const words[] = {"it rejected the request without giving a reason",
                                         "it is not ready", "requests crossed", "it has closed",
-                                        "it does not know this process"};
+                                        "it does not know this process",
+                                        "its device's queue pairs are used up, and it waits until one is free"};
     verbs_ep *ep = qp->ep;
     uint8_t no = event->has_data && event->data.to_nonce == ep->iface->nonce ? event->data.no : 0;
     give_up_attempt(qp, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
-    if (no == REFUSED_CROSSED || no == REFUSED_LATER)
+    if (no == REFUSED_CROSSED || no == REFUSED_LATER || no == REFUSED_FULL)
         ep->hs->due_qps |= (uint8_t)(1u << (qp - ep->qps));
     if (no)
         ep->silent_since_ns = 0;
