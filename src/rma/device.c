@@ -13,6 +13,7 @@
 #include "rma/device_state.h"
 #include "rma/keys.h"
 #include "rma/notify.h"
+#include "rma/regions.h"
 
 #define OPS_MANY 64 /* under way to a target, from which each further one polls first */
 
@@ -22,7 +23,7 @@ void weft_device_link(weft_window_device *device)
         weft_list_append(&device->window->worker->devices, &device->link);
 }
 
-static void wait_turn(weft_device_target *target)
+void weft_device_wait_turn(weft_device_target *target)
 {
     if (weft_list_is_empty(&target->link))
         weft_list_append(&target->device->waiting, &target->link);
@@ -31,7 +32,7 @@ static void wait_turn(weft_device_target *target)
 
 /* -- progress -- */
 
-/* 0; AGAIN: the registration is not made yet; UNSUPPORTED: none will be. */
+/* 0; AGAIN: the registration is not made yet; UNSUPPORTED: none will be, or the region has ended. */
 static int settle(weft_device_op *op)
 {
     int rc = op->awaits_reg ? weft_reg_settle(op->target->iface, op->reg) : 0;
@@ -39,7 +40,7 @@ static int settle(weft_device_op *op)
         return WEFT_AGAIN;
     op->target->device->window->worker->awaited_regs -= op->awaits_reg;
     op->awaits_reg = false;
-    return rc ? WEFT_E_UNSUPPORTED : 0;
+    return rc || op->is_refused ? WEFT_E_UNSUPPORTED : 0;
 }
 
 /* Must a notification wait for what is before it? Operations by messages are asked for. */
@@ -111,7 +112,7 @@ static int advance(weft_device_target *target)
     int n = issue_all(target);
     n += flush(target);
     if (!weft_list_is_empty(&target->queue) || (target->asked > target->flushed && !target->is_flushing))
-        wait_turn(target);
+        weft_device_wait_turn(target);
     else
         weft_list_remove(&target->link);
     return n;
@@ -162,21 +163,21 @@ static int progress_devices(weft_worker *worker)
 
 /* -- operations -- */
 
-/* Value by which a device notifies; 0: the notification goes by message, as operations before it have. */
+/* Value by which a device notifies; 0: the notification goes by message, as operations before it have, or may have to (dynamic windows). */
 static uint32_t value_of(const weft_device_target *target, uint32_t notify)
 {
     const weft_window *window = target->device->window;
     const weft_window_target *at = &window->targets[target->rank];
-    if (!target->can_put || !target->iface->caps.notify_after_all || at->sent != at->performed ||
+    if (window->regions || !target->can_put || !target->iface->caps.notify_after_all || at->sent != at->performed ||
         !weft_list_is_empty(&window->inbox->peers[target->rank].records))
         return 0;
     return weft_notify_put_value(window, target->rank, notify - 1);
 }
 
-static bool start(weft_device_target *target, const weft_rma_op *what, uint32_t value, weft_req **req)
+static bool start(weft_device_target *target, const weft_rma_op *what, weft_known_region *region, uint32_t value, weft_req **req)
 {
     bool is_put = what->kind == WEFT_RMA_PUT;
-    weft_device_op *op = weft_device_op_new(target, what, req), *notice = NULL;
+    weft_device_op *op = weft_device_op_new(target, what, region, req), *notice = NULL;
     if (!op)
         return false;
     if (value && (!is_put || op->awaits_reg) && !(notice = weft_device_notice_new(target, value)))
@@ -191,17 +192,26 @@ static bool start(weft_device_target *target, const weft_rma_op *what, uint32_t 
     return true;
 }
 
+/* Does the target's device perform such an operation? */
+static bool performs(const weft_device_target *target, const weft_rma_op *what)
+{
+    return what->kind == WEFT_RMA_PUT ? target->can_put : what->kind == WEFT_RMA_GET && target->can_get;
+}
+
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
 {
     weft_device_target *target = weft_device_target_of(window, what->target);
+    weft_known_region *region = NULL;
     uint32_t value = 0;
-    if (!target || !(what->kind == WEFT_RMA_PUT ? target->can_put : target->can_get))
-        return false;
+    if (!target || !performs(target, what) || target->peer->state != WEFT_PEER_ALIVE)
+        return false; /* a message tells why a peer has failed */
     if (what->notify && !(value = value_of(target, what->notify)))
         return false;
     if (target->ops >= OPS_MANY)
         weft_worker_poll(window->worker);
-    return start(target, what, value, req);
+    if (window->regions && !(region = weft_known_acquire(&target->known, what)))
+        return false;
+    return start(target, what, region, value, req);
 }
 
 bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
@@ -214,6 +224,21 @@ bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
     weft_list_append(&target->queue, &notice->link);
     advance(target);
     return true;
+}
+
+/* -- regions of dynamic windows -- */
+
+bool weft_rma_device_asks(weft_window *window, const weft_rma_op *what)
+{
+    weft_device_target *target = window->targets[what->target].device;
+    return window->regions && target && performs(target, what) && weft_known_ask(&target->known, what);
+}
+
+void weft_rma_device_on_note(weft_window *window, uint32_t from, const void *body, uint32_t bytes)
+{
+    weft_device_target *target = from < window->size ? window->targets[from].device : NULL;
+    if (target)
+        weft_known_on_note(&target->known, body, bytes);
 }
 
 /* -- flush -- */
@@ -260,6 +285,13 @@ static void drain(weft_window *window)
     weft_wait_end(&wait);
 }
 
+static void target_free(weft_device_target *target)
+{
+    if (target)
+        weft_known_close(&target->known);
+    free(target);
+}
+
 void weft_window_device_close(weft_window *window)
 {
     weft_window_device *device = window->device;
@@ -268,11 +300,13 @@ void weft_window_device_close(weft_window *window)
     if (device->keys) {
         drain(window);
         weft_list_remove(&device->link);
+        if (window->regions)
+            weft_rma_regions_unregister(window);
         weft_window_key_end(window);
         weft_bounce_close(&device->bounce);
     }
     for (uint32_t i = 0; i < window->size; i++)
-        free(window->targets[i].device);
+        target_free(window->targets[i].device);
     free(device->keys);
     free(device);
     window->device = NULL;

@@ -25,6 +25,11 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req 
 /* The same for a notification without data: counter + 1. */
 bool weft_rma_device_notify(weft_window *window, uint32_t target, uint32_t notify);
 
+/* DYNAMIC: shall the message of this operation ask the target for the region at its place (known.h)? */
+bool weft_rma_device_asks(weft_window *window, const weft_rma_op *op);
+/* A note of a member on one of its regions (message.h). */
+void weft_rma_device_on_note(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
+
 /* Begins the completion of puts to a target; weft_rma_device_is_flushed tells its end. */
 void weft_rma_device_flush(weft_window *window, uint32_t target);
 /* Are all operations to the target complete at the origin, and, if is_remote, all puts before the last weft_rma_device_flush there? */

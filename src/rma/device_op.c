@@ -137,17 +137,21 @@ static bool prepare(weft_device_op *op, weft_device_target *target, const weft_r
 
 static void on_part(weft_done *done, int rc);
 
-weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req)
+weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_known_region *region, weft_req **req)
 {
     weft_device_op *op = calloc(1, sizeof *op);
     weft_req *user = NULL;
-    if (!op)
+    if (!op) {
+        weft_known_release(region);
         return NULL;
+    }
+    op->region = region;
     op->done.call = on_part;
     weft_list_init(&op->link);
     op->bytes = what->target_count * (uint64_t)what->target_type->size;
     if (!prepare(op, target, what) || (req && !(user = request_new(target)))) {
         weft_reg_release(target->iface, op->reg);
+        weft_known_release(region);
         free(op->runs);
         free(op);
         return NULL;
@@ -211,6 +215,7 @@ void weft_device_op_end(weft_device_op *op)
     weft_list_remove(&op->link);
     window_of(op)->worker->awaited_regs -= op->awaits_reg;
     weft_reg_release(target->iface, op->reg);
+    weft_known_release(op->region);
     target->ops--;
     target->gets -= op->is_get_counted;
     if (op->notice)
@@ -229,6 +234,34 @@ void weft_device_op_end(weft_device_op *op)
 
 /* -- parts -- */
 
+/* Did it fail because its region has ended? A key that is refused has ended, or does not work. */
+static bool is_refused(const weft_device_op *op)
+{
+    return op->region && op->error.rc == WEFT_E_KEY &&
+           (op->target->iface->caps.key_bytes || !weft_known_is_current(&op->target->known, op->region));
+}
+
+/* All parts are done: ends it, or has it sent as messages, all of it: the target knows what is attached. Parts that were moved before
+ * are moved again, by the same data. */
+static void conclude(weft_device_op *op)
+{
+    weft_device_target *target = op->target;
+    if (!is_refused(op)) {
+        weft_device_op_end(op);
+        return;
+    }
+    weft_known_forget(&target->known, op->region);
+    if (op->slot)
+        weft_bounce_give(&target->device->bounce, op->slot);
+    op->slot = NULL;
+    free(op->error.text);
+    op->error = (weft_rma_error){0};
+    op->is_issued = false;
+    op->is_refused = true;
+    weft_list_append(&target->queue, &op->link);
+    weft_device_wait_turn(target);
+}
+
 static void on_part(weft_done *done, int rc)
 {
     weft_device_op *op = weft_container(done, weft_device_op, done);
@@ -236,7 +269,7 @@ static void on_part(weft_done *done, int rc)
     if (rc)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
     if (op->is_issued && !op->parts)
-        weft_device_op_end(op);
+        conclude(op);
 }
 
 /* Most bytes of a part. */
@@ -256,9 +289,10 @@ static int start_part(weft_device_op *op)
     weft_ep *ep = target->peer->ep;
     const weft_iface_ops *ops = ep->iface->ops;
     uint64_t bytes = op->local_left < op->remote_left ? op->local_left : op->remote_left, max = part_max(op);
-    weft_rma rma = {.local = op->local, .remote = op->remote, .rkey = target->rkey, .bytes = bytes < max ? bytes : max, .done = &op->done};
+    weft_rma rma = {.local = op->local, .remote = op->remote, .bytes = bytes < max ? bytes : max, .done = &op->done};
     int rc;
     bool is_last = op->issued + rma.bytes == op->bytes;
+    rma.rkey = op->region ? &op->region->rkey : target->rkey;
     if (is_last && op->notify) {
         rma.notify = op->notify;
         rma.notify_after_all = true;
@@ -307,6 +341,8 @@ int weft_device_op_issue(weft_device_op *op)
     if (op->uses_slot && !op->slot && !take_slot(op))
         return WEFT_AGAIN;
     op->parts++; /* keeps it while its parts end */
+    if (op->region && !weft_known_is_current(&op->target->known, op->region))
+        weft_rma_error_set(&op->error, WEFT_E_KEY, "its region was detached");
     while (!rc && !op->error.rc && (next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left) || is_notice(op))) {
         rc = op->parts > PARTS_MAX ? WEFT_AGAIN : start_part(op);
         if (!rc && is_slow && op->issued < op->bytes)
@@ -322,7 +358,7 @@ int weft_device_op_issue(weft_device_op *op)
     op->is_issued = true;
     weft_list_remove(&op->link);
     if (!op->parts)
-        weft_device_op_end(op);
+        conclude(op);
     return 0;
 }
 

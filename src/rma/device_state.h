@@ -12,6 +12,7 @@
 #include "core/req.h"
 #include "rma/bounce.h"
 #include "rma/key.h"
+#include "rma/known.h"
 #include "rma/message.h"
 #include "type/runs.h"
 
@@ -21,8 +22,9 @@ typedef struct weft_window_device {
     weft_list_link waiting;  /* targets whose queue is not empty, or that want a flush */
     weft_list_link ended;    /* operations whose message is complete */
     weft_window_key *keys;   /* [size], of the members, owned */
-    weft_iface *iface;       /* own memory is registered there; NULL: it is not */
-    weft_mr mr;              /* of own memory */
+    weft_iface *iface;       /* own memory is registered there; NULL: it is not, nor are regions */
+    weft_mr mr;              /* of own memory; a dynamic window's regions have their own (regions.c) */
+    bool is_full;            /* the network has refused memory, and had no unused registrations left */
     weft_bounce bounce;
 } weft_window_device;
 
@@ -34,7 +36,8 @@ typedef struct weft_device_target {
     weft_window_device *device;
     weft_peer *peer;
     weft_iface *iface;       /* by which it is reached; stays the same if the peer fails */
-    const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none */
+    const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none, or the window is dynamic */
+    weft_known known;        /* regions of a dynamic window */
     uint32_t rank;
     bool can_put, can_get, is_flushing;
     uint64_t ops;            /* not complete at the origin */
@@ -59,6 +62,7 @@ typedef struct weft_device_op {
     weft_device_target *target;
     weft_rma_op what;        /* types held */
     weft_req *user;          /* NULL: completes by a flush */
+    weft_known_region *region; /* of a dynamic window, held; else NULL */
     weft_reg *reg;           /* of origin memory, held; NULL: none */
     weft_device_runs *runs;  /* owned; NULL: both sides are dense */
     char *slot;              /* taken for it; NULL: none */
@@ -70,6 +74,7 @@ typedef struct weft_device_op {
     struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
     bool is_led;             /* a notice whose operation is under way */
     bool awaits_reg, uses_slot, is_issued, is_get_counted;
+    bool is_refused;         /* its region has ended: it waits in the queue to be sent as a message */
     weft_rma_error error;
     weft_completion completion; /* of `message` */
     weft_req *message;       /* it goes by message instead; owned */
@@ -88,8 +93,8 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
 
 /* -- device_op.c -- */
 
-/* NULL: no device can perform it, or no memory. req NULL: it has no request. */
-weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_req **req);
+/* region: of a dynamic window, which it takes; else NULL. NULL: no device can perform it, or no memory. req NULL: it has no request. */
+weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_known_region *region, weft_req **req);
 /* A notice with this value; NULL: no memory. */
 weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t value);
 /* The notice follows the operation; without one it goes with the operation's last part. */
@@ -107,5 +112,7 @@ void weft_device_op_end(weft_device_op *op);
 
 /* Puts the device into worker->devices. */
 void weft_device_link(weft_window_device *device);
+/* Progress looks at the target's queue. */
+void weft_device_wait_turn(weft_device_target *target);
 
 #endif

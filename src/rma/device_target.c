@@ -34,9 +34,11 @@ static const char *obstacle(const weft_device_target *target, const weft_window_
         return "the transport or the kernel does not let this process access the other's memory";
     if (weft_reg_needed(iface) && !weft_reg_allowed(iface))
         return "WEFT_REG_MODE excludes it";
-    if (iface->caps.key_bytes && !weft_window_key_fits(key, iface))
-        return weft_window_keyless_text(key);
-    return target->device->window->flavor == WEFT_WINDOW_DYNAMIC ? "attached memory is known at its member only" : NULL;
+    if (iface->caps.key_bytes)
+        return weft_window_key_fits(key, iface) ? NULL : weft_window_keyless_text(key);
+    if (target->device->window->flavor == WEFT_WINDOW_DYNAMIC && !target->device->window->targets[target->rank].control)
+        return "the node has no shared memory that tells of memory being detached";
+    return NULL;
 }
 
 static void choose(weft_device_target *target)
@@ -82,6 +84,7 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank)
     target->iface = peer->ep->iface;
     target->rank = rank;
     choose(target);
+    weft_known_open(&target->known, window->size, target->iface->caps.key_bytes ? NULL : window->targets[rank].control);
     window->targets[rank].device = target;
     return target;
 }

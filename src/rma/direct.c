@@ -51,11 +51,8 @@ static void accumulate(weft_window_control *control, const weft_rma_op *op, char
 
 static int check_attached(const weft_window *window, const weft_rma_op *op)
 {
-    const weft_type *type = op->target_type;
-    int64_t span = (int64_t)(op->target_count - 1) * type->extent;
-    uint64_t from = op->offset + (uint64_t)(type->true_lb + (span < 0 ? span : 0));
-    uint64_t bytes = (uint64_t)(type->true_extent + (span < 0 ? -span : span));
-    if (weft_rma_is_attached(window, from, bytes))
+    uint64_t from = op->offset, bytes = UINT64_MAX;
+    if (weft_rma_span(op->offset, op->target_type, op->target_count, &from, &bytes) && weft_rma_is_attached(window, from, bytes))
         return 0;
     return weft_fail(WEFT_E_RMA_RANGE, "%llu bytes at address 0x%llx are not attached to the window: call MPI_Win_attach",
                      (unsigned long long)bytes, (unsigned long long)from);

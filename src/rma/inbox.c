@@ -204,15 +204,11 @@ static const weft_type *type_of(const weft_rma_peer *peer, const weft_rma_head *
 static char *place_of(const weft_window *window, const weft_rma_head *head, const weft_type *type)
 {
     const weft_window_target *own = &window->targets[window->rank];
-    int64_t low = type->true_lb, high = low + type->true_extent, span;
     uint64_t from, bytes;
-    if (__builtin_mul_overflow((int64_t)(head->count - 1), type->extent, &span) ||
-        __builtin_add_overflow(high, span > 0 ? span : 0, &high) || __builtin_add_overflow(low, span < 0 ? span : 0, &low)) {
+    if (!weft_rma_span(head->offset, type, head->count, &from, &bytes)) {
         weft_fail(WEFT_E_RMA_RANGE, "%llu elements are more than the memory of member %u", (unsigned long long)head->count, window->rank);
         return NULL;
     }
-    from = head->offset + (uint64_t)low;
-    bytes = (uint64_t)(high - low);
     if (window->regions ? weft_rma_is_attached(window, from, bytes) : from <= own->bytes && bytes <= own->bytes - from)
         return (char *)((uintptr_t)own->mapped + head->offset);
     if (window->regions)
@@ -367,6 +363,8 @@ static void operate(weft_window_inbox *inbox, uint32_t from, const weft_rma_head
 {
     const weft_type *type = type_of(&inbox->peers[from], head);
     char *at = NULL;
+    if (head->asks)
+        weft_rma_regions_answer(inbox->window, from, head, type);
     if (type && weft_rma_head_is_sound(head, type, behind))
         at = place_of(inbox->window, head, type);
     else

@@ -14,15 +14,14 @@ enum weft_window_keyless {
     WEFT_KEYLESS_NO_NEED, /* all others map it, or there are none, or no bytes */
     WEFT_KEYLESS_NO_NETWORK, /* no transport of the member registers memory for get and put */
     WEFT_KEYLESS_REFUSED, /* the device or a limit refused the registration */
-    WEFT_KEYLESS_KNOB,    /* WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it */
-    WEFT_KEYLESS_DYNAMIC  /* attached memory is not known to the others */
+    WEFT_KEYLESS_KNOB     /* WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it */
 };
 
 /* What a member tells the others. */
 typedef struct weft_window_key {
     char network[8];  /* name of the transport, cut off; "": no key */
     uint8_t keyless;  /* enum weft_window_keyless, if there is no key */
-    weft_rkey rkey;
+    weft_rkey rkey;   /* a dynamic window's: length 0 */
 } weft_window_key;
 
 #endif

@@ -49,38 +49,55 @@ static weft_iface *network_of(const weft_worker *worker)
     return NULL;
 }
 
+static bool is_slow(const weft_iface *iface, uint64_t bytes) { return iface->caps.wants_regcache && bytes > WEFT_REG_INLINE_MAX; }
+
+int weft_window_mr_reg(weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr)
+{
+    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE;
+    bool may_flush = iface->regcache && !window->device->is_full;
+    int rc;
+    if (is_slow(iface, bytes))
+        weft_worker_unlock(window->worker);
+    rc = iface->ops->mr_reg(iface, addr, bytes, rights, WEFT_MEMORY_HOST, mr);
+    if (rc && may_flush) { /* unused registrations give way to a window */
+        weft_regcache_flush(iface->regcache);
+        rc = iface->ops->mr_reg(iface, addr, bytes, rights, WEFT_MEMORY_HOST, mr);
+    }
+    if (is_slow(iface, bytes))
+        weft_worker_lock(window->worker);
+    window->device->is_full = rc != 0;
+    return rc;
+}
+
+void weft_window_mr_dereg(weft_window *window, weft_mr *mr)
+{
+    weft_iface *iface = window->device->iface;
+    bool slow = is_slow(iface, mr->bytes);
+    window->device->is_full = false;
+    if (slow)
+        weft_worker_unlock(window->worker);
+    iface->ops->mr_dereg(iface, mr);
+    if (slow)
+        weft_worker_lock(window->worker);
+}
+
 static int map(weft_window *window, weft_iface *iface)
 {
-    weft_window_device *device = window->device;
     const weft_window_target *own = &window->targets[window->rank];
-    bool is_long = iface->caps.wants_regcache && own->bytes > WEFT_REG_INLINE_MAX;
-    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE;
-    int rc;
-    if (is_long)
-        weft_worker_unlock(window->worker);
-    rc = iface->ops->mr_reg(iface, own->mapped, own->bytes, rights, WEFT_MEMORY_HOST, &device->mr);
-    if (rc && iface->regcache) { /* unused registrations give way to a window */
-        weft_regcache_flush(iface->regcache);
-        rc = iface->ops->mr_reg(iface, own->mapped, own->bytes, rights, WEFT_MEMORY_HOST, &device->mr);
-    }
-    if (is_long)
-        weft_worker_lock(window->worker);
-    return rc;
+    return weft_window_mr_reg(window, iface, own->mapped, own->bytes, &window->device->mr);
 }
 
 void weft_window_key_make(weft_window *window, weft_window_key *key)
 {
     weft_iface *iface;
     *key = (weft_window_key){.keyless = WEFT_KEYLESS_NO_NEED};
-    if (window->flavor == WEFT_WINDOW_DYNAMIC)
-        key->keyless = WEFT_KEYLESS_DYNAMIC;
-    else if (!is_needed(window))
+    if (!is_needed(window))
         return;
-    else if (!weft_window_device_is_allowed())
+    if (!weft_window_device_is_allowed()) {
         key->keyless = WEFT_KEYLESS_KNOB;
-    else if (!(iface = network_of(window->worker)))
+    } else if (!(iface = network_of(window->worker))) {
         key->keyless = WEFT_KEYLESS_NO_NETWORK;
-    else if (map(window, iface)) {
+    } else if (window->flavor != WEFT_WINDOW_DYNAMIC && map(window, iface)) {
         key->keyless = WEFT_KEYLESS_REFUSED;
         weft_log_debug("%llu bytes of a window are reached by messages: %s", (unsigned long long)window->targets[window->rank].bytes,
                        weft_fail_text(WEFT_E_NOSPACE));
@@ -94,7 +111,7 @@ void weft_window_key_make(weft_window *window, weft_window_key *key)
 void weft_window_key_end(weft_window *window)
 {
     weft_window_device *device = window->device;
-    if (device->iface)
+    if (device->iface && window->flavor != WEFT_WINDOW_DYNAMIC)
         device->iface->ops->mr_dereg(device->iface, &device->mr);
     device->iface = NULL;
 }
@@ -113,7 +130,6 @@ const char *weft_window_keyless_text(const weft_window_key *key)
         [WEFT_KEYLESS_NO_NETWORK] = "its network has no device that moves the bytes",
         [WEFT_KEYLESS_REFUSED] = "its memory could not be registered (its log at level debug has the cause; ulimit -l)",
         [WEFT_KEYLESS_KNOB] = "WEFT_RMA_DEVICE, WEFT_REG_MODE or WEFT_CHECKSUM excludes it",
-        [WEFT_KEYLESS_DYNAMIC] = "attached memory is known at its member only",
     };
     return key->network[0] ? "it registered with another network" : key->keyless < weft_count(texts) ? texts[key->keyless] : "?";
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * keys: own memory of a window, registered with the network for the other members' devices, and the members' remote keys, which they
- * exchange once when the window opens. A key opens exactly the window's bytes and ends with the window.
+ * exchange once when the window opens. A key opens exactly the window's bytes and ends with the window. Of a dynamic window they exchange
+ * the names of their networks; its regions have keys of their own (regions.h).
  */
 #ifndef WEFT_RMA_KEYS_H
 #define WEFT_RMA_KEYS_H
@@ -16,6 +17,11 @@ struct weft_window;
 /* Local: registers own memory if other members need a key. A refusal is no error: they send messages. Drops worker->lock while it
  * registers much memory. */
 void weft_window_key_make(struct weft_window *window, weft_window_key *key);
+/* Local: registers memory of the window with its network, for puts and gets of the members. 0 or an error. Drops worker->lock while it
+ * registers much memory. */
+int weft_window_mr_reg(struct weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr);
+/* Local: ends a registration of weft_window_mr_reg, with worker->lock dropped as there. */
+void weft_window_mr_dereg(struct weft_window *window, weft_mr *mr);
 /* Local: no member uses the key any more. */
 void weft_window_key_end(struct weft_window *window);
 /* Is this a key for the iface? */

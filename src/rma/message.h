@@ -30,7 +30,8 @@ enum { WEFT_RMA_FLUSH = 16, WEFT_RMA_TYPE, WEFT_RMA_NOTIFY };
 typedef struct weft_rma_head {
     uint8_t kind, slot;     /* slot: of the target's datatype, or WEFT_RMA_PREDEFINED */
     uint8_t op;             /* handle */
-    bool has_data;          /* a DATA message follows; else the data are behind the head */
+    bool has_data : 1;      /* a DATA message follows; else the data are behind the head */
+    bool asks : 1;          /* PUT, GET: the origin wants to know the region of its first byte */
     uint16_t basic, type;   /* handles of predefined types */
     uint32_t number;
     uint32_t notify;        /* PUT, GET, NOTIFY: counter + 1; 0: none */
@@ -45,8 +46,9 @@ static inline int weft_rma_tag_reply(uint32_t number) { return (int)((number & W
 
 /* Answers are NOTIFYs; first byte below WEFT_SYNC_POST (sync_state.h).
  * ACK: the count of operations performed, in their order, and the first error of those since the last ACK.
- * FAILED: operation `number`, which has a REPLY, failed; its REPLY has no bytes. */
-enum { WEFT_RMA_ACK = 1, WEFT_RMA_FAILED };
+ * FAILED: operation `number`, which has a REPLY, failed; its REPLY has no bytes.
+ * REGION: answer to a head that asks, sent before any other to that head. REVOKED: a region that the receiver was told of is detached. */
+enum { WEFT_RMA_ACK = 1, WEFT_RMA_FAILED, WEFT_RMA_REGION, WEFT_RMA_REVOKED };
 typedef struct weft_rma_note {
     uint8_t kind, unused[3];
     uint32_t number;
@@ -56,6 +58,14 @@ typedef struct weft_rma_note {
     char text[WEFT_NOTIFY_BYTES - 24]; /* of rc; cut after its end when it is sent */
 } weft_rma_note;
 _Static_assert(sizeof(weft_rma_note) == WEFT_NOTIFY_BYTES, "a note is a NOTIFY");
+
+/* REGION, REVOKED. */
+typedef struct weft_rma_region_note {
+    uint8_t kind, unused[3];
+    uint32_t detaches;    /* REGION: of the sender's control */
+    uint64_t base, bytes; /* REGION: bytes 0: no region has the address */
+    weft_rkey rkey;       /* REGION; length 0: the sender has not registered it */
+} weft_rma_region_note;
 
 typedef struct weft_rma_error {
     int rc;

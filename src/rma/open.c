@@ -33,6 +33,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     }
     if (*(const uint8_t *)body >= WEFT_SYNC_POST)
         weft_window_sync_on_notify(window, from, body, bytes);
+    else if (*(const uint8_t *)body >= WEFT_RMA_REGION)
+        weft_rma_device_on_note(window, from, body, bytes);
     else
         weft_rma_inbox_on_notify(window, from, body, bytes);
 }

@@ -5,6 +5,7 @@
 #ifndef WEFT_RMA_OPERATION_H
 #define WEFT_RMA_OPERATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "type/op.h"
@@ -28,5 +29,18 @@ typedef struct weft_rma_op {
     const weft_op *op;           /* ACCUMULATE, GET_ACCUMULATE: predefined */
     uint32_t notify;             /* PUT, GET: counter of the target (notify.h) + 1; 0: none */
 } weft_rma_op;
+
+/* All memory between the first and the last byte of `count` elements at `offset`, gaps included. count > 0. False: that is more than there
+ * are addresses. */
+static inline bool weft_rma_span(uint64_t offset, const weft_type *type, uint64_t count, uint64_t *from, uint64_t *bytes)
+{
+    int64_t low = type->true_lb, high = low + type->true_extent, span;
+    if (__builtin_mul_overflow((int64_t)(count - 1), type->extent, &span) || __builtin_add_overflow(high, span > 0 ? span : 0, &high) ||
+        __builtin_add_overflow(low, span < 0 ? span : 0, &low))
+        return false;
+    *from = offset + (uint64_t)low;
+    *bytes = (uint64_t)(high - low);
+    return true;
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "collectives/sched.h"
 #include "p2p/p2p.h"
+#include "rma/device.h"
 #include "rma/inbox.h"
 #include "rma/message.h"
 #include "type/pack.h"
@@ -366,6 +367,7 @@ int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
     if (rc)
         return rc;
     window->worker->counters[WEFT_COUNT_WINDOW_MESSAGES]++;
+    head.asks = weft_rma_device_asks(window, op);
     switch (op->kind) {
     case WEFT_RMA_PUT:
         count_sent(window, op->target);

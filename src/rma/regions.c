@@ -7,15 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
+#include "core/world.h"
+#include "rma/device_state.h"
+#include "rma/keys.h"
+#include "rma/message.h"
+#include "rma/spans.h"
 
 typedef struct region {
-    uint64_t base, bytes;
+    weft_mr mr;              /* if is_registered */
+    uint32_t *told;          /* [count] members that were told of it, ascending; owned */
+    uint32_t count, capacity;
+    bool is_registered;
 } region;
 
 typedef struct weft_window_regions {
-    region *sorted; /* by base; regions do not overlap, but empty ones may lie anywhere */
-    uint64_t count, capacity;
+    weft_spans all;   /* item: region, owned */
+    weft_spans empty; /* attached without bytes; item: NULL */
+    uint32_t registered;
 } weft_window_regions;
 
 int weft_rma_regions_open(weft_window *window)
@@ -24,90 +34,129 @@ int weft_rma_regions_open(weft_window *window)
     return window->regions ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for a dynamic window");
 }
 
+void weft_rma_regions_unregister(weft_window *window)
+{
+    weft_window_regions *regions = window->regions;
+    weft_iface *iface = window->device->iface;
+    for (uint64_t i = 0; i < regions->all.count; i++) {
+        region *at = regions->all.sorted[i].item;
+        if (at->is_registered)
+            iface->ops->mr_dereg(iface, &at->mr);
+        at->is_registered = false;
+    }
+}
+
+static void region_free(region *self)
+{
+    free(self->told);
+    free(self);
+}
+
 void weft_rma_regions_close(weft_window *window)
 {
-    free(window->regions->sorted);
+    for (uint64_t i = 0; i < window->regions->all.count; i++)
+        region_free(window->regions->all.sorted[i].item);
+    weft_spans_free(&window->regions->all);
+    weft_spans_free(&window->regions->empty);
     free(window->regions);
     window->regions = NULL;
 }
 
-/* Number of regions whose base is below `limit`. */
-static uint64_t count_below(const weft_window_regions *regions, uint64_t limit)
+/* -- attach -- */
+
+/* Regions of a window take at most half of a rank's share of what the device holds. */
+static bool may_register(const weft_window *window)
 {
-    uint64_t low = 0, high = regions->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (regions->sorted[middle].base < limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const weft_iface *iface = window->device->iface;
+    uint32_t max = iface ? iface->caps.mr_count_max : 0;
+    return iface && (!max || window->regions->registered < max / (2 * window->worker->world->boot->local_size));
 }
 
-/* The region that has this address and is not empty; NULL: none. */
-static const region *region_at(const weft_window_regions *regions, uint64_t address)
+static void region_register(weft_window *window, region *self, void *base, uint64_t bytes)
 {
-    uint64_t i = count_below(regions, address + 1);
-    while (i-- > 0) {
-        const region *at = &regions->sorted[i];
-        if (address - at->base < at->bytes)
-            return at;
-        if (at->bytes)
-            return NULL;
+    const weft_span *span;
+    weft_mr mr;
+    if (!may_register(window))
+        return;
+    if (weft_window_mr_reg(window, window->device->iface, base, bytes, &mr)) {
+        weft_log_debug("%llu bytes attached at %p are reached by messages: %s", (unsigned long long)bytes, base,
+                       weft_fail_text(WEFT_E_NOSPACE));
+        return;
     }
-    return NULL;
-}
-
-static const region *find_overlap(const weft_window_regions *regions, uint64_t base, uint64_t bytes)
-{
-    const region *before = region_at(regions, base);
-    if (before)
-        return before;
-    for (uint64_t i = count_below(regions, base); i < regions->count && regions->sorted[i].base - base < bytes; i++)
-        if (regions->sorted[i].bytes)
-            return &regions->sorted[i];
-    return NULL;
+    span = weft_spans_from(&window->regions->all, (uintptr_t)base);
+    if (!span || span->item != self) { /* detached by another thread meanwhile */
+        weft_window_mr_dereg(window, &mr);
+        return;
+    }
+    self->mr = mr;
+    self->is_registered = true;
+    window->regions->registered++;
 }
 
 int weft_rma_attach(weft_window *window, void *given, uint64_t bytes)
 {
     weft_window_regions *regions = window->regions;
-    uint64_t base = (uintptr_t)given, i;
-    const region *overlap = bytes ? find_overlap(regions, base, bytes) : NULL;
+    uint64_t base = (uintptr_t)given;
+    const weft_span *overlap = weft_spans_overlap(&regions->all, base, bytes);
+    region *made;
+    int rc;
     if (overlap)
         return weft_fail(WEFT_E_RMA_ATTACH, "%llu bytes at %p overlap the %llu bytes attached at %p: detach these first",
                          (unsigned long long)bytes, given, (unsigned long long)overlap->bytes, (void *)(uintptr_t)overlap->base);
-    if (regions->count == regions->capacity) {
-        uint64_t capacity = regions->capacity ? regions->capacity * 2 : 16;
-        region *sorted = realloc(regions->sorted, capacity * sizeof *sorted);
-        if (!sorted)
-            return weft_fail(WEFT_E_NOMEM, "no memory for %llu attached regions", (unsigned long long)capacity);
-        regions->sorted = sorted;
-        regions->capacity = capacity;
-    }
-    i = count_below(regions, base);
-    memmove(&regions->sorted[i + 1], &regions->sorted[i], (regions->count - i) * sizeof *regions->sorted);
-    regions->sorted[i] = (region){base, bytes};
-    regions->count++;
-    return 0;
+    if (!bytes)
+        return weft_spans_add(&regions->empty, base, 0, NULL);
+    if (!(made = calloc(1, sizeof *made)))
+        return weft_fail(WEFT_E_NOMEM, "no memory for an attached region");
+    rc = weft_spans_add(&regions->all, base, bytes, made);
+    if (rc)
+        free(made);
+    else
+        region_register(window, made, given, bytes);
+    return rc;
+}
+
+/* -- detach -- */
+
+/* No member uses what it was told: those of the node see it in the control, the others are told. The key ends by itself. */
+static void revoke(weft_window *window, const region *self, uint64_t base)
+{
+    weft_window_control *control = window->targets[window->rank].control;
+    weft_rma_region_note note = {.kind = WEFT_RMA_REVOKED, .base = base};
+    if (control)
+        atomic_fetch_add(weft_window_detaches(control, base), 1);
+    for (uint32_t i = 0; i < self->count; i++)
+        weft_chan_notify(window->chan, self->told[i], &note, sizeof note); /* fails if the member has died */
 }
 
 int weft_rma_detach(weft_window *window, const void *given)
 {
     weft_window_regions *regions = window->regions;
-    uint64_t base = (uintptr_t)given, i = count_below(regions, base);
-    if (i == regions->count || regions->sorted[i].base != base)
+    uint64_t base = (uintptr_t)given;
+    weft_span *span = weft_spans_from(&regions->all, base), *empty = span ? NULL : weft_spans_from(&regions->empty, base);
+    region *self;
+    if (empty)
+        weft_spans_remove(&regions->empty, empty);
+    else if (!span)
         return weft_fail(WEFT_E_BASE, "no memory is attached at %p: pass the base that was passed to MPI_Win_attach", given);
-    regions->count--;
-    memmove(&regions->sorted[i], &regions->sorted[i + 1], (regions->count - i) * sizeof *regions->sorted);
+    if (empty)
+        return 0;
+    self = span->item;
+    weft_spans_remove(&regions->all, span);
+    revoke(window, self, base);
+    if (self->is_registered) {
+        regions->registered--;
+        weft_window_mr_dereg(window, &self->mr);
+    }
+    region_free(self);
     return 0;
 }
+
+/* -- look-up -- */
 
 bool weft_rma_is_attached(const weft_window *window, uint64_t base, uint64_t bytes)
 {
     while (bytes) {
-        const region *at = region_at(window->regions, base);
+        const weft_span *at = weft_spans_at(&window->regions->all, base);
         uint64_t here;
         if (!at)
             return false;
@@ -118,4 +167,45 @@ bool weft_rma_is_attached(const weft_window *window, uint64_t base, uint64_t byt
         bytes -= here;
     }
     return true;
+}
+
+/* False: no memory. */
+static bool remember(region *self, uint32_t member)
+{
+    uint32_t i = self->count;
+    while (i && self->told[i - 1] >= member)
+        i--;
+    if (i < self->count && self->told[i] == member)
+        return true;
+    if (self->count == self->capacity) {
+        uint32_t capacity = self->capacity ? self->capacity * 2 : 4;
+        uint32_t *told = realloc(self->told, capacity * sizeof *told);
+        if (!told)
+            return false;
+        self->told = told;
+        self->capacity = capacity;
+    }
+    memmove(&self->told[i + 1], &self->told[i], (self->count - i) * sizeof *self->told);
+    self->told[i] = member;
+    self->count++;
+    return true;
+}
+
+void weft_rma_regions_answer(weft_window *window, uint32_t to, const weft_rma_head *head, const weft_type *type)
+{
+    weft_window_control *control = window->targets[window->rank].control;
+    weft_rma_region_note note = {.kind = WEFT_RMA_REGION};
+    uint64_t from, bytes;
+    const weft_span *span = NULL;
+    if (window->regions && type && weft_rma_span(head->offset, type, head->count, &from, &bytes))
+        span = weft_spans_at(&window->regions->all, from);
+    if (span && remember(span->item, to)) {
+        const region *self = span->item;
+        note.base = span->base;
+        note.bytes = span->bytes;
+        note.detaches = control ? atomic_load(weft_window_detaches(control, span->base)) : 0;
+        if (self->is_registered)
+            note.rkey = self->mr.rkey;
+    }
+    weft_chan_notify(window->chan, to, &note, sizeof note);
 }

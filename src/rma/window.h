@@ -6,7 +6,8 @@
  *
  * Each target is reached in one way, chosen when the window is opened:
  *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
- *   device   the transport's get and put move the data of puts and gets, without the target's CPU (device.h); accumulates go by message
+ *   device   the transport's get and put move the data of puts and gets, without the target's CPU (device.h); accumulates go by message,
+ *            and on a dynamic window what lies in no region that is known here (known.h)
  *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
  * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), so both
  * ways may be mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
@@ -27,6 +28,8 @@ enum weft_window_flavor { WEFT_WINDOW_CREATE, WEFT_WINDOW_ALLOCATE, WEFT_WINDOW_
 /* What members tell each other of exposure and access epochs (pscw.c). */
 enum weft_window_epoch_end { WEFT_WINDOW_POST, WEFT_WINDOW_COMPLETE, WEFT_WINDOW_ENDS };
 
+#define WEFT_WINDOW_DETACHES 64u
+
 /* State of one member that others of its node map: zero when the window opens. A member that none of them maps has one in own memory. */
 typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
@@ -37,7 +40,15 @@ typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint32_t awaited[WEFT_WINDOW_ENDS]; /* 1 + the member whose post or complete this one waits for; 0: none */
     _Alignas(WEFT_LINE) _Atomic uint32_t holds; /* if the job goes on when this member dies: 1 + the member whose lock it holds or
                                                  * waits for; 0: none, UINT32_MAX: several (lock.c) */
+    _Alignas(WEFT_LINE) _Atomic uint32_t detaches[WEFT_WINDOW_DETACHES]; /* DYNAMIC: regions detached so far, by a hash of their base */
 } weft_window_control;
+
+/* The count of detaches of regions with this base, and of some others. */
+static inline _Atomic uint32_t *weft_window_detaches(weft_window_control *control, uint64_t base)
+{
+    return &control->detaches[base * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+_Static_assert(WEFT_WINDOW_DETACHES == 1u << (64 - 58), "the hash has six bits");
 
 struct weft_window_device;
 struct weft_device_target;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * recovery: the last rank kills itself in the midst of something (mpirun --enable-recovery); the others must get MPI_ERR_PROC_ABORTED where
- * they need it, go on, and have right data. Argument: put, message, lock, notify, coll, dead. Called by the script `recovery`.
+ * they need it, go on, and have right data. Argument: put, regions, message, lock, notify, coll, dead. Called by the script `recovery`.
  */
 #include <mpi-ext.h>
 #include <mpi.h>
@@ -30,15 +30,22 @@ static uint64_t *memory, *data;
     } while (0)
 #define OK(call) CHECK((call) == MPI_SUCCESS, "failed")
 
-/* Checks that the call failed because a process has died, and that its text says so. */
+/* Checks that the call failed because a process has died. */
+static void is_abort(int code, const char *call)
+{
+    int class;
+    CHECK(code != MPI_SUCCESS, "%s did not fail", call);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_PROC_ABORTED, "%s: class %d", call, class);
+}
+
+/* And that its text says so. */
 static void is_death(int code, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING];
-    int class, length;
-    CHECK(code != MPI_SUCCESS, "%s did not fail", call);
-    MPI_Error_class(code, &class);
+    int length;
+    is_abort(code, call);
     MPI_Error_string(code, text, &length);
-    CHECK(class == MPI_ERR_PROC_ABORTED, "%s: class %d: %s", call, class, text);
     CHECK(strstr(text, "died") || strstr(text, "gone"), "%s: %s", call, text);
 }
 
@@ -98,16 +105,27 @@ static void open_window(int is_created)
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* Puts of all ranks to rank 0, by a device or by messages. */
-static void in_a_put(void)
+/* A barrier of the live ranks: none leaves while others need it. */
+static void leave_together(void)
 {
-    open_window(1);
-    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    for (int i = 1; rank == 0 && i < last; i++)
+        OK(MPI_Recv(data, 1, MPI_INT, i, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (rank) {
+        OK(MPI_Send(&rank, 1, MPI_INT, 0, 8, MPI_COMM_WORLD));
+        OK(MPI_Recv(data, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    }
+    for (int i = 1; rank == 0 && i < last; i++)
+        OK(MPI_Send(&rank, 1, MPI_INT, i, 8, MPI_COMM_WORLD));
+}
+
+/* Puts of all ranks to rank 0, to displacement `at` and its own words behind, in which the last rank dies. */
+static void put_until_death(MPI_Aint at, MPI_Aint unit)
+{
     if (rank == last)
         die_soon();
     for (int round = 0; rank && (round < ROUNDS || rank == last); round++) {
         fill(rank, round);
-        OK(MPI_Put(data, WORDS, MPI_UINT64_T, 0, (MPI_Aint)rank * WORDS, WORDS, MPI_UINT64_T, win));
+        OK(MPI_Put(data, WORDS, MPI_UINT64_T, 0, at + (MPI_Aint)rank * WORDS * unit, WORDS, MPI_UINT64_T, win));
         OK(MPI_Win_flush(0, win));
     }
     if (rank)
@@ -117,6 +135,55 @@ static void in_a_put(void)
     OK(MPI_Win_sync(win));
     for (int from = 1; rank == 0 && from < last; from++)
         verify(memory + (size_t)from * WORDS, from, ROUNDS - 1, "put");
+}
+
+/* By a device or by messages. */
+static void in_a_put(void)
+{
+    open_window(1);
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    put_until_death(0, 1);
+    OK(MPI_Win_unlock_all(win));
+}
+
+/* The same on a dynamic window, of which all know a region of rank 0 and one of the last rank. The first is detached when a rank that was
+ * told of it is dead, and serves the others when it is attached again. */
+static void in_a_region(void)
+{
+    MPI_Aint bytes = (MPI_Aint)size * WORDS * 8, own, at[16], displacement;
+    int rc;
+    memory = calloc(1, (size_t)bytes);
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Win_attach(win, memory, bytes));
+    OK(MPI_Get_address(memory, &own));
+    OK(MPI_Allgather(&own, 1, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD));
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    for (int i = 0; i < 4; i++) {
+        int target = i % 2 ? last : 0;
+        displacement = at[target] + (MPI_Aint)rank * WORDS * 8;
+        OK(MPI_Put(data, WORDS, MPI_UINT64_T, target, displacement, WORDS, MPI_UINT64_T, win));
+        OK(MPI_Win_flush(target, win));
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    put_until_death(at[0], 8);
+    if (rank == 0) {
+        OK(MPI_Win_detach(win, memory));
+        memset(memory, 0, (size_t)bytes);
+        OK(MPI_Win_attach(win, memory, bytes));
+    }
+    leave_together();
+    rc = MPI_Put(data, WORDS, MPI_UINT64_T, last, at[last], WORDS, MPI_UINT64_T, win);
+    is_abort(rc ? rc : MPI_Win_flush(last, win), "MPI_Win_flush of a put to a dead rank's region"); /* a device may know it first */
+    MPI_Win_flush(last, win); /* what else is lost is told now */
+    for (int i = 0; i < 2 && rank; i++) {
+        fill(rank, i);
+        OK(MPI_Put(data, WORDS, MPI_UINT64_T, 0, at[0] + (MPI_Aint)rank * WORDS * 8, WORDS, MPI_UINT64_T, win));
+        OK(MPI_Win_flush(0, win));
+    }
+    leave_together();
+    for (int from = 1; rank == 0 && from < last; from++)
+        verify(memory + (size_t)from * WORDS, from, 1, "put into the region attached again");
     OK(MPI_Win_unlock_all(win));
 }
 
@@ -254,19 +321,6 @@ static void after_death(void)
         hear_all();
 }
 
-/* A barrier of the live ranks: none leaves while others need it. */
-static void leave_together(void)
-{
-    for (int i = 1; rank == 0 && i < last; i++)
-        OK(MPI_Recv(data, 1, MPI_INT, i, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    if (rank) {
-        OK(MPI_Send(&rank, 1, MPI_INT, 0, 8, MPI_COMM_WORLD));
-        OK(MPI_Recv(data, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    }
-    for (int i = 1; rank == 0 && i < last; i++)
-        OK(MPI_Send(&rank, 1, MPI_INT, i, 8, MPI_COMM_WORLD));
-}
-
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -277,8 +331,9 @@ int main(int argc, char **argv)
     last = size - 1;
     data = malloc(WORDS * 8);
     memset(data, 0, WORDS * 8);
-    !strcmp(what, "put") ? in_a_put() : !strcmp(what, "message") ? in_a_message() : !strcmp(what, "lock") ? in_a_lock()
-        : !strcmp(what, "notify") ? in_a_notification() : !strcmp(what, "coll") ? in_a_collective() : after_death();
+    !strcmp(what, "put") ? in_a_put() : !strcmp(what, "regions") ? in_a_region() : !strcmp(what, "message") ? in_a_message()
+        : !strcmp(what, "lock") ? in_a_lock() : !strcmp(what, "notify") ? in_a_notification()
+        : !strcmp(what, "coll") ? in_a_collective() : after_death();
     leave_together();
     fprintf(stderr, "%s: rank %d is done\n", what, rank);
     free(data);

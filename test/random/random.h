@@ -26,7 +26,7 @@
 #endif
 
 enum { RP_RANKS = 16, RP_COMMS = 12, RP_PAIRS = 6, RP_MESSAGES = 20, RP_SIG = 3, RP_TEXT = 900, RP_OPS = 64, RP_TAG_NEVER = 32000,
-       RP_WINDOWS = 3, RP_ACCESSES = 8 };
+       RP_WINDOWS = 3, RP_ACCESSES = 8, RP_REGIONS = 3 };
 
 /* -- draws -- */
 
@@ -203,6 +203,7 @@ typedef struct rp_window {
     MPI_Comm comm;
     uint8_t *mem, *model[RP_RANKS];
     MPI_Aint base[RP_RANKS]; /* of a dynamic window: addresses */
+    uint32_t region[RP_REGIONS], regions; /* own regions of a dynamic window: first bytes, and number */
     struct rp_pending *pending;
 } rp_window;
 

@@ -66,16 +66,32 @@ static void fill_local(rp_window *w, int rank, uint64_t key, uint32_t from, uint
     }
 }
 
+/* Own memory is attached in up to three regions that touch, with borders of this rank's choice. */
+static void attach(rp *rp, rp_window *w)
+{
+    uint32_t bytes = w->bytes[w->group.rank], from = 0, to;
+    for (w->regions = 0; from < bytes; from = to) {
+        to = w->regions == RP_REGIONS - 1 || rp_draw(&rp->own, 2) ? bytes : from + 1 + rp_draw(&rp->own, bytes - from);
+        RP_OK(rp, MPI_Win_attach(w->mpi, w->mem + from, to - from));
+        w->region[w->regions++] = from;
+    }
+}
+
+static void detach(rp *rp, rp_window *w)
+{
+    while (w->regions)
+        RP_OK(rp, MPI_Win_detach(w->mpi, w->mem + w->region[--w->regions]));
+}
+
 static void open_memory(rp *rp, rp_window *w, int me, MPI_Info info)
 {
     MPI_Aint bytes = (MPI_Aint)w->bytes[me];
     if (w->is_dynamic) {
         w->mem = rp_alloc(w->bytes[me]);
         RP_OK(rp, MPI_Win_create_dynamic(info, w->comm, &w->mpi));
-        if (bytes) {
-            RP_OK(rp, MPI_Win_attach(w->mpi, w->mem, bytes));
+        attach(rp, w);
+        if (bytes)
             RP_OK(rp, MPI_Get_address(w->mem, &w->base[me]));
-        }
         RP_OK(rp, MPI_Allgather(MPI_IN_PLACE, 0, MPI_AINT, w->base, 1, MPI_AINT, w->comm));
     } else if (w->is_created) {
         w->mem = rp_alloc(w->bytes[me]);
@@ -112,7 +128,7 @@ static void verify_memory(rp *rp, rp_window *w)
     RP_OK(rp, MPI_Barrier(w->comm));
 }
 
-/* Each rank writes a part of its memory by stores. */
+/* Each rank writes a part of its memory by stores; dynamic windows' regions get other borders. */
 static void store_local(rp *rp, rp_window *w, uint64_t key, bool is_all)
 {
     int me = w->group.rank;
@@ -124,6 +140,10 @@ static void store_local(rp *rp, rp_window *w, uint64_t key, bool is_all)
         memcpy(w->mem, w->model[me], w->bytes[me]);
     if (!w->has_no_locks)
         RP_OK(rp, MPI_Win_unlock(me, w->mpi));
+    if (w->is_dynamic && rp_draw(&rp->own, 2)) {
+        detach(rp, w);
+        attach(rp, w);
+    }
     RP_OK(rp, MPI_Barrier(w->comm));
 }
 
@@ -336,8 +356,8 @@ static void close_window(rp *rp, rp_window *w, bool is_open)
         close_epoch(rp, w, true);
         verify_memory(rp, w);
     }
-    if (w->is_dynamic && w->bytes[w->group.rank] && rp_draw(&rp->own, 2))
-        RP_OK(rp, MPI_Win_detach(w->mpi, w->mem));
+    if (w->is_dynamic && rp_draw(&rp->own, 2))
+        detach(rp, w);
     RP_OK(rp, MPI_Win_free(&w->mpi));
     RP_SAME(rp, w->mpi == MPI_WIN_NULL, 1, "MPI_Win_free: the handle is null");
     RP_OK(rp, MPI_Comm_free(&w->comm));

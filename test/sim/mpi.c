@@ -23,7 +23,8 @@ static const struct {
 } apps[] = {{"stages", app_stages}, {"ring", app_ring}, {"wild", app_wild},
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
             {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}, {"rest", app_rest},
-            {"windows", app_windows}, {"moves", app_moves}, {"notify", app_notify}};
+            {"windows", app_windows}, {"moves", app_moves}, {"notify", app_notify},
+            {"regions", app_regions}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
 static app_program *find(const char *name)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "rma/message.h"
 #include "transports/verbs/verbs.h"
 
 #define PORTS 64u
@@ -96,11 +97,26 @@ static int net_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t ri
     return weft_verbs_ops.mr_reg(iface, addr, bytes, rights, kind, mr);
 }
 
+static bool is_untold(const weft_frame *frame)
+{
+    return verbs_net_mutant == VERBS_NET_UNTOLD && frame->hdr.kind == WEFT_FRAME_NOTIFY &&
+           frame->hdr.bytes == sizeof(weft_rma_region_note) && *(const uint8_t *)frame->body == WEFT_RMA_REVOKED;
+}
+
+/* A note that tells nothing, in place of this one. */
+static int send_nothing(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
+{
+    const weft_rma_region_note nothing = {.kind = WEFT_RMA_ACK};
+    weft_frame other = *frame;
+    other.body = &nothing;
+    return weft_verbs_ops.send(iface, ep, &other);
+}
+
 static int net_send(weft_iface *iface, weft_ep *ep, const weft_frame *frame)
 {
     weft_sim_enter();
     spoil(iface);
-    return weft_verbs_ops.send(iface, ep, frame);
+    return is_untold(frame) ? send_nothing(iface, ep, frame) : weft_verbs_ops.send(iface, ep, frame);
 }
 
 static int net_get(weft_iface *iface, weft_ep *ep, const weft_rma *rma)

@@ -21,6 +21,7 @@ enum verbs_net_mutant {
     VERBS_NET_DOUBLES,   /* resends a frame that had arrived before a break */
     VERBS_NET_UNARMED,      /* sometimes arms nothing before it sleeps */
     VERBS_NET_OVERFILLS, /* posts to a full send queue */
+    VERBS_NET_UNTOLD,    /* nobody is told that a region of a dynamic window is detached: no fault, but all keys go stale */
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;

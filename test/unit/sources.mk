@@ -2,6 +2,8 @@
 unit_programs += test/unit/test_type test/unit/test_pack test/unit/test_op
 unit_programs += test/unit/test_rma
 test_unit_test_rma_SOURCES = test/unit/test_rma.c
+unit_programs += test/unit/test_known
+test_unit_test_known_SOURCES = test/unit/test_known.c
 test_unit_test_type_SOURCES = test/unit/test_type.c
 test_unit_test_pack_SOURCES = test/unit/test_pack.c
 test_unit_test_op_SOURCES = test/unit/test_op.c

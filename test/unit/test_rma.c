@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "core/world.h"
 #include "rma/atomic.h"
+#include "rma/device_state.h"
 #include "rma/message.h"
 #include "rma/notice.h"
 #include "rma/notify.h"
@@ -209,7 +210,9 @@ static void test_compare_and_swap(void)
 static void test_regions(void)
 {
     static uint16_t owner[4096], lengths[4096]; /* region's first unit plus 1; 0: none */
-    weft_window window = {.flavor = WEFT_WINDOW_DYNAMIC};
+    weft_window_target own = {.mapped = NULL};
+    weft_window_device device = {.iface = NULL};
+    weft_window window = {.flavor = WEFT_WINDOW_DYNAMIC, .size = 1, .targets = &own, .device = &device};
     uint64_t origin = 0x10000;
     int attached = 0;
     memset(owner, 0, sizeof owner);
