@@ -1,5 +1,5 @@
 # collectives: schedules, algorithms, selection, and collectives through shared memory
-libweft_la_SOURCES += \
+libweft_a_SOURCES += \
 	collectives/team.h collectives/blocks.c collectives/blocks.h collectives/coll.c collectives/coll.h \
 	collectives/rule.h collectives/select.c collectives/select.h collectives/choice.c collectives/choice.h \
 	collectives/forced.c collectives/forced.h collectives/params.c collectives/params.h \

@@ -26,10 +26,11 @@ include_HEADERS = include/mpi.h include/mpi-ext.h include/weft_f2c.h
 lib_LTLIBRARIES = libmpi_abi.la
 libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
 nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
-libmpi_abi_la_LIBADD = libweft.la
+libmpi_abi_la_DEPENDENCIES = libweft.a src/api/libmpi_abi.map
+EXTRA_DIST += src/api/libmpi_abi.map
 # The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
-	-export-symbols-regex '^(P?MPIX?_|weft_language_(set|refuse|keep|done|bind)$$)'
+	-Wl,--version-script=$(srcdir)/src/api/libmpi_abi.map $(whole)libweft.a$(not_whole)
 
 # make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all

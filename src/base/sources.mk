@@ -1,5 +1,5 @@
 # src/base: status, log, knobs, lists, hash of queues, clock, CPU count; includes no other folder
-libweft_la_SOURCES += \
+libweft_a_SOURCES += \
 	src/base/bag.c src/base/bag.h src/base/raw_thread.c src/base/raw_thread.h \
 	src/base/clock.h src/base/copy.h src/base/counts.h src/base/fd_id.h src/base/crc.c src/base/crc.h \
 	src/base/event.c src/base/event.h src/base/events.def \

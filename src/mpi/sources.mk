@@ -1,5 +1,5 @@
 # src/mpi: MPI objects and their rules; a file for each kind of object, called by the generated entry points
-libweft_la_SOURCES += \
+libweft_a_SOURCES += \
 	src/mpi/attribute.c src/mpi/attribute.h src/mpi/attribute_of.h src/mpi/attribute_calls.c \
 	src/mpi/bsend.c src/mpi/bsend.h src/mpi/bsend_buffer.c src/mpi/bsend_buffer.h \
 	src/mpi/abi.c \

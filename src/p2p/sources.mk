@@ -1,4 +1,4 @@
-libweft_la_SOURCES += src/p2p/dispatch.c src/p2p/dispatch.h src/p2p/bidir.h src/p2p/chan.c src/p2p/chan.h src/p2p/chan_close.c \
+libweft_a_SOURCES += src/p2p/dispatch.c src/p2p/dispatch.h src/p2p/bidir.h src/p2p/chan.c src/p2p/chan.h src/p2p/chan_close.c \
 	src/p2p/deliver.c src/p2p/deliver.h src/p2p/eager.c src/p2p/eager.h \
 	src/p2p/eager_frags.c src/p2p/eager_frags.h src/p2p/rndv_select.c src/p2p/rndv_select.h \
 	src/p2p/frag.c src/p2p/frag.h src/p2p/frame_check.c src/p2p/frame_check.h \

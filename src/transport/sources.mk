@@ -1,5 +1,5 @@
 # src/transport: the contract, the null iface, the rkey table for transports with software keys, the module loader
-libweft_la_SOURCES += src/transport/iface.h src/transport/frame.h src/transport/null_iface.c \
+libweft_a_SOURCES += src/transport/iface.h src/transport/frame.h src/transport/null_iface.c \
 	src/transport/inproc_shmem.c src/transport/inproc_shmem.h src/transport/rkey_table.c src/transport/rkey_table.h \
 	src/transport/module.c src/transport/module.h
 # Transports that are modules: each adds <name>.la to module_LTLIBRARIES and compiles src/transport/module_glue.c with the name of its ops.

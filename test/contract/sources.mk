@@ -13,9 +13,9 @@ endif
 if WITH_VERBS
 contract_programs += test/contract/verbs_sim test/contract/verbs
 test_contract_verbs_SOURCES = test/contract/verbs.c $(contract_suites)
-test_contract_verbs_LDADD = libweftverbs.la $(VERBS_LIBS) $(LDADD)
+test_contract_verbs_LDADD = libweftverbs.a $(VERBS_LIBS) $(LDADD)
 test_contract_verbs_sim_SOURCES = test/contract/verbs_sim.c $(contract_suites) test/sim/verbs_net.c test/sim/verbs_net.h
-test_contract_verbs_sim_LDADD = libweftverbs.la libsimhca.la $(LDADD)
+test_contract_verbs_sim_LDADD = libweftverbs.a libsimhca.a $(LDADD)
 endif
 if WITH_OFI
 contract_programs += test/contract/ofi

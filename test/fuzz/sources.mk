@@ -1,8 +1,8 @@
 # test/fuzz: one program for each parser of what another process has written. These replay the kept inputs; test/fuzz/run links the same
 # objects with libFuzzer, whose main takes the place of the driver's.
-check_LTLIBRARIES += libfuzzdriver.la
-libfuzzdriver_la_SOURCES = test/fuzz/driver.c test/fuzz/fuzz.h
-fuzz_libraries = libfuzzdriver.la $(LDADD)
+check_LIBRARIES += libfuzzdriver.a
+libfuzzdriver_a_SOURCES = test/fuzz/driver.c test/fuzz/fuzz.h
+fuzz_libraries = libfuzzdriver.a $(LDADD)
 fuzz_conn = src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
 fuzz_made_rank = test/fuzz/made_rank.c test/fuzz/made_rank.h
 fuzz_programs += test/fuzz/pmi_client test/fuzz/pmi_server test/fuzz/hosts test/fuzz/job_desc test/fuzz/ctrl_conn \
@@ -39,5 +39,5 @@ endif
 if WITH_VERBS
 fuzz_programs += test/fuzz/verbs_frames
 test_fuzz_verbs_frames_CFLAGS = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(RDMACM_CFLAGS)
-test_fuzz_verbs_frames_LDADD = libfuzzdriver.la libweftverbs.la libsimhca.la $(LDADD)
+test_fuzz_verbs_frames_LDADD = libfuzzdriver.a libweftverbs.a libsimhca.a $(LDADD)
 endif

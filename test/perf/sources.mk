@@ -8,4 +8,4 @@ EXTRA_DIST += test/perf/bench-check test/perf/budget test/perf/budget.c test/per
 # A benchmark of internal functions: linked statically, run by hand from the build directory.
 check_PROGRAMS += test/perf/regcache
 test_perf_regcache_SOURCES = test/perf/regcache.c
-test_perf_regcache_LDADD = libweft.la -lm
+test_perf_regcache_LDADD = libweft.a -lm

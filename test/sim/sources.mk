@@ -34,16 +34,16 @@ if WITH_VERBS
 sim_programs += test/sim/verbs_hca
 test_sim_verbs_hca_SOURCES = test/sim/verbs_hca.c test/sim/verbs_hca.h test/sim/verbs_ends.c test/sim/verbs_ends.h \
 	test/sim/verbs_fails.c test/sim/verbs_limits.c test/sim/verbs_windows.c
-test_sim_verbs_hca_LDADD = libsimhca.la $(LDADD)
+test_sim_verbs_hca_LDADD = libsimhca.a $(LDADD)
 sim_programs += test/sim/verbs_warm
 test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/rig.c test/sim/rig.h
-test_sim_verbs_warm_LDADD = libweftverbs.la libsimhca.la $(LDADD)
+test_sim_verbs_warm_LDADD = libweftverbs.a libsimhca.a $(LDADD)
 sim_programs += test/sim/verbs
 test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h test/sim/colls.c \
 	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
 	test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \
 	test/sim/apps_promises.c test/sim/apps_regions.c test/sim/apps.h
-test_sim_verbs_LDADD = libweftapi.la libweftverbs.la libsimhca.la $(LDADD)
+test_sim_verbs_LDADD = libweftapi.la libweftverbs.a libsimhca.a $(LDADD)
 endif
 sim_programs += test/sim/stops
 test_sim_stops_SOURCES = test/sim/stops.c test/sim/rig.c test/sim/rig.h

@@ -1,2 +1,2 @@
 # transports/self: messages of a rank to itself
-libweft_la_SOURCES += transports/self/self.c
+libweft_a_SOURCES += transports/self/self.c

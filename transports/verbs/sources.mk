@@ -1,5 +1,5 @@
-# transports/verbs: native RDMA devices, a module. Tests link the same sources without the glue, over the simulated HCA
-# (libweftverbs.la before libsimhca.la) or real devices (before $(VERBS_LIBS)).
+# transports/verbs: native RDMA devices, a module. Tests link the same archive without the glue, over the simulated HCA
+# (libweftverbs.a before libsimhca.a) or real devices (before $(VERBS_LIBS)).
 EXTRA_DIST += transports/verbs/verbs.h
 if WITH_VERBS
 verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/verbs/cm_deferred.c transports/verbs/conn.c \
@@ -14,12 +14,14 @@ verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/ve
 	transports/verbs/counters.c \
 	transports/verbs/mw.c
 verbs_cflags = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(RDMACM_CFLAGS)
+# The libraries again after the archive, which libtool puts behind them.
 module_LTLIBRARIES += verbs.la
-verbs_la_SOURCES = $(verbs_sources) src/transport/module_glue.c
+verbs_la_SOURCES = src/transport/module_glue.c
 verbs_la_CFLAGS = $(verbs_cflags) -DWEFT_MODULE_OPS=weft_verbs_ops
-verbs_la_LDFLAGS = $(module_flags)
+verbs_la_LDFLAGS = $(module_flags) $(whole)libweftverbs.a$(not_whole) $(VERBS_LIBS:-l%=-Wl,-l%)
+verbs_la_DEPENDENCIES = libweftverbs.a
 verbs_la_LIBADD = $(VERBS_LIBS)
-check_LTLIBRARIES += libweftverbs.la
-libweftverbs_la_SOURCES = $(verbs_sources)
-libweftverbs_la_CFLAGS = $(verbs_cflags)
+noinst_LIBRARIES += libweftverbs.a
+libweftverbs_a_SOURCES = $(verbs_sources)
+libweftverbs_a_CFLAGS = $(verbs_cflags) $(pic_cflags)
 endif

@@ -6,4 +6,4 @@ weft_info_SOURCES = src/tools/info/main.c src/tools/info/out.c src/tools/info/ou
 nodist_weft_info_SOURCES = src/api/missing.c
 weft_info_CPPFLAGS = $(AM_CPPFLAGS) -DWEFT_PREFIX='"$(prefix)"' -DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' \
 	-DWEFT_INCLUDEDIR='"$(includedir)"'
-weft_info_LDADD = libweft.la
+weft_info_LDADD = libweft.a

@@ -2,7 +2,7 @@
 bin_PROGRAMS += mpirun
 mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 	-DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"'
-mpirun_LDADD = libweft.la $(HWLOC_LIBS)
+mpirun_LDADD = libweft.a $(HWLOC_LIBS)
 nodist_mpirun_SOURCES = src/api/call_names.c
 mpirun_SOURCES = src/tools/mpirun/main.c \
 	src/tools/mpirun/allocation.c src/tools/mpirun/allocation.h \

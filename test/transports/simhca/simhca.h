@@ -3,8 +3,8 @@
  * simhca: a simulated libibverbs and librdmacm. It defines the ibv_ functions, so code for libibverbs runs unchanged, in one process,
  * deterministically by a seed: delays, lost datagrams, every completion status, broken queue pairs, flapping links, low limits, bytes that
  * become visible line by line. For tests only; accesses no real device.
- * Linking: a test links libsimhca.la in place of libibverbs and librdmacm (of rdma_cm only what transports/verbs uses, between ports with
- * IPv4 addresses): test_x_y_LDADD = <objects of transports/verbs> libsimhca.la $(LDADD)
+ * Linking: a test links libsimhca.a in place of libibverbs and librdmacm (of rdma_cm only what transports/verbs uses, between ports with
+ * IPv4 addresses): test_x_y_LDADD = <objects of transports/verbs> libsimhca.a $(LDADD)
  * Use: simhca_open, ibv_get_device_list and so on, simhca_close, which reports leaked objects. Without simhca_open the first call opens
  * profile "calm", seed 1 (or WEFT_TEST_SIMHCA="profile:seed").
  * Time is virtual and advances only in calls: each poll of a completion queue adds some. A program that waits without polling calls
