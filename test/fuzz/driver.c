@@ -2,7 +2,7 @@
  *
  * driver: main of a harness without libFuzzer. Replays files, or all files of folders, given as arguments; without any, the kept inputs of
  * this harness (test/fuzz/corpus/NAME). Each input is handled whole, cut off behind each of its first bytes, and with single bytes changed
- * (a fixed sequence). An input that takes longer than INPUT_S ends the program, as an endless loop would not.
+ * (a fixed sequence); of a slow harness fewer (fuzz_stride). An input that takes longer than INPUT_S ends the program, as an endless loop would not.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #define CUTS_MAX 256  /* cut inputs per input */
 #define CHANGES 256   /* changed inputs per input */
 
+__attribute__((weak)) unsigned fuzz_stride = 1;
 static unsigned long inputs, runs;
 
 /* Handles a copy of just that size. */
@@ -37,7 +38,7 @@ static void handle_changed(uint8_t *data, size_t size)
     static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff, ' ', '\n', '9'};
     uint32_t random = 1;
 
-    for (int i = 0; i < CHANGES && size; i++) {
+    for (unsigned i = 0; i < CHANGES / fuzz_stride && size; i++) {
         random = random * 1664525u + 1013904223u;
         uint8_t *at = &data[(random >> 8) % size], kept = *at;
         *at = values[random >> 29];
@@ -64,7 +65,7 @@ static int replay_file(const char *path)
         fflush(stdout);
         alarm(INPUT_S);
         handle(data, (size_t)stat.st_size);
-        for (size_t cut = 0; cut < (size_t)stat.st_size && cut < CUTS_MAX; cut++)
+        for (size_t cut = 0; cut < (size_t)stat.st_size && cut < CUTS_MAX; cut += fuzz_stride)
             handle(data, cut);
         handle_changed(data, (size_t)stat.st_size);
         alarm(0);

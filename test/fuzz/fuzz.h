@@ -15,6 +15,9 @@
 /* Handles one input. Keeps nothing of an earlier one. Returns 0. The declaration is libFuzzer's. */
 __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The driver handles every n-th cut and change of an input; 1 unless a slow harness defines it. */
+extern unsigned fuzz_stride;
+
 /* An input that is read from its start. */
 typedef struct fuzz_input {
     const uint8_t *at;

@@ -20,6 +20,8 @@
 
 enum { JOB = 7, RANKS = 3 /* rank 2 exists in messages only */, DATAGRAM_MAX = 344, RING_BYTES = 64 * 2048, BODY_MAX = 4096 };
 
+unsigned fuzz_stride = 8; /* an input takes a millisecond: worlds of devices are made and freed */
+
 typedef struct peer {
     weft_ep *ep;
     bool has_failed;
