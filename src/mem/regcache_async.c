@@ -45,10 +45,11 @@ static void work_on(weft_regcache *cache, weft_regentry *entry)
     is_detached = atomic_load_explicit(&entry->state, memory_order_relaxed) == WEFT_REG_DETACHED;
     if (!is_detached) {
         entry->rc = rc;
-        atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
-        if (!rc && !entry->is_own && entry->is_kept && atomic_load_explicit(&entry->is_dying, memory_order_relaxed))
+        if (!rc && entry->is_kept && !entry->is_own && atomic_load_explicit(&entry->is_dying, memory_order_relaxed))
             weft_list_append(&changed, &entry->job); /* marked while it was not READY */
         weft_regunpin_claim(&changed);
+        if (weft_list_is_empty(&changed)) /* last: the worker may free it now */
+            atomic_store_explicit(&entry->state, rc ? WEFT_REG_FAILED : WEFT_REG_READY, memory_order_release);
     }
     pthread_mutex_unlock(&cache->lock);
     if (is_detached)
