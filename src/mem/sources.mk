@@ -19,3 +19,4 @@ libweftbare_a_SOURCES = src/mem/memhooks.c src/mem/memhooks.h src/mem/inval_log.
 	src/mem/syscall_site.h src/mem/syscall_site_x86_64.c src/mem/syscall_site_aarch64.c src/mem/syscall_site_none.c
 libweftbare_a_CFLAGS = $(AM_CFLAGS) $(pic_cflags) $(BARE_CFLAGS)
 libweft_a_LIBADD = $(libweftbare_a_OBJECTS)
+libweft_a_DEPENDENCIES = $(libweftbare_a_OBJECTS)
