@@ -64,6 +64,8 @@ static void on_flushed(weft_done *done, int rc)
     target->is_flushing = false;
     target->flushed = target->flushing;
     window->moving -= target->flushed == target->puts;
+    if (target->asked > target->flushed)
+        weft_device_wait_turn(target); /* another thread has asked for more meanwhile */
     if (rc)
         weft_rma_error_set(&window->inbox->peers[target->rank].error, rc, weft_fail_text(rc)), window->inbox->has_error = true;
 }
