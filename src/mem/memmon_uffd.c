@@ -108,7 +108,7 @@ static WEFT_BARE void listen_to(void *arg)
         if (rc <= 0 && rc != -EAGAIN && rc != -EINTR)
             give_up(uffd, fd);
         atomic_fetch_add_explicit(&log->busy, 1, memory_order_acq_rel);
-        for (long i = 0; i < rc / (long)sizeof(messages[0]); i++) /* now: who is woken does not wait for `busy` */
+        for (long i = 0; i < rc / (long)sizeof(messages[0]); i++) /* after `busy` is even: a woken helper does not wait for it */
             weft_unmap_wakeup_report(range_of(&messages[i]).start, range_of(&messages[i]).end);
         if (!atomic_load_explicit(&uffd->is_alive, memory_order_relaxed))
             return;

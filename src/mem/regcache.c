@@ -115,7 +115,7 @@ static bool map_by_helper(weft_regcache *cache, weft_regentry *entry, bool is_aw
 
 /* -- fast path -- */
 
-/* An entry whose memory has changed, as the helper knows: nobody may find it again. */
+/* Removes an entry that the helper has marked: its memory has changed. */
 static void throw_out_dying(weft_regcache *cache, weft_regentry *entry)
 {
     cache->batch_bytes = 0;

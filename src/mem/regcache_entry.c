@@ -76,7 +76,7 @@ void weft_regentry_keep(weft_regcache *cache, weft_regentry *entry)
     entry->is_kept = true;
     unlock_tree(cache);
     if (cache->has_helper && cache->memmon && weft_inval_log_is_new(cache->log, cache->cursor)) {
-        /* A change since the entry was made has woken nobody, or a helper that did not find the entry. */
+        /* A change since the entry was made has woken no helper, or one that did not find the entry in the tree. */
         atomic_store_explicit(&cache->rereads, true, memory_order_release);
         weft_unmap_wakeup_raise(cache->wakeup);
     }

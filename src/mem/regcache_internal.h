@@ -182,8 +182,8 @@ void weft_reghelper_want(weft_regcache *cache);
 bool weft_regunpin_prepare(void);
 /* Reads the log; unmaps unused entries of changed memory. */
 void weft_regunpin_changed(weft_regcache *cache);
-/* Requires cache->lock. Leaves in the list of READY entries that are in the tree and marked as dying (weft_regentry.job) those that nobody
- * uses; they are UNMAPPING now, and the caller must call weft_regunpin_unmap, without the lock. */
+/* Requires cache->lock. The list holds dying entries of the tree (weft_regentry.job) that are READY, or mapped and not published yet.
+ * Removes those with references; the others become UNMAPPING, and the caller must call weft_regunpin_unmap without the lock. */
 void weft_regunpin_claim(weft_list_link *marked);
 void weft_regunpin_unmap(weft_regcache *cache, weft_list_link *claimed);
 

@@ -117,7 +117,8 @@ int weft_rma_attach(weft_window *window, void *given, uint64_t bytes)
 
 /* -- detach -- */
 
-/* No member uses what it was told: those of the node see it in the control, the others are told. The key ends by itself. */
+/* Makes known entries of other members invalid: those of the node compare the count in the control, the others get a note. The caller
+ * ends the key. */
 static void revoke(weft_window *window, const region *self, uint64_t base)
 {
     weft_window_control *control = window->targets[window->rank].control;

@@ -18,7 +18,7 @@
 #include "test/fuzz/made_rank.h"
 #include "type/op.h"
 
-enum { CALLS = 8, COUNT_MAX = 80 /* all eager: nobody answers an announced message */, MEMBERS = 3, INT64 = 0x249, SUM = 0x21 };
+enum { CALLS = 8, COUNT_MAX = 80 /* all messages are eager: no rank answers an announced one */, MEMBERS = 3, INT64 = 0x249, SUM = 0x21 };
 
 static struct {
     made_rank *rank;

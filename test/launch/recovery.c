@@ -39,7 +39,7 @@ static void is_abort(int code, const char *call)
     CHECK(class == MPI_ERR_PROC_ABORTED, "%s: class %d", call, class);
 }
 
-/* And that its text says so. */
+/* Checks also that the text says so. */
 static void is_death(int code, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -175,7 +175,7 @@ static void in_a_region(void)
     leave_together();
     rc = MPI_Put(data, WORDS, MPI_UINT64_T, last, at[last], WORDS, MPI_UINT64_T, win);
     is_abort(rc ? rc : MPI_Win_flush(last, win), "MPI_Win_flush of a put to a dead rank's region"); /* a device may know it first */
-    MPI_Win_flush(last, win); /* what else is lost is told now */
+    MPI_Win_flush(last, win); /* other lost operations are reported now */
     for (int i = 0; i < 2 && rank; i++) {
         fill(rank, i);
         OK(MPI_Put(data, WORDS, MPI_UINT64_T, 0, at[0] + (MPI_Aint)rank * WORDS * 8, WORDS, MPI_UINT64_T, win));

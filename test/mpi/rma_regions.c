@@ -129,7 +129,7 @@ static void bursts(void)
     OK(MPI_Win_detach(win, memory));
 }
 
-/* Rank to rank, away from the target: who learns that the memory was replaced by it may know so before the target itself has told. */
+/* A token from rank to rank. A rank that gets it knows that memory was replaced, perhaps before the target's note has come. */
 static void pass_around(void)
 {
     int token = 0;

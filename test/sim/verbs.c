@@ -368,7 +368,7 @@ static void busy_peers_are_evicted(void)
     }
 }
 
-/* Ranks with fewer queue pairs than peers: idle connections give way, and nobody is lost. */
+/* Ranks with fewer queue pairs than peers: idle connections give way, and no peer is lost. */
 static void queue_pairs_are_few(void)
 {
     static const char *const profiles[] = {"few-qps", "one-qp", "few-qps-wild"};
@@ -386,7 +386,7 @@ static void queue_pairs_are_few(void)
     }
 }
 
-/* No queue pair for any peer: nobody can give way, and the error says what was refused. */
+/* No queue pair for any peer: no connection can give way, and the error says what was refused. */
 static void no_queue_pair_at_all(void)
 {
     simhca_profile none = {.name = "no-qp", .max_qp = 1}; /* the datagrams' */

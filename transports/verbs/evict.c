@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * evict: closes an idle connection, else the one evicted longest ago, if a new peer finds no receive slots, or the device has no memory
- * for its queue pairs. Both sides close in peace and
- * reconnect when either sends, so a rank serves any number of peers with the slots of a few. Called by conn.c (slots are needed), flow.c
- * (EVICT_REQ, EVICT_ACK). Not on iWARP, where an unnumbered frame completes before it has arrived.
+ * for its queue pairs. Both sides close in peace and reconnect when either sends, so a rank serves any number of peers with the slots of
+ * a few. Called by conn.c (slots or queue pairs are needed), flow.c (EVICT_REQ, EVICT_ACK). Not on iWARP, where an unnumbered frame
+ * completes before it has arrived.
  *
  * QUIESCE: no new frames but notifications of puts; waits until all frames have arrived and all ops have ended. Then one side sends
  * EVICT_REQ and starts nothing more (REQUESTED); it still returns credits, else the peer might have none for the answer. The other side,
