@@ -1,4 +1,4 @@
-! ranks: 1 2 3 5
+! ranks: 1 2 3 5 8
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! blocks_f08: collectives with one block per rank or neighbour on sections of many shapes, blocking, nonblocking and persistent. Each must do

@@ -1,4 +1,4 @@
-! ranks: 1 2 3
+! ranks: 1 2 3 8
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! collectives_f08: collective calls of mpi_f08 on sections of arrays: by a datatype where a block describes them, else by a copy.

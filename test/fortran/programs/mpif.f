@@ -1,4 +1,4 @@
-C ranks: 1 3
+C ranks: 1 3 8
 C SPDX-License-Identifier: BSD-3-Clause
 C
 C mpif: mpif.h in fixed form: implicit interfaces, sentinels of COMMON.

@@ -1,4 +1,4 @@
-! ranks: 2 3
+! ranks: 2 3 8
 ! SPDX-License-Identifier: BSD-3-Clause
 !
 ! p2p_f08: point-to-point calls of mpi_f08: sections of arrays without a copy, large counts, optional ierror, sentinels, statuses.
