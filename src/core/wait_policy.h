@@ -13,7 +13,7 @@
 #define WEFT_WAIT_PREEMPTED_HAD_NS 25000u /* CPU time assumed in such an interval: where polls are slow all intervals are long */
 #define WEFT_WAIT_YIELDS_MAX 64         /* yields of one wait */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
-#define WEFT_WAIT_TRIAL_MIN 256         /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
+#define WEFT_WAIT_TRIAL_MIN 16          /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
 #define WEFT_WAIT_TRIAL_MAX 16384       /* ... up to this */
 #define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
 #define WEFT_WAIT_SPIN_NS 500000u       /* spin time with a CPU for each rank and fast wake-ups */
