@@ -84,25 +84,26 @@ static void shares_are_limited(void)
     weft_segment_close(&segment);
 }
 
-/* A reader that frees each chunk at once: new ones are used up to SHARE_USUAL, then each in turn. */
-static void new_chunks_come_first(void)
+/* A reader that frees each chunk at once: a round of few chunks is used many times before it grows, until it is of SHARE_USUAL. */
+static void rounds_grow_with_the_data(void)
 {
     weft_segment segment;
     weft_bulk_owner owner;
     weft_bulk_share share = {.count = 0};
+    uint32_t index, sent = 0;
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
     CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
-    for (int round = 0; round < 3; round++) {
+    for (uint32_t round = 0; round < 6 * WEFT_BULK_ROUNDS; round++) {
         bool is_used[WEFT_BULK_COUNT] = {false};
-        for (int i = 0; i < WEFT_BULK_SHARE_USUAL; i++) {
-            uint32_t index;
+        for (uint32_t i = 0, n = share.count ? share.count : WEFT_BULK_STEP; i < n; i++, sent++) {
             CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
             CU_ASSERT_FALSE_FATAL(is_used[index]);
             is_used[index] = true;
             weft_bulk_free(owner.bulk, index);
         }
-        CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE_USUAL);
+        CU_ASSERT(share.count <= WEFT_BULK_STEP || sent >= (share.count - (uint32_t)WEFT_BULK_STEP) * WEFT_BULK_ROUNDS);
     }
+    CU_ASSERT_EQUAL(share.count, WEFT_BULK_SHARE_USUAL);
     CU_ASSERT_EQUAL(owner.held, WEFT_BULK_SHARE_USUAL);
     weft_bulk_leave(&owner, &share);
     weft_bulk_close(&owner);
@@ -114,7 +115,7 @@ int main(void)
     CU_initialize_registry();
     CU_pSuite suite = CU_add_suite("bulk", NULL, NULL);
     CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
-    CU_add_test(suite, "new chunks come first", new_chunks_come_first);
+    CU_add_test(suite, "rounds grow with the data", rounds_grow_with_the_data);
     CU_add_test(suite, "shares are limited", shares_are_limited);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();

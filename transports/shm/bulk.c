@@ -96,6 +96,7 @@ static void add_to(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t inde
     share->ids[share->next++] = (uint8_t)index;
     if (share->next == ++share->count)
         share->next = 0;
+    share->rounds = 0;
     owner->holder[index] = share;
     owner->held++;
 }
@@ -117,16 +118,25 @@ static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
     return !owner->is_out_of_memory;
 }
 
+/* Whether it takes a new chunk before it needs one: until a step is complete, and to begin another after enough rounds. */
+static bool grows(const weft_bulk_share *share)
+{
+    return share->count < WEFT_BULK_SHARE_USUAL && (share->count % WEFT_BULK_STEP || !share->count || share->rounds >= WEFT_BULK_ROUNDS);
+}
+
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
-    if (share->count < WEFT_BULK_SHARE_USUAL && may_grow(owner, share) && find_unheld(owner, index)) {
+    if (grows(share) && may_grow(owner, share) && find_unheld(owner, index)) {
         add_to(owner, share, *index);
         return 0;
     }
     if (share->count && is_back(owner, share->ids[share->next])) {
         *index = share->ids[share->next];
-        share->next = share->next + 1 < share->count ? share->next + 1 : 0;
+        if (++share->next == share->count) {
+            share->next = 0;
+            share->rounds += share->rounds < WEFT_BULK_ROUNDS;
+        }
         return 0;
     }
     if (!may_grow(owner, share))
@@ -157,5 +167,5 @@ void weft_bulk_leave(weft_bulk_owner *owner, weft_bulk_share *share)
     for (uint32_t i = 0; i < share->count; i++)
         owner->holder[share->ids[i]] = NULL;
     owner->held -= share->count;
-    share->count = 0;
+    share->count = share->rounds = 0;
 }

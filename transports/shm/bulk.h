@@ -15,7 +15,8 @@
 #define WEFT_BULK_CHUNK 16384
 #define WEFT_BULK_COUNT 240
 #define WEFT_BULK_SHARE 96      /* chunks that one ep may use at a time */
-#define WEFT_BULK_SHARE_USUAL 32 /* ... of which it takes these also if its reader frees them at once */
+#define WEFT_BULK_SHARE_USUAL 32 /* ... of which it comes to use these if its reader frees them at once */
+#define WEFT_BULK_ROUNDS 64     /* ... WEFT_BULK_STEP more after so many rounds through those that it has */
 #define WEFT_BULK_SHARE_SURE 16 /* ... of which it may use these also if others have taken most */
 #define WEFT_BULK_RESERVE 48    /* chunks that no ep takes beyond its sure ones */
 #define WEFT_BULK_STEP 8        /* chunks claimed at a time */
@@ -30,12 +31,14 @@ typedef struct weft_bulk { /* in shared memory */
     _Alignas(WEFT_PAGE) uint8_t chunks[WEFT_BULK_COUNT][WEFT_BULK_CHUNK];
 } weft_bulk;
 
-/* Chunks held by one ep, in use or free. An ep takes new chunks up to SHARE_USUAL, then reuses its own in turn: a line that the reader has
- * just read costs both sides more than an older one, while a longer round would push the program's data out of the cache. An ep that finds
- * all of its chunks unread takes more. The limits keep a peer that does not read from blocking others. */
+/* Chunks held by one ep, in use or free, reused in turn. A line that the reader has just read costs both sides more than an older one, but
+ * the first touch of a page costs each side a fault, in some virtual machines 6 us more, and a longer round would push the program's data
+ * out of the cache. So a round of STEP chunks grows to SHARE_USUAL with the data sent. An ep that finds all of its chunks unread takes more
+ * at once. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */
+    uint8_t rounds;      /* through all chunks, since it last took one */
 } weft_bulk_share;
 
 typedef struct weft_bulk_owner { /* owner's private state */
