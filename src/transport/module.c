@@ -6,12 +6,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "base/quiet_load.h"
 #include "base/status.h"
 
 #define LOADED_MAX 8
@@ -36,11 +36,19 @@ static void place_of(const char *name, char *path, size_t capacity)
         snprintf(path, capacity, "%.*sweft/%s.so", slash ? (int)(slash - file + 1) : 0, file, name);
 }
 
-static const weft_iface_ops *load(const char *path, const char **why)
+static const weft_iface_ops *load(const char *name, const char **why)
 {
     static _Thread_local char text[4352];
+    char path[4096];
     weft_module_entry *entry = NULL;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *handle;
+    place_of(name, path, sizeof path);
+    if (access(path, F_OK) != 0) {
+        snprintf(text, sizeof text, "is not installed: there is no %s (weft-info lists the transports)", path);
+        *why = text;
+        return NULL;
+    }
+    handle = weft_quiet_load(path);
     if (handle)
         *(void **)&entry = dlsym(handle, "weft_module");
     if (!entry) {
@@ -50,34 +58,6 @@ static const weft_iface_ops *load(const char *path, const char **why)
         return NULL;
     }
     return entry(&services, why);
-}
-
-/* Loads a module without effect on the program's signals. Threads started by its libraries inherit a mask that blocks all signals. Some
- * libraries install handlers when loaded (libpsm, below libfabric: crash signals and SIGINT): the program's handlers are restored. */
-static const weft_iface_ops *load_quietly(const char *name, const char **why)
-{
-    static _Thread_local char text[4352];
-    char path[4096];
-    struct sigaction handlers[NSIG];
-    bool is_known[NSIG] = {false};
-    sigset_t all, before;
-    const weft_iface_ops *ops;
-    place_of(name, path, sizeof path);
-    if (access(path, F_OK) != 0) {
-        snprintf(text, sizeof text, "is not installed: there is no %s (weft-info lists the transports)", path);
-        *why = text;
-        return NULL;
-    }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (int i = 1; i < NSIG; i++)
-        is_known[i] = sigaction(i, NULL, &handlers[i]) == 0;
-    ops = load(path, why);
-    for (int i = 1; i < NSIG; i++)
-        if (is_known[i])
-            sigaction(i, &handlers[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ops;
 }
 
 static const weft_iface_ops *find_loaded(const char *name)
@@ -97,7 +77,7 @@ const weft_iface_ops *weft_transport_find(const char *name, const char **why)
             return built_in[i];
     pthread_mutex_lock(&loaded.lock);
     ops = find_loaded(name);
-    if (!ops && (ops = load_quietly(name, why)))
+    if (!ops && (ops = load(name, why)))
         for (size_t i = 0; i < LOADED_MAX; i++)
             if (!loaded.ops[i]) {
                 loaded.ops[i] = ops;
