@@ -36,6 +36,10 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+/* Why the transport cannot be used; NULL: no reason is known before its open. ofi's open has the same reasons, and may defer to load
+ * libfabric. */
+static const char *obstacle(const weft_iface_ops *ops) { return strcmp(ops->name, "ofi") == 0 ? NULL : ops->unavailable(); }
+
 static bool is_chosen_by_user(void) { return weft_knob.transports && *weft_knob.transports; }
 
 bool weft_iface_select_allow(const char *name)
@@ -48,12 +52,24 @@ static bool uses_shm(const weft_boot *boot)
     return boot->has_segment && boot->local_size > 1 && weft_iface_select_allow("shm");
 }
 
+/* Number of this rank among those of its node, if they share memory; else -1. */
+static int place_on_node(const weft_boot *boot)
+{
+    int place = 0;
+    if (!uses_shm(boot))
+        return -1;
+    for (uint32_t rank = 0; boot->node_of && rank < boot->rank; rank++)
+        place += boot->node_of[rank] == boot->node;
+    return boot->node_of ? place : (int)boot->local_rank;
+}
+
 static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void *medium, const char *providers, bool has_addr)
 {
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
-                                .segment = medium, .local_rank = (int)boot->local_rank, .wants_fd = worker->wants_fd,
-                                .now_ns = boot->now_ns, .is_far = boot->nodes > 1 && weft_knob.split_node == 1,
+                                .segment = medium, .local_rank = has_addr ? place_on_node(boot) : (int)boot->local_rank,
+                                .wants_fd = worker->wants_fd, .now_ns = boot->now_ns,
+                                .is_far = boot->nodes > 1 && weft_knob.split_node == 1,
                                 .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
                                 .providers = providers};
     int rc = worker->iface_count == WEFT_WORKER_IFACES ? weft_fail(WEFT_E_ARG, "more than %d transports at one time", WEFT_WORKER_IFACES)
@@ -142,7 +158,7 @@ static bool try_network(weft_worker *worker, const network *net, char *text, siz
     if (!is_promising(net) || (net->providers && names_device()))
         return false;
     ops = weft_transport_find(net->transport, &why);
-    if (ops && (net->providers || !(why = ops->unavailable())) && (rc = open_iface(worker, ops, NULL, net->providers, true)) == 0)
+    if (ops && !(why = obstacle(ops)) && (rc = open_iface(worker, ops, NULL, net->providers, true)) == 0)
         return true;
     snprintf(text, capacity, "%s", rc ? weft_fail_text(rc) : why);
     return false;
@@ -178,7 +194,7 @@ static int open_named(weft_worker *worker, const char *name)
     const char *why = NULL;
     const weft_iface_ops *ops = weft_transport_find(name, &why);
     int rc = 0;
-    if (ops && !(why = ops->unavailable()))
+    if (ops && !(why = obstacle(ops)))
         rc = open_iface(worker, ops, NULL, NULL, true);
     else
         rc = weft_fail(WEFT_E_UNSUPPORTED, "%s", why);

@@ -143,7 +143,7 @@ typedef struct weft_iface_params {
     const weft_iface_callbacks *callbacks;
     weft_proc_id self;
     const void *segment; /* shm: the node's weft_segment (mem/segment.h); sim: its fabric; others NULL */
-    int local_rank;      /* index in the segment; -1: none */
+    int local_rank;      /* index in the segment; networks: among ranks that share memory; -1: none */
     bool wants_fd;       /* the owner sleeps on descriptors of other ifaces too: arm must return a descriptor, not a futex */
     uint64_t (*now_ns)(void); /* clock of timers, ns; NULL: weft_clock_ns (sim has its own) */
     bool is_far;         /* the job has ranks on other hosts: node-local providers are useless */

@@ -5,5 +5,6 @@ libweft_a_SOURCES += src/transport/iface.h src/transport/frame.h src/transport/n
 # Transports that are modules: each adds <name>.la to module_LTLIBRARIES and compiles src/transport/module_glue.c with the name of its ops.
 moduledir = $(libdir)/weft
 module_LTLIBRARIES =
-module_flags = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined -Wl,-z,defs -Wl,-z,nodelete -export-symbols-regex '^weft_module$$'
+module_flags_but_symbols = $(AM_LDFLAGS) -module -avoid-version -shared -no-undefined -Wl,-z,defs -Wl,-z,nodelete
+module_flags = $(module_flags_but_symbols) -export-symbols-regex '^weft_module$$'
 EXTRA_DIST += src/transport/module_glue.c

@@ -20,6 +20,7 @@
 #include "base/macros.h"
 #include "base/status.h"
 #include "test/contract/ofi_breaks.h"
+#include "test/contract/ofi_contact.h"
 #include "test/contract/rig.h"
 #include "transports/ofi/ofi.h"
 
@@ -483,6 +484,9 @@ static void add_reach_tests(CU_pSuite suite, const char *only)
     for (size_t i = 0; suite && i < weft_count(reach_tests); i++)
         if (!only || strcmp(only, reach_tests[i].name) == 0)
             CU_add_test(suite, reach_tests[i].name, reach_tests[i].run);
+    for (const contact_test *one = contact_tests; suite && one->name && !strchr(weft_knob.ofi_provider, ';'); one++)
+        if (!only || strcmp(only, one->name) == 0)
+            CU_add_test(suite, one->name, one->run);
 }
 
 static int run(const char *provider, const char *only, bool is_verbose)

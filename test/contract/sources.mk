@@ -19,7 +19,8 @@ test_contract_verbs_sim_LDADD = libweftverbs.a libsimhca.a $(LDADD)
 endif
 if WITH_OFI
 contract_programs += test/contract/ofi
-test_contract_ofi_SOURCES = test/contract/ofi.c test/contract/ofi_breaks.c test/contract/ofi_breaks.h test/contract/tcp_reset.h $(contract_suites) $(ofi_sources)
+test_contract_ofi_SOURCES = test/contract/ofi.c test/contract/ofi_breaks.c test/contract/ofi_breaks.h test/contract/ofi_contact.c \
+	test/contract/ofi_contact.h test/contract/tcp_reset.h $(contract_suites) $(ofi_sources)
 test_contract_ofi_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS)
 test_contract_ofi_LDADD = $(LDADD) $(OFI_LIBS)
 endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/status.h"
 #include "test/fuzz/ofi_provider.h"
 #include "transports/ofi/ofi.h"
 
@@ -346,7 +347,25 @@ int fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t
     return 0;
 }
 
-/* -- in place of tcp_probe.c and tcp_sockets.c -- */
+/* -- in place of library_load.c, knock.c, tcp_probe.c and tcp_sockets.c -- */
+
+int ofi_library_load(void) { return 0; }
+int ofi_knock_listen(ofi_iface *iface) { return iface ? WEFT_E_UNSUPPORTED : 0; }
+void ofi_knock_close(ofi_iface *iface) { (void)iface; }
+int ofi_knock_answer(ofi_iface *iface) { return iface ? 0 : 1; }
+
+int ofi_knock_turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
+{
+    (void)iface, (void)ep, (void)now;
+    return 0;
+}
+
+void ofi_knock_learn(const ofi_iface *iface, ofi_ep *ep, uint16_t port)
+{
+    (void)iface;
+    ep->addr.port = port;
+    ep->addr.knocks = 0;
+}
 
 bool ofi_can_probe(const ofi_iface *iface) { return ofi_is_socket(iface->info); }
 

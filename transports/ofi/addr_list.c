@@ -117,6 +117,8 @@ bool ofi_host_has(int family)
     return any;
 }
 
+int ofi_host_family(void) { return ofi_host_has(AF_INET) || !ofi_host_has(AF_INET6) ? AF_INET : AF_INET6; }
+
 /* Identifies a network namespace of one kernel. */
 static uint32_t host_number(void)
 {
@@ -165,19 +167,36 @@ static int add_all(ofi_iface_addr *addr)
                      ? " on the interfaces that WEFT_OFI_IFACE names: " : "", weft_knob.ofi_iface ? weft_knob.ofi_iface : "");
 }
 
+/* An address without those of the host. */
+static int begin(ofi_iface_addr *addr)
+{
+    *addr = (ofi_iface_addr){.version = 5, .host = host_number(), .key_form = ofi_key_bytes()};
+    return weft_random(&addr->nonce, sizeof addr->nonce);
+}
+
+int ofi_addr_defer(ofi_iface *iface, int family, uint16_t port)
+{
+    int rc = begin(&iface->addr);
+    iface->addr.form = family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
+    iface->addr.knocks = 1;
+    iface->addr.port = port;
+    return rc ? rc : add_all(&iface->addr);
+}
+
 int ofi_addr_make(ofi_iface *iface)
 {
     ofi_iface_addr *addr = &iface->addr;
     ofi_address name;
     size_t bytes = sizeof name;
+    uint8_t form;
     int rc = fi_getname(&iface->ep->fid, &name, &bytes);
     if (rc)
         return weft_fail(WEFT_E_SYSTEM, "fi_getname failed: %s", ofi_error_text(rc));
-    *addr = (ofi_iface_addr){.version = 4, .protocol = iface->info->ep_attr->protocol, .host = host_number(), .key_form = ofi_key_bytes()};
-    snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
-    rc = weft_random(&addr->nonce, sizeof addr->nonce);
+    rc = iface->is_deferred ? 0 : begin(addr);
     if (rc)
         return rc;
+    addr->protocol = iface->info->ep_attr->protocol;
+    snprintf(addr->provider, sizeof addr->provider, "%s", iface->info->fabric_attr->prov_name);
     if (!ofi_is_socket(iface->info)) {
         addr->form = OFI_FORM_OPAQUE;
         addr->count = (uint8_t)bytes;
@@ -187,8 +206,12 @@ int ofi_addr_make(ofi_iface *iface)
         memcpy(addr->addresses, &name, bytes);
         return 0;
     }
-    addr->form = name.any.sa_family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
-    addr->port = addr->form == OFI_FORM_IN ? name.in.sin_port : name.in6.sin6_port;
+    form = name.any.sa_family == AF_INET ? OFI_FORM_IN : OFI_FORM_IN6;
+    iface->port = form == OFI_FORM_IN ? name.in.sin_port : name.in6.sin6_port;
+    if (iface->is_deferred)
+        return form == addr->form ? 0 : weft_fail(WEFT_E_SYSTEM, "the host's IP addresses changed their family since MPI_Init");
+    addr->form = form;
+    addr->port = iface->port;
     return add_all(addr);
 }
 
@@ -300,9 +323,9 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_
     if (!bytes)
         return 0;
     if (own.any.sa_family == AF_INET)
-        own.in.sin_port = iface->addr.port;
+        own.in.sin_port = iface->port;
     else
-        own.in6.sin6_port = iface->addr.port;
+        own.in6.sin6_port = iface->port;
     memcpy(hint, &own, bytes);
     return bytes;
 }

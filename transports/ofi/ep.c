@@ -35,12 +35,15 @@ int ofi_ep_open(weft_iface *base, const weft_proc_id *proc_id, const void *addr,
     int rc;
     if (bytes != sizeof far)
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u has no address for libfabric", proc_id->rank);
+    rc = ofi_contact(iface);
+    if (rc)
+        return rc;
     memcpy(&far, addr, sizeof far);
-    if (far.version != iface->addr.version || far.protocol != iface->addr.protocol || far.form != iface->addr.form ||
-        far.key_form != iface->addr.key_form)
+    if (far.version != iface->addr.version || (!far.knocks && far.protocol != iface->addr.protocol) || far.form != iface->addr.form ||
+        far.key_form != iface->addr.key_form || (far.knocks && !iface->keeps))
         return weft_fail(WEFT_E_UNSUPPORTED,
                          "rank %u uses libfabric's %.23s, this rank %s: they do not interoperate (WEFT_OFI_PROVIDER)", proc_id->rank,
-                         far.provider, iface->addr.provider);
+                         far.knocks ? "TCP" : far.provider, iface->addr.provider);
     if (far.host != iface->addr.host && ofi_is_local(iface->info))
         return weft_fail(WEFT_E_UNSUPPORTED, "rank %u is on another host, which libfabric's %s does not reach (WEFT_OFI_PROVIDER)",
                          proc_id->rank, iface->addr.provider);

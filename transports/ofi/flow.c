@@ -25,6 +25,9 @@ typedef struct early { /* a frame received ahead of order */
 
 static void lay_out_slots(ofi_iface *iface, uint8_t *at)
 {
+    weft_list_init(&iface->free_big);
+    weft_list_init(&iface->free_small);
+    weft_list_init(&iface->free_frags);
     for (uint32_t i = 0; i < OFI_SLOTS + OFI_SMALL_SLOTS; i++) {
         ofi_slot *slot = &iface->slots[i];
         *slot = (ofi_slot){.work = {.kind = OFI_WORK_SLOT}, .is_small = i >= OFI_SLOTS, .place = at};

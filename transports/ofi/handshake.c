@@ -271,6 +271,10 @@ static void report(ofi_ep *ep, uint64_t now)
 static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
 {
     ofi_candidate *candidate = &ep->candidates[ep->candidate];
+    if (ep->addr.knocks && ofi_knock_turn(iface, ep, now))
+        return 1;
+    if (ep->addr.knocks && candidate->state != OFI_CANDIDATE_FAILED)
+        return 0;
     repeat(iface, ep, now);
     if (!ep->called_ns && candidate->state != OFI_CANDIDATE_FAILED && !must_wait(iface, ep, now)) {
         if (!candidate->attempt)
@@ -281,7 +285,7 @@ static int pursue(ofi_iface *iface, ofi_ep *ep, uint64_t now)
         }
     }
     report(ep, now);
-    if (now - ep->began_ns > OFI_HANDSHAKE_NS)
+    if (!ep->addr.knocks && now - ep->began_ns > OFI_HANDSHAKE_NS)
         probe(iface, ep, now);
     if (candidate->state == OFI_CANDIDATE_FAILED) {
         if (next_candidate(iface, ep))
@@ -429,6 +433,21 @@ static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
     return ep && ep->addr.nonce == msg->nonce ? ep : NULL;
 }
 
+/* The return address of the message has the port of a peer whose published address does not have it. Without, that peer is asked, and
+ * repeats its handshake meanwhile. */
+static bool has_port(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
+{
+    ofi_address back;
+    if (!ep->addr.knocks)
+        return true;
+    ofi_handshake_begin(iface, ep);
+    if (!ofi_hint_is_address(iface, msg->hint, msg->hint_bytes))
+        return false;
+    memcpy(&back, msg->hint, msg->hint_bytes);
+    ofi_knock_learn(iface, ep, back.any.sa_family == AF_INET ? back.in.sin_port : back.in6.sin6_port);
+    return true;
+}
+
 void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
 {
     bool leaves = msg->wire.flags & OFI_HANDSHAKE_CLOSE;
@@ -439,7 +458,7 @@ void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg)
             answer_close(iface, msg);
         return;
     }
-    if (ep->state == OFI_FAILED)
+    if (ep->state == OFI_FAILED || !has_port(iface, ep, msg))
         return;
     ep->remote_index = msg->ep_index ? msg->ep_index : ep->remote_index; /* an answer to LEAVE from a freed ep has no index */
     ep->has_remote_index = true;

@@ -79,6 +79,9 @@ int ofi_mr_reg(weft_iface *base, void *addr, uint64_t bytes, uint32_t rights, en
         return weft_fail(WEFT_E_ARG, "memory at %p cannot be %" PRIu64 " bytes long", addr, bytes);
     access |= rights & (WEFT_ACCESS_READ | WEFT_ACCESS_ATOMIC) ? FI_REMOTE_READ : 0;
     access |= rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC) ? FI_REMOTE_WRITE : 0;
+    rc = ofi_contact(iface);
+    if (rc)
+        return rc;
     rc = bytes ? ofi_register(iface, addr, bytes, access, &fid_mr) : 0;
     if (rc)
         return rc;

@@ -4,7 +4,10 @@
  * one completion queue. Frames are libfabric messages; get and put are its reads and writes.
  *
  *   provider   selects a provider of fi_getinfo's list                                         provider_select.c
+ *   library    libfabric itself, loaded when it is needed                                      library.h, library_load.c
+ *   endpoint   opens the provider; limits and capabilities                                     endpoint.c
  *   address    addresses of this host; the iface address; order of a peer's candidates         addr_list.c
+ *   knock      before libfabric is open: a listening socket; asks a peer for its port          knock.c
  *   ep         peers                                                                           ep.c
  *   handshake  identifies the process at an address; loss of a peer; closing                   handshake.c
  *   probe      asks the kernel about an address: a TCP connection, begun and dropped           tcp_probe.c
@@ -61,6 +64,8 @@
 #define OFI_WINDOW 4096u          /* maximum of unacknowledged frames per peer */
 #define OFI_KEEP_BYTES (4u << 20) /* likewise of bytes that are kept until the acknowledgement */
 #define OFI_BATCH 16u             /* completions read at one time */
+#define OFI_TCP_INLINE 80u        /* caps.inline_max over plain TCP, which takes 128 bytes with headers by inject */
+#define OFI_PLAIN_TCP "net,tcp"   /* its names: of libfabric 1.17, of later ones */
 #define OFI_CANDIDATES 32u             /* maximum addresses of one peer */
 #define OFI_HANDSHAKE_NS 250000000u    /* time without an answer until the addresses are probed */
 #define OFI_PROBE_NS 3000000000u  /* time without an answer of the peer's kernel until a probe fails */
@@ -128,7 +133,8 @@ typedef struct ofi_iface_addr {
     uint64_t nonce;        /* random number of the process; only the job's processes know it */
     uint32_t host;         /* identifies the network namespace: loopback is tried on the same one only */
     uint16_t port;         /* IN, IN6; network order */
-    uint8_t key_form, zero;
+    uint8_t key_form;
+    uint8_t knocks;        /* 1: libfabric is not open, port is that of the knock socket, protocol and provider are not known (knock.c) */
     char provider[24];
     uint8_t addresses[200]; /* IN: 4 bytes and one for the order (addr_list.c); IN6: 16 and one; a lower one is better */
 } ofi_iface_addr;
@@ -147,6 +153,7 @@ typedef struct ofi_candidate { /* one address of a peer */
     uint32_t attempt;      /* number of the last handshake sent there; 0: none */
     int probe;             /* socket of a probe, or -1 */
     uint64_t probed_ns;
+    uint32_t refusals;     /* knocks that ended without an answer */
     char why[112];         /* text of state FAILED */
 } ofi_candidate;
 
@@ -291,6 +298,10 @@ struct ofi_iface {
     ofi_iface_addr addr;
     uint64_t (*now_ns)(void);
     struct fi_info *info;
+    bool is_deferred;     /* libfabric is not open: ofi_contact opens it */
+    int listener;         /* knock socket; -1: none */
+    bool has_complained;  /* the log says why a knock was not answered */
+    uint16_t port;        /* libfabric's, over sockets; network order */
     uint32_t passed;      /* number of providers tried before that could not be opened */
     bool has_remote;          /* the job has ranks on other hosts */
     const char *providers;    /* of weft_iface_params */
@@ -353,7 +364,13 @@ enum ofi_print_counters {
     OFI_COUNT_COPIED_LATE
 };
 
+/* -- library_load.c -- */
+/* Loads libfabric, unless it is. Before any of its functions is called. Any thread. WEFT_E_UNSUPPORTED with a text. */
+int ofi_library_load(void);
+
 /* -- provider_select.c -- */
+/* True where all ranks may take plain TCP: no knob or variable names a provider, and the host has no device of another network. */
+bool ofi_may_defer(void);
 const char *ofi_unavailable(void);
 void ofi_describe(void (*line)(void *arg, const char *text), void *arg);
 /* Selects the provider (iface->info); over sockets bound to all addresses of the host. iface->passed skips earlier ones. WEFT_E_UNSUPPORTED
@@ -363,9 +380,35 @@ bool ofi_is_plain_tcp(const struct fi_info *info); /* libfabric's own FI_EP_RDM 
 bool ofi_is_local(const struct fi_info *info);  /* reaches this host only */
 bool ofi_is_socket(const struct fi_info *info); /* over the kernel's IP sockets: one endpoint has all addresses of the host */
 
+/* -- endpoint.c -- */
+/* Opens the provider's endpoint, and makes the address, or completes a deferred one. On error the caller closes what is open. */
+int ofi_endpoint_open(ofi_iface *iface);
+void ofi_endpoint_close(ofi_iface *iface);
+/* Before the first use of the endpoint: opens it, if that was deferred. Takes 0.3 s; waits for no other process. An error has a text that
+ * names the knob; a later call tries again. */
+int ofi_contact(ofi_iface *iface);
+/* Sets the capabilities; those of a deferred iface are final. */
+void ofi_caps_set(ofi_iface *iface);
+/* Adds a descriptor to the set on which the owner sleeps; how: EPOLLET or 0. */
+int ofi_sleep_on(ofi_iface *iface, int fd, uint32_t how);
+
+/* -- knock.c -- */
+/* Makes the knock socket and the iface's address. On error nothing is open. */
+int ofi_knock_listen(ofi_iface *iface);
+void ofi_knock_close(ofi_iface *iface);
+/* Answers pending knocks, and opens libfabric for the first. Returns their number. */
+int ofi_knock_answer(ofi_iface *iface);
+/* A step of the handshake with a peer whose port is not known: asks at its addresses. Returns 1 when the port is known or the peer has
+ * failed, else 0. */
+int ofi_knock_turn(ofi_iface *iface, ofi_ep *ep, uint64_t now);
+/* The peer's port is known, in network order: all candidates get it. */
+void ofi_knock_learn(const ofi_iface *iface, ofi_ep *ep, uint16_t port);
+
 /* -- addr_list.c -- */
-/* Makes iface->addr from the endpoint and the addresses of this host. */
+/* Makes iface->addr from the endpoint and the addresses of this host; a deferred one is completed. */
 int ofi_addr_make(ofi_iface *iface);
+/* Makes iface->addr of a deferred iface, with the port of its knock socket (network order). */
+int ofi_addr_defer(ofi_iface *iface, int family, uint16_t port);
 /* Makes ep->candidates from ep->addr, sorted by score. WEFT_E_UNSUPPORTED: no address can be reached. */
 int ofi_candidates_make(const ofi_iface *iface, ofi_ep *ep);
 /* Writes "host:port" and returns text. */
@@ -376,6 +419,8 @@ uint32_t ofi_hint(const ofi_iface *iface, const ofi_candidate *candidate, uint8_
 bool ofi_hint_is_address(const ofi_iface *iface, const uint8_t *hint, uint32_t bytes);
 /* True if the host has an address of the family that other hosts may reach. */
 bool ofi_host_has(int family);
+/* The family of which this process publishes addresses. */
+int ofi_host_family(void);
 void ofi_host_describe(void (*line)(void *arg, const char *text), void *arg);
 
 /* -- tcp_probe.c -- */
@@ -472,6 +517,8 @@ void ofi_keep_orphan(ofi_iface *iface, ofi_ep *ep);
 void ofi_keep_close(ofi_iface *iface);
 
 /* -- tcp_sockets.c -- */
+/* Sets keepalive on a connection: its kernel notices a host that is gone within WEFT_PEER_TIMEOUT_S. */
+void ofi_tcp_keep_alive(int fd);
 /* Sets keepalive on the provider's TCP connections, and ends those on which the peer's kernel has not answered for a while. */
 void ofi_tcp_sockets_check(ofi_iface *iface);
 

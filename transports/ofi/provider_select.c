@@ -5,6 +5,7 @@
  * libfabric's registration cache and memory hooks are disabled before its first call, unless the user set them: Weft has its own, and
  * only one of them can monitor a page.
  */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,7 @@ static struct fi_info *refine(const struct fi_info *one, uint64_t more)
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = one->tx_attr->msg_order & one->rx_attr->msg_order & FI_ORDER_SAS;
     if (is_socket) {
         hints->tx_attr->size = hints->rx_attr->size = QUEUE;
-        int family = ofi_host_has(AF_INET) || !ofi_host_has(AF_INET6) ? AF_INET : AF_INET6;
+        int family = ofi_host_family();
         hints->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
         hints->src_addrlen = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
         hints->src_addr = calloc(1, hints->src_addrlen);
@@ -232,14 +233,35 @@ int ofi_provider_select(ofi_iface *iface)
     return iface->providers ? select_listed(iface) : select_entry(iface, wanted(), iface->passed);
 }
 
+static bool is_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *one = NULL;
+    while (folder && (one = readdir(folder)) && one->d_name[0] == '.')
+        continue;
+    if (folder)
+        closedir(folder);
+    return !one;
+}
+
+bool ofi_may_defer(void)
+{
+    const char *filter = getenv("FI_PROVIDER");
+    return !wanted() && !(filter && *filter) && is_empty("/sys/class/infiniband") && is_empty("/sys/class/cxi");
+}
+
 const char *ofi_unavailable(void)
 {
     static _Thread_local char text[256];
     struct fi_info *list = NULL;
-    int rc = query(hints_of(wanted(), 0), &list);
+    int failed = ofi_library_load(), rc = failed ? 0 : query(hints_of(wanted(), 0), &list);
     const struct fi_info *one = first_after(list, 0);
     const char *why = one ? barred(one, false) : NULL;
     bool any = one && !why;
+    if (failed)
+        snprintf(text, sizeof text, "%s", weft_fail_text(failed));
+    if (failed)
+        return text;
     if (why)
         not_to_be_had(one, why);
     else if (!any)
@@ -255,8 +277,13 @@ void ofi_describe(void (*line)(void *arg, const char *text), void *arg)
 {
     struct fi_info *list = NULL;
     char text[320];
-    uint32_t version = fi_version();
+    uint32_t version;
     const struct fi_info *chosen;
+    if (ofi_library_load()) {
+        line(arg, weft_fail_text(WEFT_E_UNSUPPORTED));
+        return;
+    }
+    version = fi_version();
     query(hints_of(wanted(), 0), &list);
     chosen = first_after(list, 0);
     snprintf(text, sizeof text, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));

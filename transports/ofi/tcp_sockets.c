@@ -20,7 +20,7 @@
 /* A share of the deadline after which a peer is lost, s. */
 static int share_s(int divisor) { return weft_knob.peer_timeout_s / divisor < 1 ? 1 : weft_knob.peer_timeout_s / divisor; }
 
-static void keep_alive(int fd)
+void ofi_tcp_keep_alive(int fd)
 {
     const int on = 1, idle = share_s(4), interval = share_s(8), count = 4;
     int is_on = 1;
@@ -53,7 +53,7 @@ static void check(int fd)
     socklen_t bytes = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &type, &bytes) || type != IPPROTO_TCP)
         return;
-    keep_alive(fd);
+    ofi_tcp_keep_alive(fd);
     if (!is_dead(fd))
         return;
     weft_log_info("a TCP connection is ended: the peer's host does not answer");
