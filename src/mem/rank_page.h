@@ -13,6 +13,7 @@
 #include "mem/wakeup_sock.h"
 
 #define WEFT_PAGE 4096
+#define WEFT_PAGE_WAIT_BYTES 188
 #define WEFT_MODEX_CAPACITY 2048 /* bytes of one rank's keys and values */
 
 /* What a rank waits for. */
@@ -56,6 +57,9 @@ typedef struct weft_rank_page {
     _Alignas(WEFT_LINE) weft_page_status status;
     _Atomic uint32_t call_records;                       /* number of records ever used; 0: calls are not recorded */
     _Atomic uint32_t call_is_threaded;                   /* 1: each record holds its thread's wait; 0: `status` does */
+    /* What of this machine the rank's network waits for (weft_iface_callbacks.waits), a clause for mpirun's report. */
+    _Alignas(WEFT_LINE) _Atomic uint32_t iface_waits;    /* 1: iface_wait is valid */
+    char iface_wait[WEFT_PAGE_WAIT_BYTES];
     /* Modex data of the rank: key\0, u16 length, value, ... Complete once modex_ready is set (release; also a futex). */
     _Alignas(WEFT_LINE) _Atomic uint32_t modex_ready;
     uint32_t modex_bytes;

@@ -15,7 +15,7 @@
 #include "mem/rank_page.h"
 
 #define WEFT_SEGMENT_MAGIC 0x57454654u /* "WEFT" */
-#define WEFT_SEGMENT_VERSION 7
+#define WEFT_SEGMENT_VERSION 8
 
 /* Sizes that the creator writes to the hdr; readers must use those in the hdr. All parts are sparse. */
 #define WEFT_SEGMENT_RING_BYTES ((uint64_t)64 << 10)  /* one sender's ring in one inbox; its first 8 KiB are used first */

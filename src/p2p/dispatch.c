@@ -245,6 +245,18 @@ static void failover(void *owner, void *cookie, const weft_failover *what)
     WEFT_EVENT_RAISE(WEFT_EVENT_PATH_FAILOVER, NULL, peer->proc_id.rank, what->paths, what->path, what->breaks);
 }
 
+/* A launcher that reads meanwhile sees a clause that is half new, never one without an end: the last byte stays 0. */
+static void waits(void *owner, const char *text)
+{
+    const weft_worker *worker = owner;
+    weft_rank_page *page = worker->world->page;
+    atomic_store_explicit(&page->iface_waits, 0, memory_order_release);
+    if (!text)
+        return;
+    strncpy(page->iface_wait, text, sizeof page->iface_wait - 1);
+    atomic_store_explicit(&page->iface_waits, 1, memory_order_release);
+}
+
 static void *accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     weft_peer *peer = NULL;
@@ -275,12 +287,12 @@ static void on_peer_connect(weft_peer *peer)
 
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
-    static const weft_iface_callbacks callbacks = {.recv_frame = weft_dispatch_frame, .done = done, .notify = notify,
+    static const weft_iface_callbacks callbacks = {.recv_frame = weft_dispatch_frame, .done = done, .notify = notify, .waits = waits,
                                                    .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
-    static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .peer_failed = peer_failed,
-                                                 .failover = failover, .accept_peer = accept_peer};
-    static const weft_iface_callbacks living = {.recv_frame = dispatch_living, .done = done, .notify = notify, .peer_failed = peer_failed,
-                                                .failover = failover, .accept_peer = accept_peer};
+    static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .waits = waits,
+                                                 .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
+    static const weft_iface_callbacks living = {.recv_frame = dispatch_living, .done = done, .notify = notify, .waits = waits,
+                                                .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
     bool recovers = boot->segment.hdr && boot->segment.hdr->recovers;
     weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, recovers ? &living : weft_knob.checksum ? &checked : &callbacks, out);

@@ -119,6 +119,8 @@ typedef struct weft_failover {
     uint32_t breaks; /* of this connection so far */
 } weft_failover;
 
+#define WEFT_IFACE_WAIT_BYTES 160
+
 /* Upcalls of an iface to its owner, given at open. They run inside poll, or inside send, get and put where noted. */
 typedef struct weft_iface_callbacks {
     /* A frame from `peer` (the cookie given to ep_open, or returned by accept_peer). hdr and body are valid during the call only; body is
@@ -135,6 +137,9 @@ typedef struct weft_iface_callbacks {
     void *(*accept_peer)(void *owner, const weft_proc_id *proc_id);
     /* A broken connection goes on; nothing was lost. NULL: the owner needs no report. */
     void (*failover)(void *owner, void *peer, const weft_failover *what);
+    /* What of this machine the iface waits for before it can reach a peer, a clause of less than WEFT_IFACE_WAIT_BYTES; NULL: for nothing
+     * any more. For mpirun's report of waits. NULL: the owner needs no report. */
+    void (*waits)(void *owner, const char *text);
 } weft_iface_callbacks;
 
 /* Parameters of open. Pointers outlive the iface. */

@@ -42,6 +42,8 @@ test_unit_test_ctrl_conn_SOURCES = test/unit/test_ctrl_conn.c test/unit/conn_pai
 unit_programs += test/unit/test_acceptor
 test_unit_test_acceptor_SOURCES = test/unit/test_acceptor.c src/tools/mpirun/acceptor.c src/tools/mpirun/contact.c \
 	src/tools/mpirun/ctrl_conn.c src/tools/mpirun/ctrl_pack.c src/tools/mpirun/buffer.c
+unit_programs += test/unit/test_wait_report
+test_unit_test_wait_report_SOURCES = test/unit/test_wait_report.c src/tools/mpirun/wait_report.c
 unit_programs += test/unit/test_calls
 test_unit_test_calls_SOURCES = test/unit/test_calls.c
 unit_programs += test/unit/test_rndv_select

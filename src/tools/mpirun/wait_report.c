@@ -248,6 +248,21 @@ static void thread_text(const wait_report *self, const weft_page_status *status,
     snprintf(to->what, sizeof(to->what), "in %s%%s%s", call_name(record), more);
 }
 
+/* Appends what the rank's network waits for to the line of a thread that waits: "; the connection to rank 3 waits for a queue pair". */
+static void iface_text(const weft_rank_page *page, line *to)
+{
+    char text[WEFT_PAGE_WAIT_BYTES]; /* written by the rank, which may be damaged */
+    size_t used = strlen(to->what);
+
+    if (!atomic_load_explicit(&page->iface_waits, memory_order_acquire))
+        return;
+    memcpy(text, page->iface_wait, sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    for (char *at = text; *at; at++)
+        *at = (unsigned char)*at < ' ' || *at == '%' ? '?' : *at;
+    snprintf(to->what + used, sizeof(to->what) - used, "; %s", text);
+}
+
 /* Adds a rank to an equal line, or appends a line. */
 static void line_add(lines *all, const line *one)
 {
@@ -313,6 +328,8 @@ static void rank_add(wait_report *self, const node *node, uint32_t i, uint64_t n
         begin = waits && is_inside(record) && waits < now ? waits : begin;
         one.since_min_ns = one.since_max_ns = now > begin ? now - begin : 1;
         thread_text(self, status, i, t, count, now, &one);
+        if (waits && is_inside(record))
+            iface_text(page, &one);
         line_add(all, &one);
     }
 }
