@@ -43,6 +43,8 @@ typedef struct outcome {
     uint32_t pending;               /* eps to the dead rank with operations in flight */
     weft_sim_report report;
     uint64_t counts[SIMHCA_COUNT_LAST];
+    char waits[WEFT_IFACE_WAIT_BYTES]; /* the latest clause of callbacks.waits */
+    uint32_t waiting;                  /* ranks that had one at the end */
 } outcome;
 
 /* The seed, never a measured time, sets protocols, registration and other knobs. */
@@ -81,6 +83,7 @@ static void run_rounds(uint32_t index, const simhca_profile *profile, weft_sim_c
     for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
         out->counts[i] = simhca_counter((enum simhca_count)i);
     out->pending = verbs_net_pending(config->kill_rank);
+    snprintf(out->waits, sizeof out->waits, "%s", verbs_net_waits(&out->waiting));
     out->left = verbs_net_close(out->rc == 0 && !config->kill ? stderr : NULL);
 }
 
@@ -368,36 +371,54 @@ static void busy_peers_are_evicted(void)
     }
 }
 
-/* Ranks with fewer queue pairs than peers: idle connections give way, and no peer is lost. */
-static void queue_pairs_are_few(void)
+/* Ranks with fewer queue pairs than peers: idle connections give way, and no peer is lost. With rdma_cm no datagram is: its kernels repeat
+ * theirs after 4 s only, and every connection needs several. */
+static void few_queue_pairs(const char *connect, uint32_t runs)
 {
     static const char *const profiles[] = {"few-qps", "one-qp", "few-qps-wild"};
+    bool by_cm = !strcmp(connect, "rdmacm");
     static const char *const names[] = {"traffic", "mpi-colls", "storm", "notify"};
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    uint32_t waited = 0;
+    setenv("WEFT_VERBS_CONNECT", connect, 1);
+    for (uint64_t seed = 1; seed <= runs; seed++) {
         outcome out;
-        weft_sim_config config = {.ranks = 4 + (uint32_t)seed % 4, .seed = seed};
-        const simhca_profile *profile = simhca_profile_find(profiles[seed % 3]);
+        weft_sim_config config = {.ranks = 4 + (uint32_t)seed % 5, .seed = seed};
+        simhca_profile own = *simhca_profile_find(profiles[seed % 3]), *profile = &own;
         const char *name = names[seed / 3 % 4];
+        own.lose_permille = by_cm ? 0 : own.lose_permille;
         run((uint32_t)find(name), profile, &config, &out);
         CU_ASSERT(is_good(profile, &out));
         if (!is_good(profile, &out))
-            fprintf(stderr, "    %s on %s, %u ranks, seed %" PRIu64 ": code %d, %s\n", name, profile->name, config.ranks, seed, out.rc,
-                    out.report.text);
+            fprintf(stderr, "    %s on %s by %s, %u ranks, seed %" PRIu64 ": code %d, %s\n", name, profile->name, connect, config.ranks,
+                    seed, out.rc, out.report.text);
+        waited += strstr(out.waits, " waits for a queue pair: ") != NULL;
+        CU_ASSERT(out.waiting == 0);
     }
+    unsetenv("WEFT_VERBS_CONNECT");
+    CU_ASSERT(waited > 0);
 }
+
+static void queue_pairs_are_few(void) { few_queue_pairs("auto", 12); }
+static void queue_pairs_are_few_by_cm(void) { few_queue_pairs("rdmacm", 24); }
 
 /* No queue pair for any peer: no connection can give way, and the error says what was refused. */
 static void no_queue_pair_at_all(void)
 {
-    simhca_profile none = {.name = "no-qp", .max_qp = 1}; /* the datagrams' */
-    weft_sim_config config = {.ranks = 2, .seed = 1};
-    outcome out;
-    int kept = rig_mute();
-    run((uint32_t)find("traffic"), &none, &config, &out);
-    rig_unmute(kept);
-    CU_ASSERT(out.rc != 0 && strstr(out.report.text, "cannot create a queue pair") && strstr(out.report.text, "used up"));
-    if (!strstr(out.report.text, "cannot create a queue pair"))
-        fprintf(stderr, "    %s\n", out.report.text);
+    static const char *const ways[] = {"auto", "rdmacm"};
+    for (int way = 0; way < 2; way++) {
+        simhca_profile none = {.name = "no-qp", .delay_ns = 1000, .max_qp = 1}; /* the datagrams' */
+        weft_sim_config config = {.ranks = 2, .seed = 1};
+        outcome out;
+        int kept = rig_mute();
+        setenv("WEFT_VERBS_CONNECT", ways[way], 1);
+        run((uint32_t)find("traffic"), &none, &config, &out);
+        unsetenv("WEFT_VERBS_CONNECT");
+        rig_unmute(kept);
+        CU_ASSERT(out.rc != 0 && strstr(out.report.text, "cannot create a queue pair") && strstr(out.report.text, "used up"));
+        if (!strstr(out.report.text, "cannot create a queue pair"))
+            fprintf(stderr, "    %s\n", out.report.text);
+        CU_ASSERT(strstr(out.waits, "waits for a queue pair: 0 are open, the device refuses more: Cannot allocate memory") != NULL);
+    }
 }
 
 /* A put that notifies is one message on the wire. */
@@ -416,19 +437,23 @@ static void notifications_cost_nothing(void)
  * does not report the death to a rank that only waits for messages (the launcher does), but to one with operations in flight. */
 static void death_ends_the_job(void)
 {
-    static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild"}, *const names[] = {"traffic", "storm", "colls", "moves", "regions"};
+    static const char *const profiles[] = {"calm", "breaks", "rails", "torn", "wild", "few-qps", "one-qp"};
+    static const char *const names[] = {"traffic", "storm", "colls", "moves", "regions"};
     uint32_t aborted = 0, silent = 0, count = 0;
     for (uint64_t step = 2; step < 6000; step += 1 + step / 8, count++) {
         outcome out;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .is_quiet = true};
         int kept = rig_mute();
-        run((uint32_t)find(names[count % 5]), simhca_profile_find(profiles[count / 5 % 5]), &config, &out);
+        if (count / 5 % 7 > 4)
+            setenv("WEFT_VERBS_CONNECT", "rdmacm", 1);
+        run((uint32_t)find(names[count % 5]), simhca_profile_find(profiles[count / 5 % 7]), &config, &out);
+        unsetenv("WEFT_VERBS_CONNECT");
         rig_unmute(kept);
         bool hangs = out.report.deadlocked && out.pending;
         if (hangs)
             fprintf(stderr, "    death of rank %u at step %" PRIu64 " of %s on %s hangs the others (%u paths): %s\n",
-                    config.kill_rank, step, names[count % 5], profiles[count / 5 % 5], out.pending, out.report.text);
+                    config.kill_rank, step, names[count % 5], profiles[count / 5 % 7], out.pending, out.report.text);
         CU_ASSERT(!hangs);
         silent += out.report.deadlocked;
         aborted += out.report.aborted;
@@ -488,6 +513,7 @@ int main(int argc, char **argv)
     add(rest, only, "receivers are ready", receivers_are_ready);
     add(rest, only, "busy peers are evicted", busy_peers_are_evicted);
     add(rest, only, "queue pairs are few", queue_pairs_are_few);
+    add(rest, only, "queue pairs are few by rdma_cm", queue_pairs_are_few_by_cm);
     add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);

@@ -4,6 +4,7 @@
  */
 #include "test/sim/verbs_net.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -15,6 +16,12 @@
 weft_iface_ops verbs_net_ops;
 
 static struct { weft_iface *port; uint32_t rank; } opened[PORTS];
+static struct {
+    const weft_iface_callbacks *owners;
+    weft_iface_callbacks own; /* the owner's, with waits_kept */
+    void *waiting[PORTS];     /* owners that have a clause */
+    char text[WEFT_IFACE_WAIT_BYTES];
+} waits;
 static bool is_early;
 static uint64_t state;
 
@@ -52,10 +59,35 @@ static const char *never_absent(void)
     return NULL;
 }
 
+static void waits_kept(void *owner, const char *text)
+{
+    uint32_t at = 0;
+    while (at < PORTS - 1 && waits.waiting[at] && waits.waiting[at] != owner)
+        at++;
+    waits.waiting[at] = text ? owner : NULL;
+    for (; !text && at < PORTS - 1; at++) /* no gaps */
+        waits.waiting[at] = waits.waiting[at + 1];
+    if (text)
+        snprintf(waits.text, sizeof waits.text, "%s", text);
+    if (waits.owners->waits)
+        waits.owners->waits(owner, text);
+}
+
+const char *verbs_net_waits(uint32_t *left)
+{
+    for (*left = 0; *left < PORTS && waits.waiting[*left];)
+        ++*left;
+    return waits.text;
+}
+
 static int net_open(const weft_iface_params *params, weft_iface **iface)
 {
     weft_iface_params own = *params;
     own.now_ns = simhca_now_ns;
+    waits.owners = params->callbacks;
+    waits.own = *params->callbacks;
+    waits.own.waits = waits_kept;
+    own.callbacks = &waits.own;
     simhca_process(params->self.rank);
     int rc = weft_verbs_ops.open(&own, iface);
     if (rc) {
@@ -203,6 +235,7 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
     verbs_net_ops.poll = net_poll;
     verbs_net_ops.arm = net_arm;
     state = seed;
+    memset(&waits, 0, sizeof waits);
     is_early = profile->early;
     if (!simhca_open(profile, seed, 0))
         return NULL;

@@ -35,6 +35,8 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
 void verbs_net_kill(uint32_t rank);
 /* Number of eps of living ranks to this one with operations in flight: they must complete or fail. */
 uint32_t verbs_net_pending(uint32_t rank);
+/* The latest clause of callbacks.waits of any rank since verbs_net_open; empty: none. *left: ranks that have not taken theirs back. */
+const char *verbs_net_waits(uint32_t *left);
 /* Frees the fabric. Prints to `out` and returns the number of objects that living processes have not freed. */
 uint32_t verbs_net_close(FILE *out);
 

@@ -49,6 +49,8 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
     bool is = state == VERBS_CONNECTING || state == VERBS_DRAINING;
     ep->iface->connecting += (uint32_t)is - (uint32_t)was;
     ep->state = state;
+    if (state != VERBS_CONNECTING)
+        verbs_evict_unshow(ep);
 }
 
 /* -- selecting and creating QPs -- */
@@ -67,7 +69,8 @@ static const verbs_conn_msg_rail *offer_of(const verbs_rc_qp *qp)
 static bool is_wanted(const verbs_rc_qp *qp, bool even_suspects)
 {
     const verbs_conn_msg_rail *remote = offer_of(qp);
-    if (!verbs_rc_qp_is_usable(qp) || qp->ibv_qp || (verbs_conn_has_offer(qp->ep) && !remote))
+    if (!verbs_rc_qp_is_usable(qp) || qp->ibv_qp || (verbs_conn_has_offer(qp->ep) && !remote) ||
+        (qp->ep->hs->absent_qps >> (qp - qp->ep->qps) & 1))
         return false;
     return even_suspects || !verbs_qp_handshake_of(qp)->is_suspect || (remote && (remote->flags & VERBS_MSG_PROVEN));
 }
@@ -88,12 +91,25 @@ bool verbs_conn_has_qps(const verbs_ep *ep)
 static void note_lack(verbs_ep *ep, bool lacks)
 {
     verbs_handshake *hs = ep->hs;
+    uint64_t now = verbs_conn_now(ep);
     hs->lacks_qps = lacks;
-    if (!lacks)
-        hs->lack_ns = 0;
-    else if (!hs->lack_ns)
-        hs->lack_ns = verbs_conn_now(ep);
     hs->is_alone &= lacks;
+    if (lacks) {
+        hs->lack_ns = hs->lack_ns ? hs->lack_ns : now;
+        return;
+    }
+    if (hs->lack_ns && hs->by_cm && ep->silent_since_ns) /* nothing was sent meanwhile */
+        ep->silent_since_ns += now - hs->lack_ns;
+    hs->lack_ns = 0;
+    verbs_evict_unshow(ep);
+}
+
+static int open_qp(verbs_rc_qp *qp)
+{
+    int rc = verbs_rc_qp_open(qp);
+    if (rc)
+        set_last_error(qp->ep, rc);
+    return rc;
 }
 
 /* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
@@ -103,14 +119,10 @@ static void open_qps(verbs_ep *ep)
     bool is_full = false;
     for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_qps(ep)); even_suspects++)
         for (uint8_t i = 0; i < ep->qp_count; i++) {
-            int rc;
             if (!is_wanted(&ep->qps[i], even_suspects))
                 continue;
             wanted++;
-            rc = verbs_rc_qp_open(&ep->qps[i]);
-            if (rc)
-                set_last_error(ep, rc);
-            is_full |= rc == WEFT_E_NOSPACE;
+            is_full |= open_qp(&ep->qps[i]) == WEFT_E_NOSPACE;
         }
     note_lack(ep, is_full && !verbs_conn_has_qps(ep));
     if (!wanted && !verbs_conn_has_qps(ep))
@@ -244,10 +256,16 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
     ep->epoch = epoch;
     if (!hs->trouble_ns)
         hs->trouble_ns = verbs_conn_now(ep);
+    if (hs->gives_way && ep->silent_since_ns) { /* others had its QPs: that is no answer */
+        hs->tries_before += ep->tries;
+    } else {
+        hs->tries_before = 0;
+        ep->silent_since_ns = 0;
+    }
     ep->is_confirmed = hs->is_connected = ep->is_evict_requested = hs->lacks_qps = hs->gives_way = false;
     ep->evict = VERBS_EVICT_NONE;
-    hs->remote_rails = hs->due_qps = 0;
-    ep->tries = ep->silent_since_ns = 0;
+    hs->remote_rails = hs->due_qps = hs->refused_qps = hs->absent_qps = 0;
+    ep->tries = 0;
     ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
     hs->local_credits = 0;
     verbs_conn_due(ep, ep->next_try_ns);
@@ -257,6 +275,12 @@ void verbs_conn_begin(verbs_ep *ep)
 {
     if (ep->state == VERBS_NEW)
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0);
+}
+
+bool verbs_conn_precedes(const verbs_ep *ep)
+{
+    const weft_proc_id *us = &ep->iface->self, *them = &ep->proc_id;
+    return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
 /* Reserves credits, or evicts another ep for them. The peer's timeout does not run meanwhile. */
@@ -274,7 +298,7 @@ void verbs_conn_retry_now(verbs_iface *iface)
 {
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
-        if (ep->state != VERBS_CONNECTING || ep->hs->local_credits)
+        if (ep->state != VERBS_CONNECTING || (ep->hs->local_credits && !ep->hs->lacks_qps))
             continue;
         ep->next_try_ns = verbs_conn_now(ep);
         verbs_conn_due(ep, ep->next_try_ns);
@@ -287,8 +311,8 @@ static void try_to_connect(verbs_ep *ep)
     verbs_handshake *hs = ep->hs;
     if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
         open_qps(ep);
-    if (hs->lacks_qps)
-        verbs_evict_for_qps(ep);
+    if (hs->lacks_qps && verbs_evict_for_qps(ep, false))
+        open_qps(ep);
     if (!hs->local_credits && verbs_conn_has_qps(ep))
         hs->local_credits = grant_credits(ep);
     if (!hs->is_connected && verbs_conn_has_offer(ep) && verbs_conn_has_qps(ep) && hs->local_credits && !connect_qps(ep)) {
@@ -301,7 +325,7 @@ static void try_to_connect(verbs_ep *ep)
         verbs_conn_send(ep, hs->is_connected ? VERBS_MSG_ACCEPT : VERBS_MSG_CONNECT);
     if (ep->state != VERBS_CONNECTING)
         return;
-    if (!ep->silent_since_ns)
+    if (!ep->silent_since_ns && !(hs->by_cm && hs->lacks_qps)) /* rdma_cm sends nothing without a QP */
         ep->silent_since_ns = verbs_conn_now(ep);
     ep->tries++;
     if (ep->tries % TRIES_BY_RAIL == 0)
@@ -323,16 +347,21 @@ bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch)
 
 bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp)
 {
-    int rc = qp->ibv_qp ? 0 : verbs_rc_qp_is_usable(qp) ? verbs_rc_qp_open(qp) : WEFT_AGAIN;
-    if (rc < 0)
-        set_last_error(ep, rc);
-    if (rc != WEFT_AGAIN)
+    verbs_handshake *hs = ep->hs;
+    int rc = qp->ibv_qp ? 0 : WEFT_AGAIN;
+    for (int try = 0; !qp->ibv_qp && try < 2 && verbs_rc_qp_is_usable(qp); try++) {
+        rc = open_qp(qp);
+        if (rc == WEFT_E_NOSPACE && !hs->is_connected && !verbs_conn_precedes(ep)) /* the peer's choice of a pair of rails counts */
+            verbs_conn_close_qps(ep);
         note_lack(ep, rc == WEFT_E_NOSPACE && !verbs_conn_has_qps(ep));
-    if (ep->hs->lacks_qps)
-        verbs_evict_for_qps(ep);
-    if (rc == 0 && !ep->hs->local_credits)
-        ep->hs->local_credits = grant_credits(ep);
-    return rc == 0 && ep->hs->local_credits;
+        if (rc == 0 || !hs->lacks_qps || !verbs_evict_for_qps(ep, true))
+            break;
+    }
+    if (rc == WEFT_E_NOSPACE && !hs->lacks_qps)
+        hs->refused_qps |= (uint8_t)(1u << (qp - ep->qps));
+    if (rc == 0 && !hs->local_credits)
+        hs->local_credits = grant_credits(ep);
+    return rc == 0 && hs->local_credits;
 }
 
 void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
@@ -376,7 +405,8 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
 static int progress_connecting(verbs_ep *ep, uint64_t now)
 {
     verbs_handshake *hs = ep->hs;
-    uint64_t silent = ep->silent_since_ns ? now - ep->silent_since_ns : 0;
+    bool waits = hs->by_cm && hs->lacks_qps; /* for a QP: nothing is sent */
+    uint64_t silent = ep->silent_since_ns && !waits ? now - ep->silent_since_ns : 0, tries = ep->tries + hs->tries_before;
     if (now < ep->next_try_ns) {
         verbs_conn_due(ep, ep->next_try_ns);
         return 0;
@@ -385,13 +415,13 @@ static int progress_connecting(verbs_ep *ep, uint64_t now)
         verbs_conn_close_qps(ep);
         verbs_conn_set_state(ep, VERBS_FAILED);
         hs->is_closed = true;
-    } else if (silent > verbs_conn_timeout_ns() && ep->tries >= TRIES_MIN) {
+    } else if (silent > verbs_conn_timeout_ns() && tries >= TRIES_MIN) {
         verbs_conn_peer_failed(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port "
-             "up, and is UDP port 4791 let through (RoCE)?%s%s", (unsigned long long)ep->tries, weft_knob.peer_timeout_s,
+             "up, and is UDP port 4791 let through (RoCE)?%s%s", (unsigned long long)tries, weft_knob.peer_timeout_s,
              ep->last_error[0] ? " Before that: " : "", ep->last_error);
     } else if (now - hs->trouble_ns > verbs_conn_timeout_ns() && !silent && ep->tries >= TRIES_MIN) {
-        verbs_conn_peer_failed(ep, "it answers, but no connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", weft_knob.peer_timeout_s,
-             ep->last_error[0] ? ": " : "", ep->last_error);
+        verbs_conn_peer_failed(ep, "%sno connection comes about in %d s (WEFT_PEER_TIMEOUT_S)%s%s", waits ? "" : "it answers, but ",
+             weft_knob.peer_timeout_s, ep->last_error[0] ? ": " : "", ep->last_error);
     } else {
         try_to_connect(ep);
     }

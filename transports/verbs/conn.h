@@ -60,6 +60,7 @@ typedef struct verbs_qp_handshake {
     uint32_t psn;
     bool is_made;         /* has a QP that was never connected */
     bool is_active, is_connected; /* rdma_cm: this side is active; the QP is connected */
+    bool is_established;  /* rdma_cm: the active side has said that it is connected */
     bool is_suspect;      /* failed, or never proven: not used while another pair works */
     bool is_proven;       /* answered a probe since it became a suspect */
     bool is_marked, is_flushed, has_last_wqe;
@@ -89,9 +90,14 @@ typedef struct verbs_handshake {
     verbs_conn_msg offer;
     uint32_t local_credits;
     bool lacks_qps;       /* no QP of this epoch exists, as the device has no memory for more: others give way (evict.c) */
+    int lack_error;       /* errno of that refusal */
+    uint8_t refused_qps;  /* rdma_cm: bit mask of QPs that the device refused, while others of the ep exist */
+    uint8_t absent_qps;   /* rdma_cm: bit mask of QPs that the peer has none for in this epoch */
     bool is_alone;        /* lacks QPs, and no other ep could give way: the peer's messages do not restart the timeout */
     bool gives_way;       /* the epoch in progress ends for another ep that lacks QPs */
     uint64_t lack_ns;     /* since when it lacks QPs; 0: it does not */
+    uint64_t attempt_ns;  /* rdma_cm: begin of the latest attempt */
+    uint64_t tries_before; /* unanswered attempts in epochs that have given way since the last answer */
     uint64_t drain_ns;    /* when the drain began */
     uint64_t flushed_ns;  /* time when all markers had completed; 0: not yet */
     uint64_t due_ns;      /* time when verbs_conn_progress must handle this ep */
@@ -116,6 +122,7 @@ struct verbs_conn {
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool checks_events; /* at the next verbs_conn_progress */
     bool has_reported_wait; /* the log has a line about an ep that lacks QPs */
+    const verbs_ep *shown; /* ep whose lack of QPs the owner was told (callbacks.waits); NULL: none */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
     uint32_t polls;
@@ -174,8 +181,10 @@ bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 /* `ep` connects and has no credits to grant, or lacks QPs: evicts another ep. */
 void verbs_evict_for(verbs_ep *ep);
 /* `ep` lacks QPs: evicts another ep, or takes the QPs of one that only connects. The peer's timeout does not run while another may give
- * way, but by rdma_cm. */
-void verbs_evict_for_qps(verbs_ep *ep);
+ * way. A long wait is shown to the owner and logged. is_requested: by rdma_cm, the peer requests the connection now. True: QPs are free,
+ * try again. */
+bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested);
+void verbs_evict_unshow(const verbs_ep *ep); /* `ep` lacks no QPs any more */
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */
@@ -184,7 +193,9 @@ void verbs_conn_renew(verbs_rc_qp *qp, const char *words);
 /* -- conn.c, for rdmacm.c -- */
 /* The peer is in this epoch: begins it, or ends the current one, as needed. True if the ep is connecting in this epoch. */
 bool verbs_conn_follow(verbs_ep *ep, uint32_t epoch);
-/* True if the QP exists and there are credits to grant; creates and reserves them. */
+/* Is this side's proc_id the smaller one of the two? */
+bool verbs_conn_precedes(const verbs_ep *ep);
+/* The peer requests this QP. True if it exists and there are credits to grant; creates and reserves them. */
 bool verbs_conn_open_qp(verbs_ep *ep, verbs_rc_qp *qp);
 /* ep of a request; creates it by callbacks.accept_peer for a new peer. NULL: refused, closed, or of another incarnation. */
 verbs_ep *verbs_conn_ep_of(verbs_iface *iface, const weft_proc_id *proc_id, uint32_t incarnation, uint32_t to_incarnation);
@@ -231,10 +242,11 @@ int verbs_ud_send(verbs_rail *rail, const verbs_address *to, const verbs_conn_ms
 /* Handles a completion of DATAGRAM_*; passes received messages to verbs_conn_msg_recv. */
 void verbs_ud_completion(verbs_rail *rail, const struct ibv_wc *wc);
 
-/* -- rdmacm.c: connects by rdma_cm, for iWARP (no UD) or if WEFT_VERBS_CONNECT asks for it; the states of an ep are the same -- */
+/* -- cm_listen.c -- */
 /* Opens listeners on every rail, if one needs them or the knob asks for them. If only the knob asks, a failure is logged and UD is used. */
 int verbs_rdmacm_open(verbs_iface *iface);
 void verbs_rdmacm_close(verbs_iface *iface);
+/* -- rdmacm.c: connects by rdma_cm, for iWARP (no UD) or if WEFT_VERBS_CONNECT asks for it; the states of an ep are the same -- */
 /* True if rdma_cm connects this ep: all its pairs of rails have listeners on both sides. */
 bool verbs_rdmacm_is_for(const verbs_ep *ep);
 /* Starts the connection of every QP of a CONNECTING ep; goes up when all are connected or late. */

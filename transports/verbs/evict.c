@@ -20,20 +20,29 @@
  * Queue pairs of a connecting ep that has no answer are given to one whose peer has created its own, or that precedes it in an order of
  * the job's connections. Their numbers belong to the epoch, so that epoch ends.
  *
+ * By rdma_cm they do not: a connecting ep's queue pairs are just destroyed, and the attempt with them. A request, whose sender has its
+ * queue pair, takes those of an ep without an attempt under way, or of one that it precedes: so of requests that run in a circle one
+ * succeeds. Any ep takes those whose attempt has had no answer for CM_KEEP_NS. A side that lacks queue pairs refuses requests as busy
+ * (rdmacm.c).
+ *
  * Slots of a connecting ep are given to one whose peer has granted its own; else two ranks could hold slots for others for ever.
  * Invariant: an ep that is UP has carried a frame, or was up for NEW_NS, before it is evicted.
  */
-#include "transports/verbs/conn.h"
-#include "transports/verbs/flow.h"
+#include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/macros.h"
+#include "transports/verbs/conn.h"
+#include "transports/verbs/flow.h"
 
 #define SCAN_NS 250000ull         /* interval of checks whether all is quiet */
 #define PROVE_NS 20000000ull
 #define NEW_NS 20000000ull        /* minimum time up, unless it was used */
-#define REPORT_NS 2000000000ull    /* a wait for QPs that is longer is reported */
-#define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs away */
+#define SHOW_NS 100000000ull      /* a wait for QPs that is longer is shown to the owner, ... */
+#define REPORT_NS 2000000000ull   /* ... and logged */
+#define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs away, ... */
+#define CM_KEEP_NS 40000000ull    /* ... and the time that an attempt has by rdma_cm, where it takes several messages */
 #define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
@@ -46,10 +55,21 @@ static bool can_evict(const verbs_ep *ep, uint64_t now)
     return uses(ep) != hs->up_uses || now - hs->up_ns > NEW_NS;
 }
 
+/* Has the other ep a QP on a port where this one lacks one? */
+static bool has_useful_qp(const verbs_ep *ep, const verbs_ep *other)
+{
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        for (uint8_t k = 0; k < other->qp_count; k++)
+            if (!ep->qps[i].ibv_qp && !(ep->hs->absent_qps >> i & 1) && other->qps[k].ibv_qp && other->qps[k].rail == ep->qps[i].rail)
+                return true;
+    return false;
+}
+
 /* The first ep that was unused since the last scan (even_busy: any), in order of the list: longest since eviction first. Marks the use of
  * the others. */
-static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
+static verbs_ep *choose(const verbs_ep *needy, bool even_busy, uint64_t now)
 {
+    verbs_iface *iface = needy->iface;
     verbs_ep *chosen = NULL;
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
@@ -57,7 +77,7 @@ static verbs_ep *choose(verbs_iface *iface, bool even_busy, uint64_t now)
         if (ep->evict == VERBS_EVICT_QUIESCE || ep->evict == VERBS_EVICT_REQUESTED)
             return NULL; /* one eviction at a time */
         ep->evict_uses = uses(ep);
-        if (!chosen && can_evict(ep, now) && (is_idle || even_busy))
+        if (!chosen && can_evict(ep, now) && (is_idle || even_busy) && (!needy->hs->lacks_qps || has_useful_qp(needy, ep)))
             chosen = ep;
     }
     return chosen;
@@ -100,6 +120,30 @@ static bool has_evictable(const verbs_ep *ep)
     return false;
 }
 
+/* rdma_cm: destroys the QPs of an ep that only connects. True: one was found. */
+static bool take_attempt(const verbs_ep *ep, bool is_requested)
+{
+    verbs_iface *iface = ep->iface;
+    uint64_t now = iface->now_ns();
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        verbs_ep *other = weft_container(link, verbs_ep, by_iface);
+        verbs_handshake *hs = other->hs;
+        bool is_under_way = false;
+        for (uint8_t i = 0; i < other->qp_count; i++)
+            is_under_way |= other->qps[i].cm_id != NULL;
+        if (other == ep || other->state != VERBS_CONNECTING || !hs->by_cm || hs->is_connected || !has_useful_qp(ep, other) ||
+            (is_under_way && now - hs->attempt_ns < CM_KEEP_NS && !(is_requested && precedes(ep, other))))
+            continue;
+        weft_log_debug("connection %u: rank %u gets the queue pairs of the attempt to reach rank %u", other->epoch, ep->proc_id.rank,
+                       other->proc_id.rank);
+        verbs_conn_close_qps(other);
+        hs->lacks_qps = true; /* what follows is no silence of its peer */
+        hs->lack_ns = hs->trouble_ns = now;
+        return true;
+    }
+    return false;
+}
+
 /* Ends the epoch of an ep that has QPs, and whose peer has not answered. True: one was found, or gives way already. */
 static bool take_unanswered_qps(verbs_ep *ep)
 {
@@ -120,22 +164,51 @@ static bool take_unanswered_qps(verbs_ep *ep)
     return false;
 }
 
-void verbs_evict_for_qps(verbs_ep *ep)
+/* One ep at a time. */
+static void show_wait(const verbs_ep *ep)
+{
+    const verbs_iface *iface = ep->iface;
+    uint32_t count = 0;
+    char text[WEFT_IFACE_WAIT_BYTES];
+    if (!iface->iface.callbacks->waits || (iface->conn->shown && iface->conn->shown != ep))
+        return;
+    for (uint8_t i = 0; i < iface->rail_count; i++)
+        count += iface->rails[i].qpn_count;
+    snprintf(text, sizeof text, "the connection to rank %u waits for a queue pair: %u are open, the device refuses more: %s",
+             ep->proc_id.rank, count, strerror(ep->hs->lack_error));
+    iface->conn->shown = ep;
+    iface->iface.callbacks->waits(iface->iface.owner, text);
+}
+
+void verbs_evict_unshow(const verbs_ep *ep)
+{
+    const verbs_iface *iface = ep->iface;
+    if (iface->conn->shown != ep)
+        return;
+    iface->conn->shown = NULL;
+    iface->iface.callbacks->waits(iface->iface.owner, NULL);
+}
+
+bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
 {
     verbs_handshake *hs = ep->hs;
     uint64_t now = ep->iface->now_ns();
+    if (now - hs->lack_ns >= SHOW_NS)
+        show_wait(ep);
     hs->is_alone = !has_evictable(ep);
     if (hs->is_alone)
-        return; /* the timeout runs, and its text says what was refused */
-    if (!hs->by_cm) /* rdma_cm tells the peer nothing meanwhile */
-        hs->trouble_ns = now;
-    if (!take_unanswered_qps(ep))
+        return false; /* the timeout runs, and its text says what was refused */
+    hs->trouble_ns = now;
+    if (hs->by_cm && take_attempt(ep, is_requested))
+        return true;
+    if (hs->by_cm || !take_unanswered_qps(ep))
         verbs_evict_for(ep);
     if (ep->iface->conn->has_reported_wait || now - hs->lack_ns < REPORT_NS)
-        return;
+        return false;
     ep->iface->conn->has_reported_wait = true;
     weft_log_warn("the connection to rank %u waits for %.0f s until another one can give way: %s", ep->proc_id.rank,
                   (double)(now - hs->lack_ns) / 1e9, ep->last_error);
+    return false;
 }
 
 void verbs_evict_for(verbs_ep *ep)
@@ -145,7 +218,7 @@ void verbs_evict_for(verbs_ep *ep)
     verbs_ep *chosen;
     if (!ep->hs->lacks_qps && verbs_conn_has_offer(ep) && free_unanswered_slots(ep))
         return;
-    chosen = choose(iface, ep->tries >= TRIES_FOR_BUSY, now);
+    chosen = choose(ep, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)
         return;
     weft_list_remove(&chosen->by_iface);

@@ -35,11 +35,6 @@ static bool is_same_network(const verbs_address *a, const verbs_address *b)
     return a->prefix_bits && a->prefix_bits == b->prefix_bits && same_bits(a->gid.raw + 12, b->gid.raw + 12, a->prefix_bits);
 }
 
-static bool is_smaller(const weft_proc_id *a, const weft_proc_id *b)
-{
-    return a->job != b->job ? a->job < b->job : a->rank != b->rank ? a->rank < b->rank : a->worker < b->worker;
-}
-
 typedef struct pairing {
     const verbs_iface_addr *left, *right;
     int8_t right_of[VERBS_RAILS]; /* -1: none */
@@ -76,7 +71,7 @@ static void add(verbs_ep *ep, uint8_t local_rail, uint8_t remote_rail, bool is_s
 
 void verbs_rail_pair(verbs_ep *ep, const verbs_iface_addr *local)
 {
-    bool is_left = is_smaller(&ep->iface->self, &ep->proc_id);
+    bool is_left = verbs_conn_precedes(ep);
     pairing p = {.left = is_left ? local : &ep->remote, .right = is_left ? &ep->remote : local, .right_of = {-1, -1, -1, -1}};
     bool has_sure = false;
     match(&p, is_same_network, true);

@@ -40,6 +40,8 @@ static int cannot(const verbs_rc_qp *qp, const char *what, int error)
     char here[VERBS_GID_TEXT], there[VERBS_GID_TEXT];
     const verbs_ep *ep = qp->ep;
     bool is_full = error == ENOMEM || error == ENOSPC || error == EAGAIN || error == EDQUOT; /* drivers differ */
+    if (is_full)
+        ep->hs->lack_error = error;
     return weft_fail(is_full ? WEFT_E_NOSPACE : WEFT_E_SYSTEM, "cannot %s to rank %u on %s (%s to %s): %s%s", what,
                      ep->proc_id.rank,
                      qp->rail->name, verbs_gid_text(&qp->rail->gid, here),

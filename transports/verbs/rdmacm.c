@@ -8,34 +8,26 @@
  *     passive: request: QP to RTS, ACCEPT -> established, or the first frame
  *
  * iWARP: the passive side must not send first. The active side sends a frame of credits when it is up, and the passive side waits for it.
+ *
+ * A side that lacks a queue pair, or receives, refuses the request as BUSY or SHORT while another connection may give way (evict.c). The
+ * requester's deadline then starts anew, and it keeps its queue pair for the next attempt, by either side, unless another ep needs it: so
+ * two sides that lack one in turn come to have both. A rejection tells the refuser's epoch, which it may not be able to tell otherwise.
  * Invariants: no call here blocks; events are acknowledged before an id is destroyed.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
-#include "base/knob.h"
 #include "base/log.h"
-#include "base/status.h"
+#include "transports/verbs/cm_listen.h"
 #include "transports/verbs/conn.h"
 #include "transports/verbs/slots.h"
 #include "transports/verbs/gid.h"
 
 #define RESOLVE_MS 2000
-#define BACKLOG 256
 #define STRAGGLER_NS 1000000000ull /* QPs that are this much later than the first wait for another epoch */
 #define CM_DATA_MAGIC 0x57656650u
-
-struct verbs_rdmacm {
-    struct rdma_event_channel *channel;
-    struct rdma_cm_id *listeners[VERBS_RAILS];
-};
 
 /* Private data; rdma_cm has 56 bytes for it in a request. */
 typedef struct cm_data {
@@ -50,7 +42,14 @@ typedef struct cm_data {
 } cm_data;
 _Static_assert(sizeof(cm_data) <= 56, "fits a request");
 
-enum refusal { REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER, REFUSED_FULL };
+enum refusal {
+    REFUSED_NOT = 0, REFUSED_LATER, REFUSED_CROSSED, REFUSED_GONE, REFUSED_STRANGER,
+    REFUSED_FULL,  /* no queue pair, and no other connection that could give way: the requester's deadline goes on */
+    REFUSED_BUSY,  /* no queue pair until another connection gives way */
+    REFUSED_SHORT, /* no receives to grant until another connection gives way */
+    REFUSED_PAIR,  /* no queue pair for this pair of rails; there is one for another */
+    REFUSED_LAST
+};
 
 /* Copy of an event after it was acknowledged. */
 typedef struct cm_event {
@@ -154,23 +153,19 @@ static void give_up_attempt(verbs_rc_qp *qp, const char *what, const char *words
     verbs_rc_qp_close(qp);
 }
 
-/* -- active -- */
-
-static void address_of(const union ibv_gid *gid, uint16_t port, struct sockaddr_storage *to)
+/* The peer refused, but will be ready: the QP, still in INIT, is kept for the next attempt. iWARP's kernel leaves it in ERR. */
+static void pause_attempt(verbs_rc_qp *qp, const char *words)
 {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)to;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)to;
-    memset(to, 0, sizeof *to);
-    if (verbs_gid_is_ipv4(gid)) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(port);
-        memcpy(&v4->sin_addr, gid->raw + 12, 4);
-    } else {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(port);
-        memcpy(&v6->sin6_addr, gid->raw, 16);
+    if (qp->rail->is_iwarp) {
+        give_up_attempt(qp, "connect to", words);
+        return;
     }
+    set_error(qp->ep, qp, "connect to", words);
+    weft_log_debug("connection %u: %s", qp->ep->epoch, qp->ep->last_error);
+    verbs_rdmacm_forget(qp);
 }
+
+/* -- active -- */
 
 static void begin(verbs_rc_qp *qp)
 {
@@ -183,8 +178,9 @@ static void begin(verbs_rc_qp *qp)
     }
     qp->cm_id = id;
     verbs_qp_handshake_of(qp)->is_active = true;
-    address_of(&qp->rail->gid, 0, &from);
-    address_of(&remote->gid, remote->cm_port, &to);
+    qp->ep->hs->attempt_ns = verbs_conn_now(qp->ep);
+    verbs_cm_address(&qp->rail->gid, 0, &from);
+    verbs_cm_address(&remote->gid, remote->cm_port, &to);
     if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
         give_up_attempt(qp, "find", strerror(errno));
 }
@@ -216,7 +212,8 @@ static bool all_connected(const verbs_ep *ep)
     const verbs_handshake *hs = ep->hs;
     for (uint8_t i = 0; i < ep->qp_count; i++)
         if (ep->qps[i].ibv_qp ? !hs->qp_hs[i].is_connected
-                              : (hs->remote_rails >> ep->qps[i].remote_rail & 1) || (hs->due_qps >> i & 1))
+                              : ((hs->remote_rails >> ep->qps[i].remote_rail & 1) && !(hs->refused_qps >> i & 1)) ||
+                                    (hs->due_qps >> i & 1))
             return false;
     return true;
 }
@@ -277,21 +274,16 @@ static void go_up_if_all(verbs_ep *ep, bool is_late)
 
 /* -- passive -- */
 
-static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const cm_data *request, enum refusal no)
+/* ep: of the request; NULL: none. */
+static void refuse(verbs_rail *rail, struct rdma_cm_id *id, const cm_data *request, const verbs_ep *ep, enum refusal no)
 {
     cm_data data = {.magic = CM_DATA_MAGIC, .nonce = rail->iface->nonce, .to_nonce = request->nonce, .to_incarnation = request->incarnation,
-                   .epoch = request->epoch,
+                   .epoch = ep ? ep->epoch : request->epoch,
                    .no = (uint8_t)no};
     if (no == REFUSED_STRANGER)
         rail->iface->conn->dropped++;
     rdma_reject(id, &data, sizeof data);
     rdma_destroy_id(id);
-}
-
-static bool is_smaller(const verbs_ep *ep)
-{
-    const weft_proc_id *us = &ep->iface->self, *them = &ep->proc_id;
-    return us->job != them->job ? us->job < them->job : us->rank != them->rank ? us->rank < them->rank : us->worker < them->worker;
 }
 
 static verbs_rc_qp *qp_for(verbs_ep *ep, const verbs_rail *rail, uint8_t remote_rail)
@@ -320,6 +312,31 @@ static bool accept_request(verbs_rc_qp *qp, const cm_event *event)
     return false;
 }
 
+/* The peer requests again what was accepted: it has given up that attempt, and its word of it is lost, or was overtaken. */
+static void drop_accepted(verbs_rc_qp *qp)
+{
+    verbs_ep *ep = qp->ep;
+    if (ep->state != VERBS_CONNECTING) {
+        verbs_conn_renew(qp, "the peer requests again what was accepted");
+        return;
+    }
+    verbs_rc_qp_close(qp);
+    ep->hs->is_connected = false;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        ep->hs->is_connected |= ep->hs->qp_hs[i].is_connected;
+}
+
+/* Why there is no QP for a request, or no credits to grant. */
+static enum refusal refusal_of(const verbs_rc_qp *qp)
+{
+    const verbs_handshake *hs = qp->ep->hs;
+    if (hs->lacks_qps)
+        return hs->is_alone ? REFUSED_FULL : REFUSED_BUSY;
+    if (!qp->ibv_qp)
+        return hs->refused_qps >> (qp - qp->ep->qps) & 1 ? REFUSED_PAIR : REFUSED_LATER;
+    return REFUSED_SHORT;
+}
+
 static void on_request(const cm_event *event)
 {
     verbs_rail *rail = event->rail;
@@ -330,38 +347,42 @@ static void on_request(const cm_event *event)
     verbs_rc_qp *qp = ep ? qp_for(ep, rail, data->from_rail) : NULL;
     verbs_qp_handshake *qp_hs;
     if (!ep && is_for_self && verbs_conn_was_closed(rail->iface->conn, &proc_id, data->incarnation)) {
-        refuse(rail, event->id, data, REFUSED_GONE);
+        refuse(rail, event->id, data, NULL, REFUSED_GONE);
         return;
     }
     if (!qp || ep->remote.nonce != data->nonce) {
-        refuse(rail, event->id, data, REFUSED_STRANGER);
+        refuse(rail, event->id, data, NULL, REFUSED_STRANGER);
         return;
     }
     ep->hs->remote_incarnation = data->incarnation;
     ep->silent_since_ns = 0;
     qp_hs = verbs_qp_handshake_of(qp);
+    if (!data->credits && !ep->hs->is_alone) /* the peer waits for receives */
+        ep->hs->trouble_ns = verbs_conn_now(ep);
+    if (ep->epoch == data->epoch && qp_hs->is_connected && !qp_hs->is_active && !qp_hs->is_established && !rail->is_iwarp)
+        drop_accepted(qp);
     if (!verbs_conn_follow(ep, data->epoch) || qp_hs->is_connected || !data->credits) {
-        refuse(rail, event->id, data, REFUSED_LATER);
+        refuse(rail, event->id, data, ep, REFUSED_LATER);
         return;
     }
-    if (qp->cm_id && is_smaller(ep)) {
-        refuse(rail, event->id, data, REFUSED_CROSSED);
+    if (qp->cm_id && verbs_conn_precedes(ep)) {
+        refuse(rail, event->id, data, ep, REFUSED_CROSSED);
         return;
     }
     if (qp->cm_id)
         verbs_rc_qp_close(qp);
     if (!verbs_conn_open_qp(ep, qp)) {
-        refuse(rail, event->id, data, ep->hs->lacks_qps ? REFUSED_FULL : REFUSED_LATER);
+        refuse(rail, event->id, data, ep, refusal_of(qp));
         return;
     }
     if (!accept_request(qp, event)) {
-        refuse(rail, event->id, data, REFUSED_LATER);
+        refuse(rail, event->id, data, ep, REFUSED_LATER);
         verbs_rc_qp_close(qp);
         return;
     }
     qp->cm_id = event->id;
     event->id->context = qp;
-    qp_hs->is_active = false;
+    qp_hs->is_active = qp_hs->is_established = false;
     on_connected(qp, data, event->reads_in);
 }
 
@@ -382,26 +403,56 @@ static void on_response(verbs_rc_qp *qp, const cm_event *event)
     go_up_if_all(qp->ep, false);
 }
 
+static const char *refusal_text(uint8_t no)
+{
+    static const char *const words[REFUSED_LAST] = {
+        "it rejected the request without giving a reason", "it is not ready", "requests crossed", "it has closed",
+        "it does not know this process", "its device's queue pairs are used up, and no other connection could give way",
+        "its device's queue pairs are used up, and it waits until one is free", "it waits for receives to grant",
+        "its device has no queue pair for this pair of ports"};
+    return words[no < REFUSED_LAST ? no : 0];
+}
+
+/* The peer itself refused a QP that comes about later. */
+static void on_refusal(verbs_rc_qp *qp, const cm_data *data)
+{
+    verbs_ep *ep = qp->ep;
+    verbs_handshake *hs = ep->hs;
+    pause_attempt(qp, refusal_text(data->no));
+    hs->due_qps |= (uint8_t)(1u << (qp - ep->qps));
+    if ((data->no == REFUSED_BUSY || data->no == REFUSED_SHORT) && !hs->is_alone)
+        hs->trouble_ns = verbs_conn_now(ep);
+    verbs_conn_follow(ep, data->epoch);
+}
+
 static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 {
-    static const char *const words[] = {"it rejected the request without giving a reason",
-                                        "it is not ready", "requests crossed", "it has closed",
-                                        "it does not know this process",
-                                        "its device's queue pairs are used up, and it waits until one is free"};
     verbs_ep *ep = qp->ep;
-    uint8_t no = event->has_data && event->data.to_nonce == ep->iface->nonce ? event->data.no : 0;
-    give_up_attempt(qp, "connect to", words[no < sizeof words / sizeof words[0] ? no : 0]);
-    if (no == REFUSED_CROSSED || no == REFUSED_LATER || no == REFUSED_FULL)
-        ep->hs->due_qps |= (uint8_t)(1u << (qp - ep->qps));
-    if (no)
+    const cm_data *data = &event->data;
+    uint8_t no = event->has_data && data->to_nonce == ep->iface->nonce ? data->no : 0;
+    bool is_peer = no && data->nonce == ep->remote.nonce && data->to_incarnation == ep->hs->incarnation;
+    if (no) /* somebody lives there */
         ep->silent_since_ns = 0;
-    if (no == REFUSED_GONE && event->data.to_incarnation == ep->hs->incarnation)
+    if (is_peer && no < REFUSED_LAST && no != REFUSED_GONE && no != REFUSED_STRANGER && no != REFUSED_PAIR) {
+        on_refusal(qp, data);
+        return;
+    }
+    give_up_attempt(qp, "connect to", refusal_text(no));
+    if (no == REFUSED_GONE && data->to_incarnation == ep->hs->incarnation)
         verbs_conn_on_gone(ep);
+    if (is_peer && no == REFUSED_PAIR) {
+        if (!ep->hs->is_alone)
+            ep->hs->trouble_ns = verbs_conn_now(ep);
+        ep->hs->absent_qps |= (uint8_t)(1u << (qp - ep->qps));
+        go_up_if_all(ep, false);
+    }
 }
 
 static void on_disconnect(verbs_rc_qp *qp)
 {
-    if (verbs_qp_handshake_of(qp)->is_connected)
+    if (qp->ep->state == VERBS_UP && qp->ep->evict == VERBS_EVICT_ACKED) /* the peer has closed, as it was told */
+        verbs_conn_end(qp->ep);
+    else if (verbs_qp_handshake_of(qp)->is_connected)
         verbs_conn_renew(qp, "the peer ended the connection, or the network did");
     else
         give_up_attempt(qp, "connect to", "it ended the connection");
@@ -434,6 +485,7 @@ static void handle(const cm_event *event)
         on_response(qp, event);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
+        verbs_qp_handshake_of(qp)->is_established = true;
         if (verbs_qp_handshake_of(qp)->is_active && !verbs_qp_handshake_of(qp)->is_connected)
             on_response(qp, event);
         else
@@ -497,78 +549,4 @@ void verbs_rdmacm_try(verbs_ep *ep)
             begin(&ep->qps[i]);
     if (ep->hs->is_connected)
         go_up_if_all(ep, ep->iface->now_ns() - ep->hs->connected_ns > STRAGGLER_NS);
-}
-
-/* -- opening -- */
-
-static int listen_on(struct verbs_rdmacm *cm, verbs_rail *rail)
-{
-    struct rdma_cm_id *id;
-    struct sockaddr_storage at;
-    if (rdma_create_id(cm->channel, &id, rail, RDMA_PS_TCP))
-        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot listen on %s: %s", rail->name, strerror(errno));
-    cm->listeners[rail->index] = id;
-    address_of(&rail->gid, 0, &at);
-    if (rdma_bind_addr(id, (struct sockaddr *)&at) || rdma_listen(id, BACKLOG))
-        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot listen on %s: %s (is rdma_ucm loaded, has its interface an address?)",
-                         rail->name,
-                         strerror(errno));
-    rail->cm_port = ntohs(rdma_get_src_port(id));
-    return 0;
-}
-
-static int open_all(verbs_iface *iface)
-{
-    struct verbs_rdmacm *cm = iface->conn->cm = calloc(1, sizeof *cm);
-    struct epoll_event event = {.events = EPOLLIN};
-    int rc = 0, flags;
-    if (!cm)
-        return weft_fail(WEFT_E_NOMEM, "no memory for rdma_cm");
-    cm->channel = rdma_create_event_channel();
-    if (!cm->channel)
-        return weft_fail(WEFT_E_SYSTEM, "rdma_cm cannot be used: %s (may this user open /dev/infiniband/rdma_cm?)",
-                         strerror(errno));
-    event.data.fd = cm->channel->fd;
-    flags = fcntl(cm->channel->fd, F_GETFL);
-    if (flags < 0 || fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        epoll_ctl(iface->epoll, EPOLL_CTL_ADD, cm->channel->fd, &event) < 0)
-        return weft_fail(WEFT_E_SYSTEM, "rdma_cm's descriptor cannot be slept on: %s", strerror(errno));
-    for (uint8_t i = 0; rc == 0 && i < iface->rail_count; i++)
-        rc = listen_on(cm, &iface->rails[i]);
-    return rc;
-}
-
-int verbs_rdmacm_open(verbs_iface *iface)
-{
-    sigset_t all, before;
-    bool is_needed = false;
-    int rc;
-    for (uint8_t i = 0; i < iface->rail_count; i++)
-        is_needed |= iface->rails[i].is_iwarp;
-    if (weft_knob.verbs_connect != WEFT_VERBS_CONNECT_RDMACM && (!is_needed || weft_knob.verbs_connect == WEFT_VERBS_CONNECT_UD))
-        return 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = open_all(iface);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc == 0 || is_needed)
-        return rc;
-    weft_log_warn("WEFT_VERBS_CONNECT=rdmacm is not possible: %s. Connecting by datagrams", weft_fail_text(rc));
-    verbs_rdmacm_close(iface);
-    return 0;
-}
-
-void verbs_rdmacm_close(verbs_iface *iface)
-{
-    struct verbs_rdmacm *cm = iface->conn->cm;
-    verbs_cm_deferred_flush(iface, NULL);
-    for (uint8_t i = 0; cm && i < VERBS_RAILS; i++) {
-        if (cm->listeners[i])
-            rdma_destroy_id(cm->listeners[i]);
-        iface->rails[i].cm_port = 0;
-    }
-    if (cm && cm->channel)
-        rdma_destroy_event_channel(cm->channel);
-    free(cm);
-    iface->conn->cm = NULL;
 }

@@ -3,6 +3,7 @@
 EXTRA_DIST += transports/verbs/verbs.h
 if WITH_VERBS
 verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/verbs/cm_deferred.c transports/verbs/conn.c \
+	transports/verbs/cm_listen.c transports/verbs/cm_listen.h \
 	transports/verbs/conn.h transports/verbs/ud.c transports/verbs/epoch.c transports/verbs/ep.c \
 	transports/verbs/wc_error.c \
 	transports/verbs/device_select.c transports/verbs/device_select.h transports/verbs/flow.c transports/verbs/flow.h transports/verbs/gid.c \

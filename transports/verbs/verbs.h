@@ -6,8 +6,8 @@
  *   rail     device and GID selection, opening, asynchronous events                         device_select.c, gid.c, rail.c
  *   memory   registration with every rail; memory windows for one peer and one message      memory.c, mw.c
  *   conn     connection states, epochs, loss of a peer (conn.h)                             conn.c, epoch.c, ep.c, rail_probe.c
- *            its parts: messages by UD or rdma_cm, RC queue pairs, pairing of rails         conn_msg.c, ud.c, rdmacm.c, cm_deferred.c,
- *                                                                                           rc_qp.c, rail_pair.c
+ *            its parts: messages by UD or rdma_cm, RC queue pairs, pairing of rails         conn_msg.c, ud.c, rdmacm.c, cm_listen.c,
+ *                                                                                           cm_deferred.c, rc_qp.c, rail_pair.c
  *   flow     frames: slots, receive credits, order; resending; idle connections give way    flow.c, slots.c, credit.c, replay.c, evict.c
  *   ring     eager ring: frames written by RDMA into memory that the receiver polls         eager_ring.c
  *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, rma_op.c
