@@ -7,7 +7,8 @@
  * wake-up is lost.
  * If the job goes on when a member dies (mpirun --enable-recovery), what a dead member had by messages is given back by the target. A lock
  * of the word that it held or awaited stays taken: the word does not tell its owners. Each member notes its own in control->holds, so that
- * those that wait get an error which names the dead.
+ * those that wait get an error which names the dead. A target that has left (MPI_Finalize without MPI_Win_free) answers no LOCK: who asks
+ * it gets an error; where the word is mapped the lock can still be taken.
  */
 #include "base/status.h"
 #include "core/worker.h"
@@ -75,7 +76,7 @@ static void serve(weft_window *window)
         if (sync->first == NONE)
             sync->last = NONE;
         atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
-        at->holds = !window->targets[member].is_lost;
+        at->holds = !window->targets[member].is_lost && !window->targets[member].has_left;
         if (at->holds)
             weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
         else /* given back for the dead */
@@ -135,7 +136,7 @@ void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_syn
     }
 }
 
-void weft_window_lock_on_death(weft_window *window, uint32_t member)
+void weft_window_lock_on_gone(weft_window *window, uint32_t member)
 {
     weft_sync_member *at = &window->sync->members[member];
     if (at->holds) {
@@ -173,7 +174,7 @@ static __attribute__((noinline)) int lock_in_line(weft_window *window, uint32_t 
 static bool is_granted(weft_sync_wait *self)
 {
     const weft_sync_member *at = &self->window->sync->members[self->member];
-    return at->is_granted || at->is_refused || self->window->targets[self->member].is_lost;
+    return at->is_granted || at->is_refused || weft_window_is_gone(self->window, self->member);
 }
 
 static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusive)
@@ -181,14 +182,16 @@ static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusi
     weft_sync_wait self = {.window = window, .is_over = is_granted, .member = target, .is_exclusive = is_exclusive};
     int rc;
     window->sync->members[target].is_granted = window->sync->members[target].is_refused = false;
-    rc = weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
-    if (!rc)
+    rc = weft_window_is_gone(window, target) ? 0 : weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
+    if (!rc) /* not at all if it is gone */
         weft_window_sync_await(&self);
-    if (!rc && !window->sync->members[target].is_granted)
-        rc = weft_fail(WEFT_E_PEER, window->targets[target].is_lost ? "the process of target %u has died"
-                       : "the lock of target %u cannot be given: the process of a member on its node, which held or awaited it, has died",
-                       target);
-    return rc;
+    if (rc || window->sync->members[target].is_granted)
+        return rc;
+    if (window->targets[target].is_lost || window->targets[target].has_left)
+        return weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: its process %s", target,
+                         weft_window_gone_text(window, target));
+    return weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: the process of a member on its node, which held or awaited it, "
+                     "has died", target);
 }
 
 int weft_rma_lock(weft_window *window, uint32_t target, bool is_exclusive, bool is_checked)

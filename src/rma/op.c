@@ -15,6 +15,7 @@
 #include "rma/direct.h"
 #include "rma/message.h"
 #include "rma/notify.h"
+#include "rma/sync_state.h"
 
 #define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
 
@@ -30,7 +31,8 @@ static bool is_target_done(const flush *self, uint32_t target)
 {
     const weft_rma_peer *peer = &self->window->inbox->peers[target];
     const weft_window_target *at = &self->window->targets[target];
-    return weft_list_is_empty(&peer->records) && (!self->is_remote || at->performed >= peer->asked || at->is_lost);
+    return weft_list_is_empty(&peer->records) &&
+           (!self->is_remote || at->performed >= peer->asked || weft_window_is_gone(self->window, target));
 }
 
 static bool is_over(weft_wait *wait)
@@ -84,17 +86,17 @@ static __attribute__((noinline)) void flush_devices(flush *self)
     weft_wait_end(&self->wait);
 }
 
-/* Operations on dead targets, of which it is not known whether they were performed. */
-static int give_up_lost(weft_window *window, uint32_t first, uint32_t last)
+/* Operations on targets that have died or left, of which it is not known whether they were performed. */
+static int give_up_gone(weft_window *window, uint32_t first, uint32_t last)
 {
     int rc = 0;
     for (uint32_t i = first; i <= last; i++) {
         weft_window_target *at = &window->targets[i];
-        if (!at->is_lost || at->sent == at->performed)
+        if ((!at->is_lost && !at->has_left) || at->sent == at->performed)
             continue;
         window->messaged -= at->sent - at->performed;
         at->performed = at->sent;
-        rc = weft_fail(WEFT_E_PEER, "operations on target %u are lost: its process has died", i);
+        rc = weft_fail(WEFT_E_PEER, "operations on target %u are lost: its process %s", i, weft_window_gone_text(window, i));
     }
     return rc;
 }
@@ -107,7 +109,7 @@ static __attribute__((noinline)) int flush_all(weft_window *window, int target, 
     if (window->moving)
         flush_devices(&self);
     for (uint32_t i = self.first; i <= self.last && is_remote && !rc; i++)
-        if (window->targets[i].sent != window->targets[i].performed && !window->targets[i].is_lost)
+        if (window->targets[i].sent != window->targets[i].performed && !weft_window_is_gone(window, i))
             rc = weft_rma_ask(window, i);
     if (rc)
         return rc;
@@ -120,7 +122,7 @@ static __attribute__((noinline)) int flush_all(weft_window *window, int target, 
     }
     weft_rma_outbox_finish(window->inbox);
     rc = take_errors(window, self.first, self.last);
-    return window->has_lost && !rc ? give_up_lost(window, self.first, self.last) : rc;
+    return window->messaged && !rc ? give_up_gone(window, self.first, self.last) : rc;
 }
 
 /* Has no operation of this member used a message or a device since the last flush? */

@@ -27,8 +27,7 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
 {
     weft_window *window = chan->owner;
     if (!bytes) { /* a member has closed its window and needs nothing more, or has died */
-        if (chan->lost_count)
-            weft_window_sync_on_death(window);
+        weft_window_sync_on_gone(window, from);
         return;
     }
     if (*(const uint8_t *)body >= WEFT_SYNC_POST)

@@ -75,14 +75,32 @@ void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *
     }
 }
 
-void weft_window_sync_on_death(weft_window *window)
+void weft_window_sync_on_gone(weft_window *window, uint32_t from)
 {
-    window->has_lost = true;
-    for (uint32_t i = 0; i < window->size; i++)
-        if (!window->targets[i].is_lost && weft_lost_is_member(window->chan, i)) {
-            window->targets[i].is_lost = true;
-            weft_window_lock_on_death(window, i);
-        }
+    window->has_lost = window->chan->lost_count;
+    for (uint32_t i = 0; i < window->size; i++) {
+        weft_window_target *at = &window->targets[i];
+        if (i == window->rank)
+            continue;
+        at->is_lost = at->is_lost || weft_lost_is_member(window->chan, i);
+        if (!weft_window_is_gone(window, i))
+            at->has_left = i == from;
+        if (at->is_lost || at->has_left)
+            weft_window_lock_on_gone(window, i);
+    }
+}
+
+bool weft_window_is_gone(weft_window *window, uint32_t member)
+{
+    weft_window_target *at = &window->targets[member];
+    if (!at->is_lost && !at->has_left)
+        at->has_left = weft_chan_has_left(window->chan, member);
+    return at->is_lost || at->has_left;
+}
+
+const char *weft_window_gone_text(const weft_window *window, uint32_t member)
+{
+    return window->targets[member].is_lost ? "has died" : "has called MPI_Finalize, or has freed the window";
 }
 
 static bool is_over(weft_wait *wait)
@@ -113,7 +131,8 @@ static bool have_told(weft_sync_wait *self)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         self->member = self->ranks[i];
-        if (!is_told(&self->window->sync->members[self->member], self->end) && !self->window->targets[self->member].is_lost)
+        const weft_window_target *at = &self->window->targets[self->member];
+        if (!is_told(&self->window->sync->members[self->member], self->end) && !at->is_lost && !at->has_left)
             return false;
     }
     return true;
@@ -124,8 +143,11 @@ static bool have_told_or_named(weft_sync_wait *self)
 {
     _Atomic uint32_t *awaited = &self->window->targets[self->window->rank].control->awaited[self->end];
     while (!have_told(self)) {
-        if (atomic_load_explicit(awaited, memory_order_relaxed) == self->member + 1)
-            return false;
+        if (atomic_load_explicit(awaited, memory_order_relaxed) == self->member + 1) {
+            if (!weft_window_is_gone(self->window, self->member))
+                return false;
+            continue;
+        }
         atomic_store_explicit(awaited, self->member + 1, memory_order_seq_cst);
         atomic_thread_fence(memory_order_seq_cst); /* pairs with wake_if_named() */
     }
@@ -140,7 +162,7 @@ static bool have_told_soon(weft_sync_wait *self)
     return false;
 }
 
-/* wait false: looks once. Returns whether all have told, or, with *rc set, will not since they have died. */
+/* wait false: looks once. Returns whether all have told, or, with *rc set, will not since they are gone. */
 static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t count, enum weft_window_epoch_end end, bool wait, int *rc)
 {
     weft_sync_wait self = {.window = window, .is_over = have_told_or_named, .ranks = ranks, .count = count, .end = end};
@@ -158,7 +180,7 @@ static bool await_told(weft_window *window, const uint32_t *ranks, uint32_t coun
         if (is_told(&window->sync->members[ranks[i]], end))
             window->sync->members[ranks[i]].taken[end]++;
         else
-            *rc = weft_fail(WEFT_E_PEER, "the process of member %u of the window has died", ranks[i]);
+            *rc = weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", ranks[i], weft_window_gone_text(window, ranks[i]));
     atomic_thread_fence(memory_order_seq_cst);
     return true;
 }

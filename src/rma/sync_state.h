@@ -55,10 +55,15 @@ void weft_window_sync_map(weft_window *window);
 void weft_window_sync_close(weft_window *window);
 void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind kind, bool is_exclusive);
-/* A member has died: gives back what it had of this member's lock by messages, and ends waits for it. */
-void weft_window_sync_on_death(weft_window *window);
-/* The same for locks (lock.c). */
-void weft_window_lock_on_death(weft_window *window, uint32_t member);
+/* Members have died, or left: gives back what they had of this member's lock by messages, and ends waits for them. from: a member that is
+ * known to have left; UINT32_MAX: it is to be found out. */
+void weft_window_sync_on_gone(weft_window *window, uint32_t from);
+/* The same for locks (lock.c); may be called again for the same member. */
+void weft_window_lock_on_gone(weft_window *window, uint32_t member);
+/* Will a member perform and send nothing more? Looks also at its page, if it is on this node; for waits. */
+bool weft_window_is_gone(weft_window *window, uint32_t member);
+/* What the member, which is gone, did: "has died". */
+const char *weft_window_gone_text(const weft_window *window, uint32_t member);
 /* A LOCK, GRANT, UNLOCK, SERVE or REFUSE has come (lock.c). */
 void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_sync_note *note);
 

@@ -71,6 +71,7 @@ typedef struct weft_window_target {
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
     bool is_lost;                 /* its process has died (p2p/lost) */
+    bool has_left;                /* it has called MPI_Finalize, or has freed the window: nothing comes from it any more */
 } weft_window_target;
 
 typedef struct weft_window weft_window;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * recovery: the last rank kills itself in the midst of something (mpirun --enable-recovery); the others must get MPI_ERR_PROC_ABORTED where
- * they need it, go on, and have right data. Argument: put, regions, message, lock, notify, coll, dead. Called by the script `recovery`.
+ * they need it, go on, and have right data. Argument: put, regions, message, lock, target, notify, coll, dead; left: it calls MPI_Finalize.
+ * Called by the script `recovery`.
  */
 #include <mpi-ext.h>
 #include <mpi.h>
@@ -242,6 +243,52 @@ static void in_a_lock(void)
         hear_all();
 }
 
+/* Locks the last rank, which is gone, until that fails; if it is on this node the lock is in memory, and can be taken. */
+static void lock_the_gone(int is_near, const char *word)
+{
+    int rc = MPI_SUCCESS, length;
+    char text[MPI_MAX_ERROR_STRING];
+    usleep(400000);
+    for (int i = 0; rc == MPI_SUCCESS && (!is_near || i < 10); i++) {
+        rc = MPI_Win_lock(i % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, last, 0, win);
+        if (rc == MPI_SUCCESS)
+            MPI_Win_unlock(last, win);
+    }
+    CHECK(is_near == (rc == MPI_SUCCESS), "locking a gone target on %s node", is_near ? "this" : "another");
+    if (is_near)
+        return;
+    is_abort(rc, "MPI_Win_lock");
+    MPI_Error_string(rc, text, &length);
+    CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* who cannot be reached counts as dead */
+}
+
+/* The last rank dies, or calls MPI_Finalize, and others ask for its lock then. */
+static void a_target_goes(int dies)
+{
+    MPI_Comm node;
+    MPI_Group near, all;
+    int is_near;
+    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    OK(MPI_Comm_group(node, &near));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    OK(MPI_Group_translate_ranks(all, 1, &last, near, &is_near));
+    is_near = is_near != MPI_UNDEFINED;
+    open_window(0);
+    if (rank == last && dies)
+        kill(getpid(), SIGKILL);
+    if (rank == last) {
+        MPI_Finalize();
+        exit(0);
+    }
+    lock_the_gone(is_near, dies ? "died" : "MPI_Finalize");
+    OK(MPI_Group_free(&near));
+    OK(MPI_Group_free(&all));
+    if (dies && rank)
+        tell();
+    else if (dies)
+        hear_all();
+}
+
 /* Rank 0 waits for more notifications than come, since the dead rank owes them: one wait fails, later ones go on; so does a test. */
 static void in_a_notification(void)
 {
@@ -333,6 +380,7 @@ int main(int argc, char **argv)
     memset(data, 0, WORDS * 8);
     !strcmp(what, "put") ? in_a_put() : !strcmp(what, "regions") ? in_a_region() : !strcmp(what, "message") ? in_a_message()
         : !strcmp(what, "lock") ? in_a_lock() : !strcmp(what, "notify") ? in_a_notification()
+        : !strcmp(what, "target") ? a_target_goes(1) : !strcmp(what, "left") ? a_target_goes(0)
         : !strcmp(what, "coll") ? in_a_collective() : after_death();
     leave_together();
     fprintf(stderr, "%s: rank %d is done\n", what, rank);

@@ -62,6 +62,18 @@ void weft_window_memory_wake(const weft_window *window)
             wake_member(i);
 }
 
+bool weft_window_is_gone(weft_window *window, uint32_t member)
+{
+    return window->targets[member].is_lost || window->targets[member].has_left;
+}
+
+const char *weft_window_gone_text(const weft_window *window, uint32_t member)
+{
+    (void)window;
+    (void)member;
+    return "is gone";
+}
+
 int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind kind, bool is_exclusive)
 {
     member *at = &members[to];
