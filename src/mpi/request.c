@@ -42,10 +42,13 @@ void weft_request_release(weft_req *req)
 /* Restores the error text, which another thread may have set long ago, and selects the error handler. */
 static void describe(weft_req *req, int rc)
 {
+    const weft_request_ops *ops = weft_request_ops_of(req);
     weft_comm *comm = req->chan ? req->chan->user : NULL;
     if (rc == req->rc)
         weft_req_report_error(req);
-    if (comm && comm->traits.object.magic == WEFT_COMM_MAGIC)
+    if (ops->object)
+        weft_errors_set_object(ops->object(req), rc);
+    else if (comm && comm->traits.object.magic == WEFT_COMM_MAGIC)
         weft_errors_set_object(&comm->traits, rc);
 }
 

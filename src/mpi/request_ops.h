@@ -23,6 +23,8 @@ typedef struct weft_request_ops {
     /* Sets the status of a done request; completes: the caller releases it next. Returns the request's result. May drop the lock and call
      * the program. NULL: recv_info and rc. */
     int (*query)(weft_req *req, MPI_Status *status, bool completes);
+    /* The object whose error handler runs if the request fails; NULL there: MPI_COMM_SELF's. NULL: its communicator. */
+    struct weft_traits *(*object)(const weft_req *req);
 } weft_request_ops;
 
 /* The rows that other files define. */

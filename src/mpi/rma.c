@@ -15,7 +15,19 @@
 #include "rma/notify.h"
 #include "rma/op.h"
 
-const weft_request_ops weft_request_ops_rma = {.name = "one-sided operation"};
+/* The window of a request's channel (MPI 5.0 9.3). NULL: it was freed before the request was completed. */
+static weft_traits *object(const weft_req *req)
+{
+    weft_mpi_world *mpi = req->worker->world->mpi;
+    for (weft_list_link *link = mpi->windows.next; link != &mpi->windows; link = link->next) {
+        weft_win *win = weft_container(link, weft_win, link);
+        if (win->window->chan == req->chan)
+            return &win->traits;
+    }
+    return NULL;
+}
+
+const weft_request_ops weft_request_ops_rma = {.name = "one-sided operation", .object = object};
 
 /* -- arguments -- */
 

@@ -228,6 +228,38 @@ static void wrong_groups(void)
     works();
 }
 
+static MPI_Win ranged; /* the window of on_range */
+
+static void on_range(MPI_Win *which, int *code, ...)
+{
+    CHECK(*which == ranged && class_of(*code) == MPI_ERR_RMA_RANGE, "class %d", class_of(*code));
+    handled++;
+}
+
+/* A request's error is one of its window (MPI 5.0, 9.3), whichever call completes it. displacement: not attached at the target. */
+static void failing_requests(MPI_Win dynamic, int target, MPI_Aint displacement)
+{
+    int64_t value = -1;
+    MPI_Errhandler handler;
+    ranged = dynamic;
+    OK(MPI_Win_create_errhandler(on_range, &handler));
+    OK(MPI_Win_set_errhandler(dynamic, handler));
+    for (int way = 0; way < 3; way++) {
+        MPI_Request req = MPI_REQUEST_NULL;
+        int code = MPI_Rget(&value, 1, MPI_INT64_T, target, displacement, 1, MPI_INT64_T, dynamic, &req), flag = 0, index;
+        if (code == MPI_SUCCESS && way == 0)
+            code = MPI_Wait(&req, MPI_STATUS_IGNORE);
+        while (code == MPI_SUCCESS && way == 1 && !flag)
+            code = MPI_Test(&req, &flag, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS && way == 2)
+            code = MPI_Waitany(1, &req, &index, MPI_STATUS_IGNORE);
+        CHECK(class_of(code) == MPI_ERR_RMA_RANGE && handled == way + 1, "way %d: class %d, %d handled", way, class_of(code), handled);
+    }
+    handled = 0;
+    OK(MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN));
+    OK(MPI_Errhandler_free(&handler));
+}
+
 /* A window of another flavor; memory that is not attached: the call or its completion tells, and the target is unharmed. */
 static void flavors(void)
 {
@@ -255,6 +287,7 @@ static void flavors(void)
             code = MPI_Win_flush(next, dynamic);
         CHECK(class_of(code) == MPI_ERR_RMA_RANGE, "way %d: class %d", way, class_of(code));
     }
+    failing_requests(dynamic, next, MPI_Aint_add(theirs, 7 * (MPI_Aint)sizeof *memory));
     OK(MPI_Get(&value, 1, MPI_INT64_T, next, theirs, 1, MPI_INT64_T, dynamic));
     OK(MPI_Win_unlock(next, dynamic));
     CHECK(value == 1, "%ld", (long)value);
