@@ -29,6 +29,7 @@ enum weft_knob_regcache_monitor {
 enum weft_knob_connect { WEFT_VERBS_CONNECT_AUTO, WEFT_VERBS_CONNECT_UD, WEFT_VERBS_CONNECT_RDMACM };
 enum weft_knob_ring { WEFT_EAGER_RING_AUTO, WEFT_EAGER_RING_NEVER, WEFT_EAGER_RING_FORCE };
 enum weft_knob_windows { WEFT_VERBS_MW_NEVER, WEFT_VERBS_MW_AUTO, WEFT_VERBS_MW_ALWAYS };
+enum weft_knob_relaxed { WEFT_VERBS_RELAXED_ORDERING_AUTO, WEFT_VERBS_RELAXED_ORDERING_NEVER };
 enum weft_knob_segment { WEFT_SEGMENT_AUTO, WEFT_SEGMENT_OFF };
 
 typedef struct weft_knobs {

@@ -69,9 +69,6 @@ static __attribute__((noinline)) weft_regcache *open_cache(weft_iface *iface)
 
 static inline weft_regcache *cache_of(weft_iface *iface) { return weft_likely(iface->regcache) ? iface->regcache : open_cache(iface); }
 
-/* Rights to register with: with memory windows, peers get none to the region itself. */
-static uint32_t rights_of(const weft_iface *iface, uint32_t rights) { return rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights; }
-
 bool weft_reg_export(weft_iface *iface, weft_ep *ep, const weft_reg *reg, void *addr, uint64_t bytes, uint32_t rights, weft_rkey *rkey,
                     weft_mw **mw)
 {
@@ -98,7 +95,7 @@ weft_reg *weft_reg_lookup(weft_iface *iface, const void *addr, uint64_t bytes, u
     weft_regcache *cache = cache_of(iface);
     if (weft_reg_is_free(iface))
         return acquire(iface, addr, bytes, rights);
-    return cache ? weft_regcache_lookup(cache, addr, bytes, rights_of(iface, rights)) : NULL;
+    return cache ? weft_regcache_lookup(cache, addr, bytes, weft_reg_rights(iface, rights)) : NULL;
 }
 
 weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *addr, uint64_t bytes, uint32_t rights)
@@ -107,7 +104,7 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
     weft_worker *worker = iface->owner;
     bool was_synced = order < worker->synced_order, is_synced = was_synced;
     weft_reg *reg = weft_reg_is_free(iface) ? acquire(iface, addr, bytes, rights)
-                    : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, rights_of(iface, rights), &is_synced)
+                    : cache       ? weft_regcache_lookup_synced(cache, addr, bytes, weft_reg_rights(iface, rights), &is_synced)
                                   : NULL;
     if (is_synced && !was_synced)
         worker->synced_order = worker->post_order; /* the answer covers all receives posted until now */
@@ -117,7 +114,7 @@ weft_reg *weft_reg_lookup_posted(weft_iface *iface, uint64_t order, const void *
 int weft_reg_acquire(weft_iface *iface, const void *addr, uint64_t bytes, uint32_t rights, weft_reg **reg)
 {
     weft_regcache *cache = cache_of(iface);
-    return cache ? weft_regcache_acquire(cache, addr, bytes, rights_of(iface, rights), reg)
+    return cache ? weft_regcache_acquire(cache, addr, bytes, weft_reg_rights(iface, rights), reg)
                  : weft_fail(WEFT_E_NOSPACE, "no memory for a registration cache");
 }
 
@@ -154,7 +151,7 @@ void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes,
 {
     weft_regcache *cache = cache_of(iface);
     if (cache && !weft_reg_is_free(iface)) /* else nothing is gained, and mr_reg is for the worker's threads only */
-        weft_regcache_acquire_async(cache, addr, bytes, rights_of(iface, rights));
+        weft_regcache_acquire_async(cache, addr, bytes, weft_reg_rights(iface, rights));
 }
 
 void weft_reg_reclaim(weft_worker *worker)

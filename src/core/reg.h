@@ -23,6 +23,12 @@
 static inline bool weft_reg_needed(const weft_iface *iface) { return iface->caps.key_bytes || iface->caps.mr_local; }
 /* Registration is an entry of a table of addresses and pins no pages: no need to defer, to split, or to monitor memory. */
 static inline bool weft_reg_is_free(const weft_iface *iface) { return !iface->caps.wants_regcache; }
+/* Rights to register with for accesses with these: with memory windows, peers get none to the region itself. */
+static inline uint32_t weft_reg_rights(const weft_iface *iface, uint32_t rights)
+{
+    uint32_t ordered = rights & WEFT_ACCESS_ORDERED;
+    return rights != ordered && iface->caps.has_mw ? WEFT_ACCESS_MW | ordered : rights;
+}
 /* Whether memory may be registered: WEFT_REG_MODE is not never, and the iface has a cache. */
 bool weft_reg_allowed(weft_iface *iface);
 
@@ -54,7 +60,7 @@ void weft_reg_acquire_async(weft_iface *iface, const void *addr, uint64_t bytes,
 /* Whether the registration allows these rights. With memory windows one registration serves windows of all rights. */
 static inline bool weft_reg_grants(const weft_iface *iface, const weft_reg *reg, uint32_t rights)
 {
-    uint32_t needed = rights && iface->caps.has_mw ? WEFT_ACCESS_MW : rights;
+    uint32_t needed = weft_reg_rights(iface, rights);
     return (reg->rights & needed) == needed;
 }
 /* Stores in *rkey a key to [addr, addr + bytes) for the peer of this ep: the region's key, or that of a new memory window. The caller must

@@ -53,7 +53,8 @@ static bool is_slow(const weft_iface *iface, uint64_t bytes) { return iface->cap
 
 int weft_window_mr_reg(weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr)
 {
-    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE;
+    /* ordered: programs poll window memory, and learn of a put from other ranks than its origin */
+    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ORDERED;
     bool may_flush = iface->regcache && !window->device->is_full;
     int rc;
     if (is_slow(iface, bytes))

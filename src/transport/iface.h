@@ -27,8 +27,11 @@ typedef struct weft_proc_id {
     uint32_t worker;
 } weft_proc_id;
 
-/* Access of *remote* peers by the region's own key. MW: none by that key; windows may be bound to parts of it (caps.has_mw). */
-enum weft_access { WEFT_ACCESS_READ = 1, WEFT_ACCESS_WRITE = 2, WEFT_ACCESS_ATOMIC = 4, WEFT_ACCESS_MW = 8 };
+/* Access of *remote* peers by the region's own key. MW: none by that key; windows may be bound to parts of it (caps.has_mw).
+ * ORDERED: a peer's put is visible here once it has ended there (done, flush), to any thread that looks: for memory that the owner polls,
+ * or that something else than the peer's own next frame reports. Without it the put is visible when a notification of its own, or a frame
+ * that the peer sent after its end, is delivered; until then its bytes may come in any order. ATOMIC includes it. */
+enum weft_access { WEFT_ACCESS_READ = 1, WEFT_ACCESS_WRITE = 2, WEFT_ACCESS_ATOMIC = 4, WEFT_ACCESS_MW = 8, WEFT_ACCESS_ORDERED = 16 };
 enum weft_memory_kind { WEFT_MEMORY_HOST = 0, WEFT_MEMORY_DEVICE = 1 };
 enum weft_amo_op { WEFT_AMO_ADD, WEFT_AMO_SWAP, WEFT_AMO_CAS, WEFT_AMO_AND, WEFT_AMO_OR, WEFT_AMO_XOR };
 /* Scope of atomicity of an amo: NONE: no amos; NIC: amos of the same device; CPU: also the CPUs' atomics. */
@@ -45,7 +48,8 @@ typedef struct weft_rkey { /* remote key of a region or window; sent in RTS and 
 typedef struct weft_mr {
     void *addr;
     uint64_t bytes;
-    uint32_t rights;      /* enum weft_access bits granted: those requested, and more where the fabric needs it (iWARP's read sinks) */
+    uint32_t rights;      /* enum weft_access bits granted: those requested, and more where the fabric needs them (iWARP's read sinks) or
+                           * gives them unasked (ORDERED) */
     weft_rkey rkey;
     void *device;
 } weft_mr;

@@ -130,9 +130,10 @@ struct CU_Suite;
 extern const rig_test *const rig_rooms[]; /* ends with NULL */
 /* Adds every test (`only`: the one of this name; NULL: all); `run` finds it by rig_run_named, as CUnit gives a test no argument. */
 void rig_add_rooms(struct CU_Suite *suite, const char *only, void (*run)(void));
+const rig_test *rig_find(const char *name); /* NULL: none */
 /* The test of this row with the name of CUnit's current test. */
 void rig_run_named(const rig_row *row);
 
-extern const rig_test life_tests[], frame_tests[], move_tests[], lend_tests[], wait_tests[]; /* each ends with name NULL */
+extern const rig_test life_tests[], frame_tests[], move_tests[], order_tests[], lend_tests[], wait_tests[]; /* each ends with name NULL */
 
 #endif

@@ -1,5 +1,5 @@
 # test/contract: one suite over every transport
-contract_suites = test/contract/suites.c test/contract/frame.c test/contract/lifecycle.c test/contract/rma.c test/contract/mw.c \
+contract_suites = test/contract/suites.c test/contract/frame.c test/contract/lifecycle.c test/contract/rma.c test/contract/order.c test/contract/mw.c \
 	test/contract/wait.c test/contract/rig.c test/contract/rig.h
 contract_programs += test/contract/contract test/contract/processes
 test_contract_contract_SOURCES = test/contract/contract.c $(contract_suites) test/contract/mutant.c test/contract/mutant.h

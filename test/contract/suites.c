@@ -7,7 +7,7 @@
 
 #include "test/contract/rig.h"
 
-const rig_test *const rig_rooms[] = {life_tests, frame_tests, move_tests, lend_tests, wait_tests, NULL};
+const rig_test *const rig_rooms[] = {life_tests, frame_tests, move_tests, order_tests, lend_tests, wait_tests, NULL};
 
 void rig_add_rooms(CU_pSuite suite, const char *only, void (*run)(void))
 {
@@ -17,11 +17,13 @@ void rig_add_rooms(CU_pSuite suite, const char *only, void (*run)(void))
                 CU_add_test(suite, test->name, run);
 }
 
-void rig_run_named(const rig_row *row)
+const rig_test *rig_find(const char *name)
 {
-    const char *name = CU_get_current_test()->pName;
     for (const rig_test *const *room = rig_rooms; *room; room++)
         for (const rig_test *test = *room; test->name; test++)
             if (strcmp(test->name, name) == 0)
-                test->run(row);
+                return test;
+    return NULL;
 }
+
+void rig_run_named(const rig_row *row) { rig_find(CU_get_current_test()->pName)->run(row); }

@@ -25,32 +25,149 @@ static bool is_chatty;
 #define SEEDS 3
 #endif
 
+static void run_on(const char *profile, uint64_t seed, void (*run)(const rig_row *row))
+{
+    weft_knobs_load(false);
+    if (seed % 3 == 0)
+        weft_knob.eager_ring = WEFT_EAGER_RING_NEVER;
+    weft_knob.verbs_mw = seed % 3 == 2 ? WEFT_VERBS_MW_NEVER : WEFT_VERBS_MW_AUTO;
+    row.seed = seed;
+    CU_ASSERT_FATAL(verbs_net_open(simhca_profile_find(profile), seed, false) != NULL);
+    run(&row);
+    if (is_chatty)
+        simhca_print(stdout);
+    CU_ASSERT(verbs_net_mutant || verbs_net_registered.wrong == 0);
+    uint32_t left = verbs_net_close(stdout);
+    CU_ASSERT(left == 0);
+}
+
 /* CUnit gives a test no argument: the suite's name is "profile seed". */
 static void run_test(void (*run)(const rig_row *row))
 {
     char name[32];
     unsigned long long seed;
     sscanf(CU_get_current_suite()->pName, "%31s %llu", name, &seed);
-    weft_knobs_load(false);
-    if (seed % 3 == 0)
-        weft_knob.eager_ring = WEFT_EAGER_RING_NEVER;
-    weft_knob.verbs_mw = seed % 3 == 2 ? WEFT_VERBS_MW_NEVER : WEFT_VERBS_MW_AUTO;
-    row.seed = seed;
-    CU_ASSERT_FATAL(verbs_net_open(simhca_profile_find(name), seed, false) != NULL);
-    run(&row);
-    if (is_chatty)
-        simhca_print(stdout);
-    uint32_t left = verbs_net_close(stdout);
-    CU_ASSERT(left == 0);
+    run_on(name, seed, run);
 }
 
-static void run_named(void)
+static void run_named(void) { run_test(rig_find(CU_get_current_test()->pName)->run); }
+
+/* -- puts by several rails, as of long messages -- */
+
+enum { LONG_BYTES = 3 << 20 };
+
+typedef struct long_put {
+    uint8_t *from, *to;
+} long_put;
+
+static void look_at_long_put(rig_side *side, void *peer, const weft_hdr *hdr, const void *body)
 {
-    const char *name = CU_get_current_test()->pName;
-    for (const rig_test *const *room = rig_rooms; *room; room++)
-        for (const rig_test *test = *room; test->name; test++)
-            if (strcmp(test->name, name) == 0)
-                run_test(test->run);
+    const long_put *put = side->extra;
+    (void)peer, (void)body;
+    CHECK(rig_is_pattern(put->to, hdr->seq, LONG_BYTES));
+}
+
+static void puts_by_rails(const rig_row *what)
+{
+    weft_rig *rig = rig_open(what, false);
+    long_put put = {.from = malloc(LONG_BYTES), .to = calloc(1, LONG_BYTES)};
+    weft_mr from, to;
+    rig_done done = {0, 0};
+    if (!rig)
+        return;
+    CHECK(rig_map(rig->a, put.from, LONG_BYTES, 0, &from) == 0 && rig_map(rig->b, put.to, LONG_BYTES, WEFT_ACCESS_WRITE, &to) == 0);
+    rig->b->extra = &put;
+    rig->b->on_arrive = look_at_long_put;
+    for (uint32_t i = 0; i < 5; i++) {
+        weft_rma rma = {.local = put.from, .mr = &from, .remote = (uintptr_t)put.to, .rkey = &to.rkey, .bytes = LONG_BYTES, .done = &done};
+        weft_frame frame = {.hdr = {.seq = i}};
+        rig_pattern(put.from, i, LONG_BYTES);
+        CHECK(rig_move(rig->a, &rma, false) == 0 && rig_until(rig, &done.times, i + 1) && done.rc == 0);
+        CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, i + 1));
+    }
+    CHECK(rig->a->iface->ops->mr_dereg(rig->a->iface, &from) == 0 && rig->b->iface->ops->mr_dereg(rig->b->iface, &to) == 0);
+    rig_close(rig);
+    free(put.from);
+    free(put.to);
+}
+
+static void puts_by_rails_are_visible(void)
+{
+    static const char *const profiles[] = {"rails", "wild", "mlx5", "torn", "irdma-wild"};
+    for (size_t i = 0; i < weft_count(profiles); i++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+            run_on(profiles[i], seed, puts_by_rails);
+}
+
+/* -- relaxed ordering -- */
+
+/* Registrations that must be ordered and are not, and a frame that passes a put by a ring: each is noticed. */
+static void misplaced_relaxation_is_detected(void)
+{
+    static const struct { enum verbs_net_mutant what; const char *name, *profile, *test; } plants[] = {
+        {VERBS_NET_RELAXES_WINDOWS, "relaxed windows", "mlx5", "ordered-puts-end-visible"},
+        {VERBS_NET_RELAXES_WINDOWS, "relaxed windows", "rails", "ordered-puts-end-visible"},
+        {VERBS_NET_RELAXES_RINGS, "relaxed rings", "mlx5", "puts-are-visible-at-frames"},
+        {VERBS_NET_RELAXES_RINGS, "relaxed rings", "calm", "puts-are-visible-at-frames"},
+        {VERBS_NET_RINGS_AT_ONCE, "frames behind puts by rings", "mlx5", "puts-are-visible-at-frames"},
+        {VERBS_NET_RELAXES_RAILS, "relaxed puts by rails", "rails", NULL},
+    };
+    for (size_t i = 0; i < weft_count(plants); i++) {
+        void (*run)(const rig_row *) = plants[i].test ? rig_find(plants[i].test)->run : puts_by_rails;
+        uint32_t noticed = 0, healthy = 0, runs = 0;
+        rig_counts_only = true;
+        setenv("WEFT_LOG", "error", 1);
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            if (seed % 3 == 0) /* without rings */
+                continue;
+            runs++;
+            rig_failures = 0;
+            run_on(plants[i].profile, seed, run);
+            healthy += rig_failures == 0;
+            rig_failures = 0;
+            verbs_net_mutant = plants[i].what;
+            run_on(plants[i].profile, seed, run);
+            verbs_net_mutant = VERBS_NET_HEALTHY;
+            noticed += rig_failures > 0;
+        }
+        rig_counts_only = false;
+        unsetenv("WEFT_LOG");
+        printf("\n    %s on %s: noticed in %u of %u runs; %u healthy runs are good", plants[i].name, plants[i].profile, noticed, runs,
+               healthy);
+        CU_ASSERT(2 * noticed >= runs && healthy == runs); /* a run depends on addresses, too */
+    }
+}
+
+/* Which registrations carry the flag, by profile and knob; run_on finds those that never may. */
+static void register_kinds(const rig_row *what)
+{
+    weft_rig *rig = rig_open(what, false);
+    static const uint32_t kinds[] = {0, WEFT_ACCESS_READ, WEFT_ACCESS_WRITE, WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ORDERED,
+                                     WEFT_ACCESS_ORDERED, WEFT_ACCESS_ATOMIC};
+    uint8_t memory[4096];
+    if (!rig)
+        return;
+    for (size_t i = 0; i < weft_count(kinds); i++) {
+        weft_mr mr;
+        CHECK(rig_map(rig->a, memory, sizeof memory, kinds[i], &mr) == 0);
+        CHECK(rig->a->iface->ops->mr_dereg(rig->a->iface, &mr) == 0);
+    }
+    rig_close(rig);
+}
+
+static void bulk_alone_is_relaxed(void)
+{
+    static const struct { const char *profile; bool never; uint64_t bulk, relaxed; } rows[] = {
+        {"mlx5", false, 3, 3}, {"mlx5", true, 3, 0}, {"irdma", false, 3, 3 /* and ignores it */}, {"plain", false, 3, 0},
+        {"rails", false, 6, 4 /* of two rails: not what peers write */},
+    };
+    for (size_t i = 0; i < weft_count(rows); i++) {
+        setenv("WEFT_VERBS_RELAXED_ORDERING", rows[i].never ? "never" : "auto", 1);
+        run_on(rows[i].profile, 1, register_kinds);
+        CU_ASSERT(verbs_net_registered.bulk == rows[i].bulk && verbs_net_registered.relaxed == rows[i].relaxed);
+        CU_ASSERT(verbs_net_registered.wrong == 0);
+    }
+    unsetenv("WEFT_VERBS_RELAXED_ORDERING");
 }
 
 /* Frames sent before the death arrive in order and without a gap; then peer_failed is called once. */
@@ -145,6 +262,12 @@ int main(int argc, char **argv)
     for (const simhca_profile *profile = simhca_profiles; argc <= 2 && profile->name; profile++)
         for (unsigned long long seed = 1; seed <= SEEDS && strcmp(profile->name, "flipped"); seed++)
             add(profile->name, seed, NULL);
+    if (argc <= 2) {
+        CU_pSuite relaxed = CU_add_suite("relaxed ordering", NULL, NULL);
+        CU_add_test(relaxed, "bulk-alone-is-relaxed", bulk_alone_is_relaxed);
+        CU_add_test(relaxed, "puts-by-rails-are-visible", puts_by_rails_are_visible);
+        CU_add_test(relaxed, "misplaced-relaxation-is-detected", misplaced_relaxation_is_detected);
+    }
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

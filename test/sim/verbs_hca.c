@@ -202,6 +202,7 @@ int main(int argc, char **argv)
     add("what fails", hca_fails);
     add("limits and events", hca_limits);
     add("windows", hca_windows);
+    add("relaxed ordering", hca_relaxed);
     CU_basic_set_mode(argc > 1 && strcmp(argv[1], "-v") == 0 ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();
     unsigned failed = CU_get_number_of_failures();

@@ -12,7 +12,7 @@ typedef struct hca_test {
     void (*run)(void);
 } hca_test;
 
-extern const hca_test hca_fails[], hca_limits[], hca_windows[]; /* each ends with name NULL */
+extern const hca_test hca_fails[], hca_limits[], hca_windows[], hca_relaxed[]; /* each ends with name NULL */
 
 static inline const simhca_profile *hca_calm(void)
 {

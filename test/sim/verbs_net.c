@@ -33,12 +33,47 @@ static uint64_t draw(uint64_t below)
 
 enum verbs_net_mutant verbs_net_mutant;
 
+/* -- registrations -- */
+
+verbs_net_regs verbs_net_registered;
+static _Thread_local const uint32_t *asked; /* rights that this thread's mr_reg was called with; NULL: verbs registers for itself */
+static _Thread_local uint32_t trials;       /* registrations for relaxed ordering that an open may still make */
+
+static void count_registration(bool is_relaxed)
+{
+    bool is_bulk = asked && !(*asked & (WEFT_ACCESS_ORDERED | WEFT_ACCESS_ATOMIC));
+    verbs_net_registered.bulk += is_bulk;
+    if (is_relaxed && is_bulk)
+        verbs_net_registered.relaxed++;
+    else if (is_relaxed && trials)
+        trials--;
+    else if (is_relaxed)
+        verbs_net_registered.wrong++;
+}
+
+/* Called by the device, with its lock held. */
+static bool on_register(unsigned access)
+{
+    uint32_t rights = asked ? *asked : 0;
+    count_registration(access & IBV_ACCESS_RELAXED_ORDERING);
+    switch (verbs_net_mutant) {
+    case VERBS_NET_RELAXES_WINDOWS: return rights & WEFT_ACCESS_ORDERED;
+    case VERBS_NET_RELAXES_RINGS: return !asked && (access & IBV_ACCESS_REMOTE_WRITE);
+    case VERBS_NET_RELAXES_RAILS: return !(rights & WEFT_ACCESS_ORDERED) && (rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_MW));
+    default: return false;
+    }
+}
+
+/* -- faults planted into eps -- */
+
 /* Corrupts the state of an ep between calls of verbs. */
 static void corrupt_ep(verbs_ep *ep)
 {
     bool is_broken = ep->state == VERBS_DRAINING;
     if (verbs_net_mutant == VERBS_NET_OVERDRAWS && ep->state == VERBS_UP)
         ep->credits = 64;
+    if (verbs_net_mutant == VERBS_NET_RINGS_AT_ONCE)
+        ep->is_put_behind = false;
     for (uint8_t i = 0; i < ep->qp_count && verbs_net_mutant == VERBS_NET_OVERFILLS; i++)
         ep->qps[i].sq_used = 0;
     if (verbs_net_mutant == VERBS_NET_DROPS && is_broken && !weft_list_is_empty(&ep->sent))
@@ -89,7 +124,9 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     waits.own.waits = waits_kept;
     own.callbacks = &waits.own;
     simhca_process(params->self.rank);
+    trials = VERBS_RAILS;
     int rc = weft_verbs_ops.open(&own, iface);
+    trials = 0;
     if (rc) {
         fprintf(stderr, "    verbs cannot be opened: %s\n", weft_fail_text(rc));
         return rc;
@@ -126,7 +163,10 @@ static int net_leave(weft_iface *iface, weft_ep *ep)
 static int net_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
 {
     weft_sim_enter();
-    return weft_verbs_ops.mr_reg(iface, addr, bytes, rights, kind, mr);
+    asked = &rights;
+    int rc = weft_verbs_ops.mr_reg(iface, addr, bytes, rights, kind, mr);
+    asked = NULL;
+    return rc;
 }
 
 static bool is_untold(const weft_frame *frame)
@@ -240,6 +280,8 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
     if (!simhca_open(profile, seed, 0))
         return NULL;
     simhca_clock(is_run ? pass : NULL, NULL);
+    simhca_on_register(on_register);
+    verbs_net_registered = (verbs_net_regs){0};
     return &net;
 }
 

@@ -21,10 +21,21 @@ enum verbs_net_mutant {
     VERBS_NET_DOUBLES,   /* resends a frame that had arrived before a break */
     VERBS_NET_UNARMED,      /* sometimes arms nothing before it sleeps */
     VERBS_NET_OVERFILLS, /* posts to a full send queue */
+    VERBS_NET_RELAXES_WINDOWS, /* registers for relaxed ordering what must be ordered; */
+    VERBS_NET_RELAXES_RINGS,   /* ... rings; */
+    VERBS_NET_RELAXES_RAILS,   /* ... what peers put into by several rails */
+    VERBS_NET_RINGS_AT_ONCE,   /* sends the first frame behind a put by a ring */
     VERBS_NET_UNTOLD,    /* nobody is told that a region of a dynamic window is detached: no fault, but all keys go stale */
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;
+
+/* What was registered since verbs_net_open: by mr_reg without ORDERED, and which of it for relaxed ordering; with it, against the rules:
+ * anything else but one trial for each rail. */
+typedef struct verbs_net_regs {
+    uint64_t bulk, relaxed, wrong;
+} verbs_net_regs;
+extern verbs_net_regs verbs_net_registered;
 
 /* Ops of verbs with a virtual clock, a poll that lets others run, and ifaces owned by their rank's process. */
 extern weft_iface_ops verbs_net_ops;

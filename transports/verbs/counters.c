@@ -18,6 +18,7 @@ static const char *const names[] = {
     [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
     [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_evicted",
     [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_MW_BINDS] = "mws_bound", [VERBS_COUNT_MW_LOST] = "mws_lost",
+    [VERBS_COUNT_RELAXED] = "mrs_relaxed",
 };
 _Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
 
@@ -51,9 +52,11 @@ void verbs_counters(weft_iface *generic, void (*line)(void *arg, const char *tex
     const verbs_iface *iface = (const verbs_iface *)generic;
     char text[1024];
     int n = 0;
-    for (int i = 0; i < VERBS_COUNT_LAST; i++)
-        if (iface->counts[i] && n >= 0 && (size_t)n < sizeof text)
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %" PRIu64, n ? "," : "verbs:", names[i], iface->counts[i]);
+    for (int i = 0; i < VERBS_COUNT_LAST; i++) {
+        uint64_t count = __atomic_load_n(&iface->counts[i], __ATOMIC_RELAXED);
+        if (count && n >= 0 && (size_t)n < sizeof text)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %" PRIu64, n ? "," : "verbs:", names[i], count);
+    }
     if (n > 0)
         line(arg, text);
     for (uint8_t i = 0; i < iface->rail_count; i++) {

@@ -108,6 +108,8 @@ void verbs_flow_post(verbs_ep *ep, verbs_slot *slot, bool must_signal)
         request.send_flags |= IBV_SEND_SIGNALED;
     slot->work = (verbs_work){.kind = VERBS_WORK_SEND, .rail = rail->index, .qp = qp};
     slot->is_posted = true;
+    if (verbs_kind_is_numbered(slot->wire->prefix.kind))
+        ep->is_put_behind = false;
     verbs_post(qp, &request, 1);
 }
 
@@ -180,7 +182,7 @@ int verbs_send(weft_iface *iface, weft_ep *to, const weft_frame *frame)
         return weft_fail(WEFT_E_ARG, "a frame of %u bytes is longer than frame_max, %u", bytes, iface->caps.frame_max);
     if (weft_unlikely(ep->state != VERBS_UP))
         return not_open(ep);
-    by_ring = ep->ring && verbs_eager_ring_has_space(ep, (uint32_t)sizeof(verbs_wire) + bytes);
+    by_ring = ep->ring && !ep->is_put_behind && verbs_eager_ring_has_space(ep, (uint32_t)sizeof(verbs_wire) + bytes);
     slot = alloc_slot(ep, (uint32_t)sizeof(verbs_wire) + bytes, verbs_flow_is_open(ep), by_ring);
     if (!slot)
         return try_later(ep);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * memory: registers user memory with every rail, with the least access that serves. A key is the rails' rkeys, four bytes each, in the
- * order of the address. Called by any thread (also the registration helper): reads only fields of the iface that do not change after
- * open.
+ * order of the address. Called by any thread (also the registration helper): uses only fields of the iface that do not change after
+ * open, and one atomic counter.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,15 @@
 #include "base/knob.h"
 #include "base/status.h"
 #include "transports/verbs/verbs.h"
+
+/* May the device write this memory in any order (docs/verbs.md, "Relaxed ordering")? Where peers write, only if all that one writes and
+ * sends comes by one QP: a completion tells of its own QP. */
+static bool is_relaxed(const verbs_rail *rail, uint32_t rights)
+{
+    if (!rail->takes_relaxed || (rights & (WEFT_ACCESS_ORDERED | WEFT_ACCESS_ATOMIC)))
+        return false;
+    return !(rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_MW)) || rail->iface->rail_count == 1;
+}
 
 /* Access flags for these rights. An iWARP read response is a write into the reader's memory by its key: the local side of gets must be open
  * to remote writes, under a key that no peer has. */
@@ -26,6 +35,8 @@ static int access_of(const verbs_rail *rail, uint32_t rights)
         access |= IBV_ACCESS_MW_BIND;
     if ((rights & WEFT_ACCESS_ATOMIC) && rail->attr.atomic_cap != IBV_ATOMIC_NONE)
         access |= IBV_ACCESS_REMOTE_ATOMIC;
+    if (is_relaxed(rail, rights))
+        access |= IBV_ACCESS_RELAXED_ORDERING;
     return rail->is_odp ? access | IBV_ACCESS_ON_DEMAND : access;
 }
 
@@ -43,6 +54,16 @@ static struct ibv_mr *register_on(const verbs_rail *rail, void *addr, uint64_t b
     if (!ibv_mr && (errno == EFAULT || errno == EACCES) && !(rights & (WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)))
         ibv_mr = ibv_reg_mr(rail->pd, addr, bytes, access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND)),
         *can_have_mw = false;
+    return ibv_mr;
+}
+
+bool verbs_memory_try_relaxed(const verbs_rail *rail)
+{
+    uint64_t word = 0;
+    int paging = rail->is_odp ? IBV_ACCESS_ON_DEMAND : 0;
+    struct ibv_mr *ibv_mr = ibv_reg_mr(rail->pd, &word, sizeof word, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING | paging);
+    if (ibv_mr)
+        ibv_dereg_mr(ibv_mr);
     return ibv_mr;
 }
 
@@ -95,6 +116,7 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
     verbs_iface *verbs = (verbs_iface *)iface;
     verbs_memory *memory;
     uint32_t keys[VERBS_RAILS] = {0}, granted = rights;
+    bool any_relaxed = false;
     if (kind != WEFT_MEMORY_HOST)
         return weft_fail(WEFT_E_UNSUPPORTED, "verbs reaches the host's memory only");
     if (verbs->is_small)
@@ -108,6 +130,7 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
         const verbs_rail *rail = &verbs->rails[i];
         int error;
         granted |= rail->is_iwarp && !rights ? WEFT_ACCESS_WRITE : 0;
+        any_relaxed |= is_relaxed(rail, rights);
         memory->mr[i] = register_on(rail, addr, bytes, rights, &memory->can_bind);
         if (memory->mr[i] && needs_sink(rail, rights))
             memory->sink[i] = register_on(rail, addr, bytes, 0, &memory->can_bind);
@@ -123,6 +146,10 @@ int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights,
     }
     if (!memory->can_bind)
         granted &= ~(uint32_t)WEFT_ACCESS_MW;
+    if (any_relaxed)
+        __atomic_fetch_add(&verbs->counts[VERBS_COUNT_RELAXED], 1, __ATOMIC_RELAXED);
+    else
+        granted |= WEFT_ACCESS_ORDERED;
     *mr = (weft_mr){.addr = addr, .bytes = bytes, .rights = granted, .device = memory};
     mr->rkey.length = (uint8_t)(sizeof keys[0] * verbs->rail_count);
     memcpy(mr->rkey.bytes, keys, mr->rkey.length);

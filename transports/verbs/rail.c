@@ -93,6 +93,12 @@ static bool has_paging(struct ibv_context *context)
            (attr.odp_caps.per_transport_caps.rc_odp_caps & wanted) == wanted;
 }
 
+/* iWARP leaves to its devices what relaxed ordering means there. */
+static bool may_relax(const verbs_rail *rail)
+{
+    return weft_knob.verbs_relaxed_ordering != WEFT_VERBS_RELAXED_ORDERING_NEVER && !rail->is_iwarp && !rail->iface->is_small;
+}
+
 /* -- opening -- */
 
 static int watch_descriptor(verbs_iface *iface, const verbs_rail *rail, int fd)
@@ -191,8 +197,12 @@ static int open_rail(verbs_iface *iface, verbs_rail *rail, const verbs_found *fo
         return rc;
     rail->is_odp = weft_knob.regcache_monitor == WEFT_REGCACHE_MONITOR_ODP && has_paging(rail->context);
     rc = open_queues(iface, rail);
-    if (rc == 0)
-        rc = try_queue_pair(rail);
+    if (rc)
+        return rc;
+    rail->takes_relaxed = may_relax(rail) && verbs_memory_try_relaxed(rail);
+    weft_log_debug("RDMA port %s: buffers of messages are registered %s relaxed ordering", rail->name,
+                   rail->takes_relaxed ? "for" : "without");
+    rc = try_queue_pair(rail);
     if (rc == 0)
         rc = watch_descriptor(iface, rail, rail->channel->fd);
     return rc ? rc : watch_descriptor(iface, rail, rail->context->async_fd);

@@ -186,6 +186,8 @@ static int post_frag(verbs_op *op, verbs_frag *frag, verbs_rc_qp *qp)
     qp->reads_used += is_read(op, qp);
     rma->in_flight_bytes += frag->bytes;
     op->ep->frags++;
+    if (op->kind == OP_PUT)
+        op->ep->is_put_behind = request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM;
     if (verbs_post(qp, &request, 1 + needs_fence))
         return WEFT_AGAIN;
     if (slot)

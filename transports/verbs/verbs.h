@@ -96,6 +96,7 @@ struct verbs_rail {
     weft_list_link emptied;        /* verbs_slot: consumed receives, reposted in batches */
     uint32_t emptied_count;
     bool is_odp;              /* user memory is registered for on-demand paging */
+    bool takes_relaxed;       /* user memory may be registered for relaxed ordering, by knob and device */
     bool reports_last_wqe;      /* has reported IBV_EVENT_QP_LAST_WQE_REACHED once; drain then waits for it */
     weft_list_link free_mws;        /* weft_mw: free, may be bound by any QP of this rail */
     verbs_rc_qp **by_qpn;      /* open-addressing hash of local QP numbers, for verbs_rc_qp_of */
@@ -211,6 +212,7 @@ struct verbs_ep {
     weft_list_link by_due;        /* in iface->due while credits, replies or resends are due */
     weft_list_link held;           /* verbs_held: received ahead of order (ring beside queue) */
     bool is_blocked;          /* a send returned AGAIN and none succeeded since */
+    bool is_put_behind;       /* a put was posted behind the last numbered frame of the queue (docs/verbs.md, "Relaxed ordering") */
     bool is_garbled;          /* an unreadable frame came in this epoch; immediate data is no longer counted */
     bool has_bye;             /* verbs_ep_close was called */
     /* ring */
@@ -267,7 +269,9 @@ enum verbs_print_counters {
     VERBS_COUNT_REPOSTED_FRAGS, VERBS_COUNT_CONTROL, VERBS_COUNT_CONNECTS, VERBS_COUNT_DATAGRAMS, VERBS_COUNT_EVENTS,
     VERBS_COUNT_IMMEDIATES, /* notifications sent as immediate data of a put's last fragment */
     VERBS_COUNT_EVICTIONS,      /* idle connections closed to free receive slots */
-    VERBS_COUNT_MW_BINDS, VERBS_COUNT_MW_LOST, VERBS_COUNT_LAST
+    VERBS_COUNT_MW_BINDS, VERBS_COUNT_MW_LOST,
+    VERBS_COUNT_RELAXED,    /* regions registered for relaxed ordering; atomic: helper threads register, too */
+    VERBS_COUNT_LAST
 };
 
 /* Reports the counters that are not 0, in one line (weft_iface_ops.print_counters). */
@@ -301,6 +305,8 @@ void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
 /* -- memory.c -- */
 int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
 int verbs_mr_dereg(weft_iface *iface, weft_mr *mr);
+/* Whether the device accepts registrations for relaxed ordering. Most that do not implement it ignore the flag: so it finds who refuses. */
+bool verbs_memory_try_relaxed(const verbs_rail *rail);
 /* lkey: of the local rail. rkey: of the peer's rail, from its key. */
 typedef struct verbs_memory {
     struct ibv_mr *mr[VERBS_RAILS];

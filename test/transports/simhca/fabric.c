@@ -24,7 +24,7 @@ const char *const simhca_count_names[SIMHCA_COUNT_LAST] = {
     "posts", "sends", "writes", "reads", "atomics", "bytes", "inline", "unsignalled", "completions", "errors", "flushed", "rnr",
     "resent", "acks-lost", "breaks", "torn", "datagrams", "datagrams-lost", "datagrams-twice", "overtaken", "flaps", "dropped",
     "registered", "reg-refused", "post-refused", "keys-refused", "flipped", "events", "wakes", "killed", "overruns", "qps",
-    "binds",
+    "binds", "relaxed-writes",
 };
 
 void hca_lock(void)

@@ -101,6 +101,7 @@ typedef struct hca_mr {
     weft_list_link link;
     uint32_t place, lkey, rkey; /* the user may change its own copies */
     unsigned access;
+    bool is_relaxed;
     uint64_t iova, bytes;
     uint32_t mws;           /* bound to it */
 } hca_mr;
@@ -228,6 +229,7 @@ struct hca_qp {
     uint64_t answer_due;
     weft_list_link requests;        /* arrived requests that wait for one whose data becomes visible */
     hca_visibility *writing;
+    weft_list_link acked;           /* hca_visibility: relaxed writes, acknowledged and not all visible */
     hca_event *writing_for;    /* request whose data becomes visible ... */
     struct ibv_wc writing_wc;  /* ... and the completion of its receive, if takes_recv */
     bool takes_recv;
@@ -257,14 +259,16 @@ struct hca_event {
     uint64_t remote, compare, swap;
     enum hca_answer_kind answer;
     enum ibv_wc_status status; /* of a NAK: status of the requester's completion */
-    uint64_t value;            /* atomics */
+    uint64_t value;            /* atomics; VISIBILITY: its id */
     uint32_t qkey;
-    bool is_reading;           /* VISIBILITY: at the requester */
     uint8_t *body;
 };
 
 /* A copy into memory in progress. */
 struct hca_visibility {
+    weft_list_link link;       /* in qp->acked */
+    uint64_t id;
+    uint64_t step_ns;          /* most time until the next step */
     uint8_t *data;
     struct ibv_sge *sges;      /* destination; lkeys were checked */
     uint32_t count;
@@ -286,6 +290,7 @@ typedef struct hca_fabric {
     weft_list_link cm_channels, cm_ids; /* cm.c */
     uint64_t cm_last;
     uint64_t counts[SIMHCA_COUNT_LAST];
+    bool (*on_register)(unsigned access);
     void (*pass)(void *arg, uint64_t ns);
     void *pass_arg;
     uint32_t dull;             /* empty polls in a row */
@@ -332,6 +337,8 @@ uint32_t hca_limit(uint32_t of_profile, uint32_t plenty);
 /* The region of a key if it covers [addr, addr + bytes), belongs to this domain and grants `access`; else NULL. */
 hca_mr *hca_mr_of(hca_device *device, struct ibv_pd *pd, uint32_t key, bool is_remote, uint64_t addr, uint64_t bytes,
                   unsigned access);
+/* Is one of these in a region for relaxed ordering? Their keys are valid. */
+bool hca_sges_are_relaxed(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sges, uint32_t count);
 bool hca_sges_ok(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sges, uint32_t count, unsigned access);
 void hca_mr_free(hca_mr *mr);
 
@@ -341,8 +348,8 @@ void hca_mw_free(hca_mw *mw);
 static inline bool hca_is_mw_work(enum ibv_wr_opcode opcode) { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
 /* Executes a bind or invalidation; false: it is invalid. */
 bool hca_mw_execute(hca_qp *qp, const hca_wqe *wqe);
-/* May the peer of this queue pair make this access with this key? */
-bool hca_mw_allows(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access);
+/* The region behind a window whose key permits the peer of this queue pair this access; else NULL. */
+hca_mr *hca_mr_of_mw(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access);
 bool hca_has_mws(const hca_qp *qp);
 
 /* -- cq.c -- */
@@ -406,9 +413,15 @@ void hca_responder_request(hca_event *event); /* takes ownership of the event */
 void hca_responder_placed(hca_qp *qp);
 
 /* -- visibility.c -- */
-/* Begins a copy. NULL: all bytes are visible at once (profile not torn). */
+/* Begins a copy, whose end hca_requester_placed or hca_responder_placed is told. NULL: all bytes are visible at once (profile not torn,
+ * region not relaxed). */
 hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
-                           bool is_reading);
+                           bool is_relaxed);
+/* Begins a copy of a write that is acknowledged at once; adds it to qp->acked. */
+void hca_visibility_begin_acked(const uint8_t *data, uint32_t bytes, const struct ibv_sge *there, hca_qp *qp);
+/* What acknowledged writes of this queue pair have for [start, end) is visible on return. Later ones do not wait for earlier ones. */
+void hca_visibility_settle(hca_qp *qp, uint64_t start, uint64_t end);
+void hca_visibility_drop_acked(hca_qp *qp);
 void hca_visibility_step(hca_event *event);
 void hca_visibility_free(hca_visibility *place);
 /* What the device has begun to write into [start, end) is visible on return: the memory is deregistered. */

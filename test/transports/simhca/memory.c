@@ -106,6 +106,8 @@ static int may_register(hca_context *context, uint64_t addr, uint64_t bytes, uns
         return EOPNOTSUPP;
     if ((access & IBV_ACCESS_MW_BIND) && profile->no_windows)
         return EOPNOTSUPP;
+    if ((access & IBV_ACCESS_RELAXED_ORDERING) && profile->relaxed == SIMHCA_REFUSES_RELAXED)
+        return EOPNOTSUPP;
     if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) && !(access & IBV_ACCESS_LOCAL_WRITE))
         return EINVAL;
     if (!bytes || addr + bytes < addr)
@@ -130,7 +132,10 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t bytes, uin
     mr->access = access & ~IBV_ACCESS_OPTIONAL_RANGE;
     mr->iova = iova;
     mr->bytes = bytes;
-    int rc = may_register(context, (uintptr_t)addr, bytes, mr->access);
+    mr->is_relaxed = (access & IBV_ACCESS_RELAXED_ORDERING) && hca.profile.relaxed == SIMHCA_HONOURS_RELAXED;
+    if (hca.on_register && hca.on_register(access))
+        mr->is_relaxed = true;
+    int rc = may_register(context, (uintptr_t)addr, bytes, access);
     if (!rc && place_for(context->device, mr))
         rc = ENOMEM;
     if (rc) {
@@ -224,6 +229,19 @@ bool hca_sges_ok(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sg
         if (sges[i].length && !hca_mr_of(device, pd, sges[i].lkey, false, sges[i].addr, sges[i].length, access))
             return false;
     return true;
+}
+
+bool hca_sges_are_relaxed(hca_device *device, struct ibv_pd *pd, const struct ibv_sge *sges, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (sges[i].length && hca_mr_of(device, pd, sges[i].lkey, false, sges[i].addr, sges[i].length, 0)->is_relaxed)
+            return true;
+    return false;
+}
+
+void simhca_on_register(bool (*is_relaxed)(unsigned access))
+{
+    hca.on_register = is_relaxed;
 }
 
 /* -- address handles -- */

@@ -105,6 +105,7 @@ static void reset(hca_qp *qp)
         hca_cq_purge((hca_cq *)qp->base.recv_cq, qp->id);
     }
     hca_cq_forget_rq(qp->context, &qp->own_rq);
+    hca_visibility_settle(qp, 0, UINT64_MAX);
     hca_qp_reset(qp);
     qp->attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RESET};
     qp->expected = 0;

@@ -121,12 +121,12 @@ bool hca_mw_execute(hca_qp *qp, const hca_wqe *wqe)
     return wqe->opcode == IBV_WR_BIND_MW ? bind(qp, wqe) : take_back(qp, wqe->imm);
 }
 
-bool hca_mw_allows(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access)
+hca_mr *hca_mr_of_mw(const hca_qp *qp, uint32_t key, uint64_t addr, uint64_t bytes, unsigned access)
 {
     const hca_mw *mw = find(qp->device, key);
     if (!mw || !mw->mr || mw->rkey != key || mw->qp_id != qp->id || (mw->access & access) != access)
-        return false;
-    return addr >= mw->addr && bytes <= mw->bytes && addr - mw->addr <= mw->bytes - bytes;
+        return NULL;
+    return addr >= mw->addr && bytes <= mw->bytes && addr - mw->addr <= mw->bytes - bytes ? mw->mr : NULL;
 }
 
 bool hca_has_mws(const hca_qp *qp)

@@ -71,6 +71,7 @@ static void set_up(hca_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     qp->rq = attr->srq ? &((hca_srq *)attr->srq)->rq : &qp->own_rq;
     weft_list_init(&qp->answers);
     weft_list_init(&qp->requests);
+    weft_list_init(&qp->acked);
 }
 
 static void count_users(hca_qp *qp, int by)
@@ -152,6 +153,7 @@ void hca_qp_reset(hca_qp *qp)
     hca_visibility_free(qp->reading);
     hca_visibility_free(qp->writing);
     qp->reading = qp->writing = NULL;
+    hca_visibility_drop_acked(qp);
     if (qp->writing_for)
         hca_event_free(qp->writing_for);
     qp->writing_for = NULL;
@@ -186,6 +188,7 @@ int ibv_destroy_qp(struct ibv_qp *base)
         hca_misuse("ibv_destroy_qp would block for ever: an event of queue pair %u is not acknowledged", base->qp_num);
     if (hca_has_mws((hca_qp *)base))
         hca_misuse("ibv_destroy_qp would hang or leak: a memory window is still bound by queue pair %u", base->qp_num);
+    hca_visibility_settle((hca_qp *)base, 0, UINT64_MAX);
     hca_qp_free((hca_qp *)base);
     hca_unlock();
     return 0;

@@ -253,7 +253,8 @@ static bool bring_home(hca_qp *qp, const hca_event *event)
         return true;
     }
     const uint8_t *data = wqe->opcode == IBV_WR_RDMA_READ ? event->body : (const uint8_t *)&event->value;
-    qp->reading = hca_visibility_begin(data, wqe->length, wqe->sges, wqe->count, qp, true);
+    qp->reading = hca_visibility_begin(data, wqe->length, wqe->sges, wqe->count, qp,
+                                       hca_sges_are_relaxed(qp->device, qp->base.pd, wqe->sges, wqe->count));
     return qp->reading != NULL;
 }
 

@@ -56,8 +56,10 @@ static void finish(hca_qp *qp, const hca_event *request)
 {
     qp->expected = request->seq + 1;
     simhca_activity++;
-    if (qp->takes_recv)
+    if (qp->takes_recv) {
+        hca_visibility_settle(qp, 0, UINT64_MAX);
         hca_complete_recv(qp, &qp->writing_wc, request->flags & IBV_SEND_SOLICITED);
+    }
     acknowledge(qp, request);
 }
 
@@ -86,13 +88,18 @@ static bool take_recv(hca_qp *qp, const hca_event *request, hca_rwqe *rwqe)
     return false;
 }
 
+/* The region that the request's key opens for this access; NULL: none. */
+static const hca_mr *opened(hca_qp *qp, const hca_event *request, uint64_t bytes, unsigned access)
+{
+    const hca_mr *mr = hca_mr_of(qp->device, qp->base.pd, request->rkey, true, request->remote, bytes, access);
+    if (!(qp->attr.qp_access_flags & access))
+        return NULL;
+    return mr ? mr : hca_mr_of_mw(qp, request->rkey, request->remote, bytes, access);
+}
+
 static bool may(hca_qp *qp, const hca_event *request, uint64_t bytes, unsigned access)
 {
-    if (!bytes)
-        return true;
-    return (qp->attr.qp_access_flags & access) &&
-           (hca_mr_of(qp->device, qp->base.pd, request->rkey, true, request->remote, bytes, access) ||
-            hca_mw_allows(qp, request->rkey, request->remote, bytes, access));
+    return !bytes || opened(qp, request, bytes, access);
 }
 
 /* Stores the bytes of a send or write. True: all are visible. */
@@ -102,6 +109,7 @@ static bool write_memory(hca_qp *qp, hca_event *request)
     bool is_write = request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     struct ibv_sge there = {.addr = request->remote, .length = request->length};
     hca_rwqe rwqe = {.count = 0};
+    bool is_relaxed;
     if (is_write && !may(qp, request, request->length, IBV_ACCESS_REMOTE_WRITE)) {
         refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
         return true;
@@ -109,8 +117,15 @@ static bool write_memory(hca_qp *qp, hca_event *request)
     if (takes_recv && !take_recv(qp, request, &rwqe))
         return true;
     qp->takes_recv = takes_recv;
-    qp->writing = is_write ? hca_visibility_begin(request->body, request->length, &there, 1, qp, false)
-                           : hca_visibility_begin(request->body, request->length, rwqe.sges, rwqe.count, qp, false);
+    is_relaxed = is_write ? request->length && opened(qp, request, request->length, IBV_ACCESS_REMOTE_WRITE)->is_relaxed
+                          : hca_sges_are_relaxed(qp->device, qp->base.pd, rwqe.sges, rwqe.count);
+    if (is_relaxed && !takes_recv) {
+        hca_visibility_begin_acked(request->body, request->length, &there, qp);
+        finish(qp, request);
+        return true;
+    }
+    qp->writing = is_write ? hca_visibility_begin(request->body, request->length, &there, 1, qp, is_relaxed)
+                           : hca_visibility_begin(request->body, request->length, rwqe.sges, rwqe.count, qp, is_relaxed);
     if (qp->writing) {
         qp->writing_for = request;
         return false;
@@ -129,6 +144,7 @@ static void read_memory(hca_qp *qp, const hca_event *request)
         refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
         return;
     }
+    hca_visibility_settle(qp, request->remote, request->remote + request->length);
     hca_event *event = hca_event_new(HCA_ANSWER);
     event->answer = HCA_ACK;
     event->body = malloc(request->length ? request->length : 1);
@@ -153,6 +169,7 @@ static void atomic(hca_qp *qp, const hca_event *request)
             refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
             return;
         }
+        hca_visibility_settle(qp, request->remote, request->remote + sizeof *word);
         *saved = (hca_saved){request->seq, *word};
         if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
             *word += request->compare;

@@ -19,6 +19,9 @@
 
 struct ibv_qp;
 
+/* What a device does with IBV_ACCESS_RELAXED_ORDERING. */
+enum simhca_relaxed { SIMHCA_IGNORES_RELAXED, SIMHCA_HONOURS_RELAXED, SIMHCA_REFUSES_RELAXED };
+
 /* Properties of the fabric and its devices. Zero means none, or the stated default. */
 typedef struct simhca_profile {
     const char *name;
@@ -37,6 +40,8 @@ typedef struct simhca_profile {
     uint32_t flip_permille;       /* messages with one flipped bit in the middle (no HCA does this; checksums must detect it) */
     bool torn;                    /* bytes of writes and reads become visible line by line, over time */
     bool in_order;                /* ... in the order of addresses; ibv_query_qp_data_in_order returns so */
+    enum simhca_relaxed relaxed;  /* honoured: writes there are acknowledged first and become visible later, line by line, in any order;
+                                   * at the latest before a receive of their queue pair completes */
     bool no_atomics;
     bool early;                   /* as iWARP: sends and writes complete when sent, reads when answered */
     bool no_windows;              /* memory windows of type 2B */
@@ -65,7 +70,8 @@ enum simhca_count {
     SIMHCA_COMPLETIONS, SIMHCA_ERRORS, SIMHCA_FLUSHED, SIMHCA_RNR, SIMHCA_RESENT, SIMHCA_ACKS_LOST, SIMHCA_BREAKS, SIMHCA_TORN,
     SIMHCA_DATAGRAMS, SIMHCA_DATAGRAMS_LOST, SIMHCA_DATAGRAMS_TWICE, SIMHCA_OVERTAKEN, SIMHCA_FLAPS, SIMHCA_DROPPED,
     SIMHCA_REGISTERED, SIMHCA_REG_REFUSED, SIMHCA_POST_REFUSED, SIMHCA_KEYS_REFUSED, SIMHCA_FLIPPED, SIMHCA_EVENTS, SIMHCA_WAKES,
-    SIMHCA_KILLED, SIMHCA_OVERRUNS, SIMHCA_QPS, SIMHCA_BINDS, SIMHCA_COUNT_LAST
+    SIMHCA_KILLED, SIMHCA_OVERRUNS, SIMHCA_QPS, SIMHCA_BINDS, SIMHCA_RELAXED_WRITES,
+    SIMHCA_COUNT_LAST
 };
 extern const char *const simhca_count_names[SIMHCA_COUNT_LAST];
 
@@ -119,6 +125,8 @@ void simhca_link(uint32_t host, uint32_t device, uint8_t port, bool is_up);
 /* Whether the device receives no rdma_cm messages, as soft-RoCE after a send by a port that was down. how: 1 sets this, 0 clears it, -1
  * only queries. */
 bool simhca_deafen(uint32_t host, uint32_t device, int how);
+/* Called at each registration until simhca_close, with its access flags. True: the device treats it as relaxed, whatever they say. */
+void simhca_on_register(bool (*is_relaxed)(unsigned access));
 /* The device fails for good: its calls return EIO, queue pairs die without completions. */
 void simhca_device_fatal(uint32_t host, uint32_t device);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * visibility: bytes become visible in memory at once, or cache line by cache line over some time, in the order of addresses or not. No
- * completion or acknowledgement precedes the last line.
+ * completion or acknowledgement precedes the last line, but for writes into regions for relaxed ordering: these are acknowledged at once.
+ * Before a receive of their queue pair completes, and before that queue pair reads these bytes or is destroyed, they are visible
+ * (rdma-core, ibv_reg_mr.3, "ORDERING SEMANTICS"); what other queue pairs do says nothing.
  */
 #include <stdlib.h>
 
 #include "base/macros.h"
 #include "test/transports/simhca/hca.h"
 
-#define STEPS 8u /* most steps in which a message becomes visible */
+#define STEPS 8u             /* most steps in which a message becomes visible */
+#define ACKED_DELAYS_MIN 64u /* most delays of a packet until an acknowledged write is visible: this, or 64 or 4,096 times as many */
 
 /* Copies bytes [at, at + bytes) of the message. */
 static void scatter(const uint8_t *data, uint32_t at, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
@@ -29,13 +32,13 @@ void hca_visibility_now(const uint8_t *data, uint32_t bytes, const struct ibv_sg
     scatter(data, 0, bytes, sges, count);
 }
 
-static void post(hca_qp *qp, bool is_reading)
+static void post(hca_qp *qp, const hca_visibility *place)
 {
     hca_event *event = hca_event_new(HCA_VISIBILITY);
     event->to = (hca_address){qp->device, qp->base.qp_num, 0};
     event->id = qp->id;
-    event->is_reading = is_reading;
-    hca_event_post(event, hca.now + 1 + hca_random() % (hca.profile.delay_ns / STEPS + 1));
+    event->value = place->id;
+    hca_event_post(event, hca.now + 1 + hca_random() % (place->step_ns + 1));
 }
 
 /* One random number for any length. */
@@ -50,32 +53,6 @@ static uint32_t *shuffled(uint32_t lines)
         order[j] = i;
     }
     return order;
-}
-
-hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
-                           bool is_reading)
-{
-    uint32_t head = count ? WEFT_LINE - sges[0].addr % WEFT_LINE : 0;
-    uint32_t lines = bytes > head ? 1 + (bytes - head + WEFT_LINE - 1) / WEFT_LINE : 1;
-    if (!hca.profile.torn || bytes <= WEFT_LINE) { /* by length only: alignment must not change later events */
-        if (bytes)
-            scatter(data, 0, bytes, sges, count);
-        return NULL;
-    }
-    hca_visibility *place = calloc(1, sizeof *place);
-    place->data = malloc(bytes);
-    memcpy(place->data, data, bytes);
-    place->sges = malloc(count * sizeof *place->sges);
-    memcpy(place->sges, sges, count * sizeof *place->sges);
-    place->count = count;
-    place->bytes = bytes;
-    place->lines = lines;
-    place->head = head;
-    place->steps = 2 + (uint32_t)(hca_random() % (STEPS - 1));
-    place->order = hca.profile.in_order ? NULL : shuffled(lines);
-    hca.counts[SIMHCA_TORN]++;
-    post(qp, is_reading);
-    return place;
 }
 
 void hca_visibility_free(hca_visibility *place)
@@ -97,6 +74,76 @@ static void show_until(hca_visibility *place, uint64_t end_line)
     }
 }
 
+static hca_visibility *begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp, bool in_order,
+                             uint64_t most_ns)
+{
+    hca_visibility *place = calloc(1, sizeof *place);
+    uint32_t head = WEFT_LINE - sges[0].addr % WEFT_LINE;
+    place->id = ++hca.next_id;
+    place->data = malloc(bytes);
+    memcpy(place->data, data, bytes);
+    place->sges = malloc(count * sizeof *place->sges);
+    memcpy(place->sges, sges, count * sizeof *place->sges);
+    place->count = count;
+    place->bytes = bytes;
+    place->lines = bytes > head ? 1 + (bytes - head + WEFT_LINE - 1) / WEFT_LINE : 1;
+    place->head = head;
+    place->steps = 2 + (uint32_t)(hca_random() % (STEPS - 1));
+    place->step_ns = most_ns / STEPS;
+    place->order = in_order ? NULL : shuffled(place->lines);
+    post(qp, place);
+    return place;
+}
+
+hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
+                           bool is_relaxed)
+{
+    bool is_torn = hca.profile.torn || is_relaxed;
+    if (!is_torn || bytes <= WEFT_LINE) { /* by length only: alignment must not change later events */
+        if (bytes)
+            scatter(data, 0, bytes, sges, count);
+        return NULL;
+    }
+    hca.counts[SIMHCA_TORN]++;
+    return begin(data, bytes, sges, count, qp, hca.profile.in_order && !is_relaxed, hca.profile.delay_ns);
+}
+
+/* -- acknowledged writes -- */
+
+void hca_visibility_begin_acked(const uint8_t *data, uint32_t bytes, const struct ibv_sge *there, hca_qp *qp)
+{
+    uint32_t delays = ACKED_DELAYS_MIN << 6 * (hca_random() % 3);
+    hca_visibility *place = begin(data, bytes, there, 1, qp, false, delays * (uint64_t)hca.profile.delay_ns);
+    weft_list_append(&qp->acked, &place->link);
+    hca.counts[SIMHCA_RELAXED_WRITES]++;
+}
+
+static void end_acked(hca_visibility *place)
+{
+    weft_list_remove(&place->link);
+    hca_visibility_free(place);
+}
+
+void hca_visibility_settle(hca_qp *qp, uint64_t start, uint64_t end)
+{
+    for (weft_list_link *link = qp->acked.next, *next; link != &qp->acked; link = next) {
+        hca_visibility *place = weft_container(link, hca_visibility, link);
+        next = link->next;
+        if (place->sges[0].addr >= end || place->sges[0].addr + place->bytes <= start)
+            continue;
+        show_until(place, place->lines);
+        end_acked(place);
+    }
+}
+
+void hca_visibility_drop_acked(hca_qp *qp)
+{
+    while (!weft_list_is_empty(&qp->acked))
+        end_acked(weft_container(qp->acked.next, hca_visibility, link));
+}
+
+/* -- events -- */
+
 void hca_visibility_end(hca_device *device, uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < device->qp_capacity; i++) {
@@ -104,21 +151,36 @@ void hca_visibility_end(hca_device *device, uint64_t start, uint64_t end)
         for (uint32_t k = 0; place && k < place->count; k++)
             if (place->sges[k].addr < end && place->sges[k].addr + place->sges[k].length > start)
                 show_until(place, place->lines);
+        if (device->qps[i])
+            hca_visibility_settle(device->qps[i], start, end);
     }
+}
+
+/* NULL: it has ended. A queue pair in error completes nothing, but what it has acknowledged will be visible. */
+static hca_visibility *find(const hca_qp *qp, uint64_t id)
+{
+    for (const weft_list_link *link = qp->acked.next; link != &qp->acked; link = link->next)
+        if (weft_container(link, hca_visibility, link)->id == id)
+            return weft_container(link, hca_visibility, link);
+    if (qp->attr.qp_state == IBV_QPS_ERR)
+        return NULL;
+    return qp->reading && qp->reading->id == id ? qp->reading : qp->writing && qp->writing->id == id ? qp->writing : NULL;
 }
 
 void hca_visibility_step(hca_event *event)
 {
     hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
-    hca_visibility *place = qp ? event->is_reading ? qp->reading : qp->writing : NULL;
-    if (!place || qp->attr.qp_state == IBV_QPS_ERR)
+    hca_visibility *place = qp ? find(qp, event->value) : NULL;
+    if (!place)
         return;
     place->step++;
     show_until(place, ((uint64_t)place->lines * place->step + place->steps - 1) / place->steps);
     if (place->step < place->steps)
-        post(qp, event->is_reading);
-    else if (event->is_reading)
+        post(qp, place);
+    else if (place == qp->reading)
         hca_requester_placed(qp);
-    else
+    else if (place == qp->writing)
         hca_responder_placed(qp);
+    else
+        end_acked(place);
 }
