@@ -22,6 +22,8 @@ enum verbs_net_mutant {
     VERBS_NET_UNARMED,      /* sometimes arms nothing before it sleeps */
     VERBS_NET_OVERFILLS, /* posts to a full send queue */
     VERBS_NET_UNTOLD,    /* nobody is told that a region of a dynamic window is detached: no fault, but all keys go stale */
+    VERBS_NET_HASTY,     /* goes to rest before what it has sent has arrived */
+    VERBS_NET_UNASKED,   /* takes a silent peer for a lost one, and does not ask whether it rests */
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;
