@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * bye: see bye.h. Where an iface does not deliver what is sent after the sender stops (no outlives_sender), a peer answers REST by SEEN:
- * frames before it have arrived then, and a later loss of the connection is no failure there.
+ * frames before it have arrived then, and a later loss of the connection is no failure there. A late SEEN may answer an earlier REST, so
+ * both have a number.
+ *
+ * Where connections need polling (ep_rest), they are closed on the way to rest. No frame goes to a peer at rest, which would have to connect;
+ * a peer that went to rest while this process rested has not said so. What a process at rest does not say, the launcher does
+ * (core/absence). There REST also stands for the SEEN of a peer that sent REST before it came: it waits until its own has arrived.
  */
 #include "core/bye.h"
 
+#include "base/knob.h"
 #include "base/status.h"
+#include "core/absence.h"
 #include "core/peer.h"
 #include "core/world_type.h"
+
+#define ASK_NS 200000000u /* on the way to rest, before the launcher is asked */
 
 static bool is_ended(const weft_peer *peer) { return peer->state == WEFT_PEER_CLOSED || peer->state == WEFT_PEER_FAILED; }
 
@@ -15,9 +24,18 @@ static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &wef
 
 static bool outlives_sender(const weft_peer *peer) { return peer->ep->iface->caps.outlives_sender; }
 
-static void send_bye(weft_peer *peer, enum weft_bye what)
+static bool closes_at_rest(const weft_peer *peer)
 {
-    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .tag = (int32_t)what}};
+    return peer->ep->iface->ops->ep_rest && peer->ep->iface->caps.may_rest;
+}
+
+/* It has sent REST: it is at rest, or soon will be. */
+static bool is_at_rest(const weft_peer *peer) { return peer->bye_received && !peer->is_gone; }
+
+/* number: of the REST that is sent or answered. */
+static void send_bye(weft_peer *peer, enum weft_bye what, uint32_t number)
+{
+    weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .src = (int32_t)number, .tag = (int32_t)what}};
     weft_peer_send(peer, &bye, NULL, NULL);
 }
 
@@ -25,10 +43,13 @@ static void take_leave(weft_peer *peer, enum weft_bye why)
 {
     if (peer->bye_sent)
         return;
-    peer->is_rest_seen = false; /* a late SEEN may answer an earlier REST */
-    send_bye(peer, why);
-    peer->bye_sent = true;
     peer->is_rest_sent = why == WEFT_BYE_REST;
+    peer->is_rest_seen = closes_at_rest(peer) && peer->bye_received;
+    if (peer->is_rest_seen && !peer->is_gone)
+        return; /* not told now; it is if it returns meanwhile */
+    send_bye(peer, why, ++peer->rests);
+    peer->bye_sent = true;
+    weft_absence_forget(peer);
 }
 
 /* -- for good -- */
@@ -60,7 +81,7 @@ static bool close_if_drained(weft_peer *peer)
 bool weft_bye_close(weft_worker *worker)
 {
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (peer->bye_received && !is_ended(peer) && outlives_sender(peer))
+        if (peer->bye_received && !is_ended(peer) && (outlives_sender(peer) || (closes_at_rest(peer) && is_at_rest(peer))))
             weft_peer_discard(peer);
     bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
     for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
@@ -68,24 +89,15 @@ bool weft_bye_close(weft_worker *worker)
             take_leave(peer, WEFT_BYE_FINAL);
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         if (!is_ended(peer))
-            all &= peer->bye_sent && close_if_drained(peer);
+            all &= (peer->bye_sent || (closes_at_rest(peer) && is_at_rest(peer))) && close_if_drained(peer);
     return all;
 }
 
 /* -- rest -- */
 
-static uint32_t page_state(const weft_worker *worker, uint32_t rank)
-{
-    const weft_boot *boot = worker->world->boot;
-    if (!boot->has_segment || rank >= boot->size || (boot->node_of && boot->node_of[rank] != boot->node))
-        return WEFT_RANK_NONE;
-    return atomic_load_explicit(&weft_segment_rank(&boot->segment, boot->local_of ? boot->local_of[rank] : rank)->state,
-                                memory_order_acquire);
-}
-
 bool weft_bye_is_final(const weft_worker *worker, uint32_t rank)
 {
-    uint32_t state = page_state(worker, rank);
+    uint32_t state = weft_absence_page(worker, rank);
     return state == WEFT_RANK_FINAL || state == WEFT_RANK_DEAD;
 }
 
@@ -95,7 +107,7 @@ static bool rests_by_page(const weft_peer *peer)
     uint32_t state;
     if (is_self(peer) || !outlives_sender(peer))
         return false;
-    state = page_state(peer->worker, peer->proc_id.rank);
+    state = weft_absence_page(peer->worker, peer->proc_id.rank);
     return state == WEFT_RANK_FINAL || state == WEFT_RANK_REST;
 }
 
@@ -106,20 +118,61 @@ static bool knows(const weft_peer *peer)
     return peer->bye_received || peer->is_rest_seen;
 }
 
-bool weft_bye_rest(weft_worker *worker)
+/* Its ep closes at rest, and it is at rest itself or has ended: nothing is waited for. Frames that wait for it are kept. */
+static bool is_absent(weft_peer *peer, uint64_t waited_ns)
 {
-    bool is_quiet = true;
+    enum weft_absence absence;
+    if (!closes_at_rest(peer) || waited_ns < ASK_NS)
+        return false;
+    absence = weft_absence_of(peer);
+    if (absence == WEFT_ABSENCE_MAYBE)
+        return waited_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
+    return absence != WEFT_ABSENCE_NONE;
+}
+
+/* The ep needs no more steps towards rest. */
+static bool may_stop(weft_peer *peer, uint64_t waited_ns)
+{
+    weft_iface *iface = peer->ep->iface;
+    if (!closes_at_rest(peer))
+        return knows(peer);
+    if (peer->is_rest_seen && weft_list_is_empty(&peer->waiting) && iface->ops->ep_rest(iface, peer->ep, WEFT_EP_REST) != WEFT_AGAIN)
+        return true;
+    if (is_absent(peer, waited_ns))
+        return iface->ops->ep_rest(iface, peer->ep, WEFT_EP_LEAVE) != WEFT_AGAIN;
+    iface->ops->ep_rest(iface, peer->ep, WEFT_EP_RETURN); /* it may have returned since */
+    return false;
+}
+
+/* Frames wait for a peer that may still take them. */
+static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
+{
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next) {
+        weft_peer *peer = weft_container(link, weft_peer, backlog);
+        if (!(closes_at_rest(peer) && is_at_rest(peer)) && !(is_absent(peer, waited_ns)))
+            return true;
+    }
+    return !weft_list_is_empty(&worker->fragments);
+}
+
+/* No REST is sent before the frames of all peers. A connection with a peer that is told is closed also while frames to others are deferred:
+ * these may wait for its queue pair. */
+bool weft_bye_rest(weft_worker *worker, uint64_t waited_ns)
+{
+    bool waits, is_quiet;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         if (!is_ended(peer) && outlives_sender(peer) && (peer->bye_received || rests_by_page(peer)))
             weft_peer_discard(peer);
-    if (!weft_list_is_empty(&worker->backlog) || !weft_list_is_empty(&worker->fragments))
-        return false;
-    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_ended(peer)) {
+    waits = has_backlog(worker, waited_ns);
+    is_quiet = !waits;
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next) {
+        if (is_ended(peer))
+            continue;
+        if (!waits)
             take_leave(peer, WEFT_BYE_REST);
-            is_quiet &= knows(peer);
-        }
-    return is_quiet && weft_list_is_empty(&worker->backlog);
+        is_quiet &= peer->is_rest_sent && may_stop(peer, waited_ns);
+    }
+    return is_quiet && !has_backlog(worker, waited_ns);
 }
 
 void weft_bye_rested(weft_worker *worker)
@@ -131,16 +184,23 @@ void weft_bye_rested(weft_worker *worker)
         pointers[i] = NULL; /* the first send to each peer finds it anew, and sends BACK before (weft_peer_find) */
 }
 
+void weft_bye_returned(weft_worker *worker)
+{
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (closes_at_rest(peer))
+            peer->ep->iface->ops->ep_rest(peer->ep->iface, peer->ep, WEFT_EP_RETURN);
+}
+
 bool weft_bye_leave(weft_worker *worker)
 {
     bool all = true;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next) {
-        if (is_ended(peer))
+        if (is_ended(peer) || closes_at_rest(peer)) /* no connection: its ep is closed with the iface */
             continue;
         if (peer->is_away) {
             peer->is_away = false;
             if (!is_self(peer) && (outlives_sender(peer) || !peer->bye_received))
-                send_bye(peer, WEFT_BYE_FINAL);
+                send_bye(peer, WEFT_BYE_FINAL, 0);
         }
         if (outlives_sender(peer) || peer->bye_received)
             weft_peer_discard(peer);
@@ -154,16 +214,21 @@ bool weft_bye_leave(weft_worker *worker)
 
 /* -- what peers say -- */
 
-void weft_bye_received(weft_peer *peer, enum weft_bye what)
+void weft_bye_received(weft_peer *peer, const weft_hdr *hdr)
 {
+    enum weft_bye what = (enum weft_bye)hdr->tag;
+    bool was_told = closes_at_rest(peer) && peer->bye_sent;
     if (what == WEFT_BYE_SEEN) {
-        peer->is_rest_seen = true;
+        peer->is_rest_seen |= (uint32_t)hdr->src == peer->rests;
         return;
     }
     peer->bye_received = what != WEFT_BYE_BACK;
     peer->is_gone = what == WEFT_BYE_FINAL;
-    if (what == WEFT_BYE_REST && !outlives_sender(peer))
-        send_bye(peer, WEFT_BYE_SEEN);
+    peer->is_rest_seen |= was_told && what != WEFT_BYE_BACK;
+    if (what == WEFT_BYE_REST && !outlives_sender(peer) && !was_told)
+        send_bye(peer, WEFT_BYE_SEEN, (uint32_t)hdr->src);
+    if (what == WEFT_BYE_REST && closes_at_rest(peer) && !was_told)
+        peer->ep->iface->ops->ep_rest(peer->ep->iface, peer->ep, WEFT_EP_IDLE);
     if (what != WEFT_BYE_BACK)
         return;
     weft_peer_come_back(peer);
@@ -172,5 +237,5 @@ void weft_bye_received(weft_peer *peer, enum weft_bye what)
 
 bool weft_bye_has_departed(const weft_peer *peer)
 {
-    return peer->bye_received || peer->is_rest_sent || (peer->was_back && peer->seq_in == peer->seq_back);
+    return peer->bye_received || peer->is_rest_sent || peer->has_ended || (peer->was_back && peer->seq_in == peer->seq_back);
 }

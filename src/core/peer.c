@@ -254,7 +254,7 @@ void weft_peer_come_back(weft_peer *peer)
     weft_frame bye = {.hdr = {.kind = WEFT_FRAME_BYE, .tag = WEFT_BYE_BACK}};
     if (!peer->is_away || peer->worker->world->is_resting)
         return;
-    peer->is_away = peer->is_rest_sent = false;
+    peer->is_away = peer->is_rest_sent = peer->is_rest_seen = false;
     peer->was_back = true;
     peer->seq_back = peer->seq_in;
     if (peer->state != WEFT_PEER_ALIVE)

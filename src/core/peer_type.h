@@ -56,10 +56,13 @@ typedef struct weft_peer {
     bool bye_sent, bye_received;
     bool is_gone;          /* the BYE received was the last: the peer does not return for a session */
     bool is_rest_sent;     /* REST was sent, and no BACK since: what the peer sends is not needed, and its end no failure */
-    bool is_rest_seen;     /* it has answered REST (core/bye) */
+    bool is_rest_seen;     /* it has answered REST, or needs not (core/bye) */
     bool is_away;          /* this process rested, and has not told the peer of its return */
     bool was_back;         /* BACK was sent; seq_back is valid */
+    bool has_ended;        /* the launcher says that its process has ended in an orderly way */
     uint32_t seq_back;     /* seq_in then */
+    uint32_t rests;        /* number of the last REST sent; wraps */
+    uint64_t asked_ns;     /* when the launcher was last asked about it; 0: never */
     bool is_without_csum;  /* it was reported that the peer sends no checksums although this side checks them (p2p/msg_csum) */
     bool sends_hdr_csum;   /* its frames have header checksums (core/hdr_csum) */
     bool is_courtesy;      /* created only to notify it of an error (p2p/chan): its exit is no failure */

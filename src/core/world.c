@@ -164,9 +164,33 @@ static bool needs_no_modex(const weft_world *world)
     return true;
 }
 
+static uint64_t now_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
+
+static void drain_to_rest(weft_worker *worker)
+{
+    uint64_t begin = now_ns(worker->world);
+    weft_wait wait;
+    weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
+    while (!weft_bye_rest(worker, now_ns(worker->world) - begin))
+        weft_wait_progress(&wait);
+    weft_wait_end(&wait);
+}
+
+/* For this node's ranks and the launcher, which are to be told also if shared memory is not used. */
+static void set_stage(weft_world *world, uint32_t state)
+{
+    atomic_store_explicit(&world->page->state, state, memory_order_release);
+    if (world->boot->ops->set_stage)
+        world->boot->ops->set_stage(world->boot, state);
+}
+
 void weft_world_rest(weft_world *world)
 {
-    drain_all(world, weft_bye_rest);
+    for (uint32_t i = 0; i < world->worker_count; i++) {
+        weft_worker_lock(world->workers[i]);
+        drain_to_rest(world->workers[i]);
+        weft_worker_unlock(world->workers[i]);
+    }
     if (weft_knob.counters)
         weft_counters_print(world);
     weft_log_repeats();
@@ -176,7 +200,7 @@ void weft_world_rest(weft_world *world)
         weft_bye_rested(world->workers[i]);
         weft_worker_unlock(world->workers[i]);
     }
-    atomic_store_explicit(&world->page->state, WEFT_RANK_REST, memory_order_release);
+    set_stage(world, WEFT_RANK_REST);
     if (world->boot->ops->part && needs_no_modex(world))
         world->boot->ops->part(world->boot);
     world->is_resting = true;
@@ -187,16 +211,15 @@ void weft_world_return(weft_world *world)
 {
     world->is_resting = false;
     weft_world_now = world;
-    atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
+    set_stage(world, WEFT_RANK_INIT);
     world->has_rested = true;
     for (uint32_t i = 0; i < world->worker_count; i++) { /* what peers have sent meanwhile, above all their BYEs */
         weft_worker_lock(world->workers[i]);
+        weft_bye_returned(world->workers[i]);
         catch_up(world->workers[i]);
         weft_worker_unlock(world->workers[i]);
     }
 }
-
-static uint64_t now_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
 
 /* The end of a process that rests. Waits at most LEAVE_NS for peers in MPI, which learn of it from the connection if not from the BYE. */
 static void leave(weft_world *world)

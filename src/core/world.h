@@ -18,7 +18,7 @@ extern weft_world *weft_world_model;
 /* Opens worker 0 and its ifaces over a boot and makes the world current. Takes ownership of the boot; on error finalizes it.
  * `callbacks` are the ifaces' upcalls of p2p. Call weft_p2p_open instead. */
 int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
-/* May weft_world_rest be called? Not with an iface whose peers must close their eps first (caps.may_rest). */
+/* May weft_world_rest be called? Not with an iface without caps.may_rest. */
 bool weft_world_may_rest(const weft_world *world);
 /* Leaves the world open for a later session: drains all workers and sends BYE (blocks until nothing is in flight; over a network also until
  * each contacted peer has seen the BYE or rests as well), reports the rank as finalized. There is no current world then. */

@@ -28,6 +28,11 @@ typedef struct weft_boot_ops {
     int (*fence)(weft_boot *boot);
     /* Ends the whole job with this exit code. `text` is printed once, even if several ranks fail together. */
     void (*abort)(weft_boot *boot, int code, const char *text) __attribute__((noreturn));
+    /* What the launcher knows of a rank: an enum weft_rank_state, WEFT_RANK_NONE: nothing, -1: it was not told yet. Does not block.
+     * `anew` forgets what was told before and asks. NULL: nothing is known. */
+    int (*stage)(weft_boot *boot, uint32_t rank, bool anew);
+    /* This rank goes to rest (WEFT_RANK_REST), or returns (WEFT_RANK_INIT): what `stage` of others tells. NULL where `stage` is. */
+    void (*set_stage)(weft_boot *boot, uint32_t state);
     /* Reports to the launcher that this rank is finalized, before finalize: from now on only abort and finalize are called. Then the
      * launcher minds no _exit and no exec. NULL: nothing is reported. */
     void (*part)(weft_boot *boot);

@@ -89,6 +89,25 @@ static int wait_committed(weft_rank_page *page, uint32_t rank)
     return WEFT_OK;
 }
 
+/* Asks the launcher for a rank on another node: its address, or its stage. */
+static void request(mpirun_rank *self, uint32_t rank)
+{
+    atomic_fetch_or(&weft_modex_requested(self->cache)[rank / 64], (uint64_t)1 << rank % 64);
+    launcher_wake(self);
+}
+
+/* By the launcher's map: boot->node_of may be that of WEFT_SPLIT_NODE. */
+static bool is_here(const mpirun_rank *self, uint32_t rank)
+{
+    return !self->cache || ((const uint32_t *)weft_modex_cache_at(self->cache, self->cache->node_of))[rank] == self->cache->node;
+}
+
+/* The page of a rank of this node. */
+static weft_rank_page *page_of(mpirun_rank *self, uint32_t rank)
+{
+    return weft_segment_rank(&self->own, self->cache ? self->boot.local_of[rank] : rank);
+}
+
 /* Waits until the launcher has fetched the modex data of a rank on another node; requested once for all ranks of this node. */
 static int wait_fetched(mpirun_rank *self, uint32_t rank)
 {
@@ -97,10 +116,8 @@ static int wait_fetched(mpirun_rank *self, uint32_t rank)
     struct timespec nap = {.tv_nsec = 50000000};
     uint32_t seen = atomic_load_explicit(state, memory_order_acquire);
 
-    if (seen == WEFT_MODEX_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_MODEX_REQUESTED)) {
-        atomic_fetch_or(&weft_modex_requested(self->cache)[rank / 64], (uint64_t)1 << rank % 64);
-        launcher_wake(self);
-    }
+    if (seen == WEFT_MODEX_NONE && atomic_compare_exchange_strong(state, &seen, WEFT_MODEX_REQUESTED))
+        request(self, rank);
     while ((seen = atomic_load_explicit(state, memory_order_acquire)) != WEFT_MODEX_READY) {
         if (seen == WEFT_MODEX_FAILED)
             return weft_fail(WEFT_E_PEER, "rank %u, on another host, has ended without publishing its address", rank);
@@ -122,9 +139,8 @@ static int mpirun_rank_get(weft_boot *boot, uint32_t rank, const char *key, void
     uint16_t length;
     int rc;
 
-    /* boot->node_of may be that of WEFT_SPLIT_NODE; cache->node_of is the launcher's */
-    if (!self->cache || ((const uint32_t *)weft_modex_cache_at(self->cache, self->cache->node_of))[rank] == self->cache->node) {
-        weft_rank_page *page = weft_segment_rank(&self->own, self->cache ? boot->local_of[rank] : rank);
+    if (is_here(self, rank)) {
+        weft_rank_page *page = page_of(self, rank);
         rc = wait_committed(page, rank);
         modex = page->modex;
         modex_bytes = rc ? 0 : page->modex_bytes;
@@ -211,6 +227,23 @@ static int mpirun_rank_fence(weft_boot *boot)
     return WEFT_OK;
 }
 
+static int mpirun_rank_stage(weft_boot *boot, uint32_t rank, bool anew)
+{
+    mpirun_rank *self = (mpirun_rank *)boot;
+    if (is_here(self, rank))
+        return (int)atomic_load_explicit(&page_of(self, rank)->state, memory_order_acquire);
+    if (anew) {
+        atomic_store(weft_modex_stage(self->cache, rank), 0);
+        request(self, rank);
+    }
+    return (int)atomic_load_explicit(weft_modex_stage(self->cache, rank), memory_order_acquire) - 1;
+}
+
+static void mpirun_rank_set_stage(weft_boot *boot, uint32_t state)
+{
+    atomic_store_explicit(&mpirun_rank_page((mpirun_rank *)boot)->state, state, memory_order_release);
+}
+
 static void __attribute__((noreturn)) mpirun_rank_abort(weft_boot *boot, int code, const char *text)
 {
     mpirun_rank *self = (mpirun_rank *)boot;
@@ -240,6 +273,8 @@ static const weft_boot_ops mpirun_rank_ops = {
     .commit = mpirun_rank_commit,
     .get = mpirun_rank_get,
     .fence = mpirun_rank_fence,
+    .stage = mpirun_rank_stage,
+    .set_stage = mpirun_rank_set_stage,
     .abort = mpirun_rank_abort,
     .finalize = mpirun_rank_finalize,
 };

@@ -12,7 +12,8 @@ static void lay_out(weft_modex_cache *cache, uint32_t size)
     cache->node_of = weft_round_up(sizeof(*cache), WEFT_LINE);
     cache->local_of = cache->node_of + (uint64_t)size * sizeof(uint32_t);
     cache->states = cache->local_of + (uint64_t)size * sizeof(uint32_t);
-    cache->requested = weft_round_up(cache->states + (uint64_t)size * sizeof(uint32_t), sizeof(uint64_t));
+    cache->stages = cache->states + (uint64_t)size * sizeof(uint32_t);
+    cache->requested = weft_round_up(cache->stages + (uint64_t)size * sizeof(uint32_t), sizeof(uint64_t));
     cache->entries = weft_round_up(cache->requested + ((uint64_t)size + 63) / 64 * sizeof(uint64_t), WEFT_PAGE);
 }
 
@@ -47,7 +48,7 @@ bool weft_modex_cache_is_sound(const weft_modex_cache *cache, uint64_t bytes, ui
     lay_out(&expected, size);
     return bytes >= weft_modex_cache_bytes(size) && cache->magic == WEFT_MODEX_MAGIC && cache->size == size &&
            cache->node_of == expected.node_of && cache->local_of == expected.local_of && cache->states == expected.states &&
-           cache->requested == expected.requested && cache->entries == expected.entries;
+           cache->stages == expected.stages && cache->requested == expected.requested && cache->entries == expected.entries;
 }
 
 const char *weft_modex_find(const char *modex, uint32_t bytes, const char *key, uint16_t *length)

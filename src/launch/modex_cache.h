@@ -3,7 +3,9 @@
  * modex_cache: node map of the job and the modex data of ranks on other nodes that were requested here; the segment's `extra` part.
  * Written by the launcher's process on the node (mpirun or its daemon). A rank that needs an entry sets its state to REQUESTED and its
  * bit in `requested`, and wakes the launcher by `wakeup`. All zero but the hdr and the node map is a valid initial state.
- * Layout: hdr | node of each rank | its node-local rank | state of each entry | bits of requested entries | one page per entry.
+ * The same request tells the rank's stage: a rank that wants to know it sets `stages` to 0 before. An entry that is READY stays as it is.
+ * Layout: hdr | node of each rank | its node-local rank | state of each entry | stage of each rank | bits of requested entries | one page
+ * per entry.
  */
 #ifndef WEFT_LAUNCH_MODEX_CACHE_H
 #define WEFT_LAUNCH_MODEX_CACHE_H
@@ -24,11 +26,15 @@ enum weft_modex_state {
     WEFT_MODEX_FAILED,    /* final: the rank ended without a commit */
 };
 
+/* `state` of an answer: an enum weft_modex_state, and the rank's enum weft_rank_state when it was given. */
+#define WEFT_MODEX_STAGE_SHIFT 8
+#define WEFT_MODEX_STATE_MASK 0xffu
+
 typedef struct weft_modex_cache {
     uint32_t magic, size, nodes, node; /* size: ranks of the job; node: index of this node */
     _Atomic uint64_t fenced; /* fences completed by the whole job; a futex on its low half */
     _Atomic uint32_t has_requests; /* not 0: another node waits for data of a rank here; a commit must then wake the launcher */
-    uint64_t node_of, local_of, states, requested, entries; /* offsets from the start of this struct */
+    uint64_t node_of, local_of, states, stages, requested, entries; /* offsets from the start of this struct */
     _Alignas(WEFT_LINE) weft_wakeup_sock wakeup; /* of the launcher */
 } weft_modex_cache;
 
@@ -59,6 +65,12 @@ static inline void *weft_modex_cache_at(const weft_modex_cache *cache, uint64_t 
 static inline _Atomic uint32_t *weft_modex_state(const weft_modex_cache *cache, uint32_t rank)
 {
     return (_Atomic uint32_t *)weft_modex_cache_at(cache, cache->states) + rank;
+}
+
+/* 0: not told; else 1 + the enum weft_rank_state of a rank on another node. */
+static inline _Atomic uint32_t *weft_modex_stage(const weft_modex_cache *cache, uint32_t rank)
+{
+    return (_Atomic uint32_t *)weft_modex_cache_at(cache, cache->stages) + rank;
 }
 
 /* The half of a 64-bit count of fences that each increment changes: the word of its futex. */

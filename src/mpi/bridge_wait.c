@@ -137,6 +137,9 @@ static void tell(weft_chan *service, uint32_t to, note *msg)
 static void on_long_wait(weft_chan *service)
 {
     note msg = {.kind = ASK, .count = 1};
+    const waits *self = waits_of(service);
+    if (self->receive && self->receive->is_posted)
+        weft_chan_ask(self->bridge->chan, self->bridge->remote_leader);
     if (describe(waits_of(service), &msg.path[0]) && msg.path[0].next != msg.path[0].rank)
         tell(service, msg.path[0].next, &msg);
 }

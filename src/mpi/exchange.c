@@ -178,10 +178,14 @@ static bool has_member_left(const awaited *base)
     return weft_chan_has_left(self->chan, self->rank);
 }
 
-/* After a second: connects to a member on another node, as the end of a process shows only there. True: it has ended without an address. */
+/* After a second: asks the launcher about a member, and connects to one on another node, as the end of a process may show only there. True:
+ * it has ended without an address. */
 static bool knock(member_wait *self)
 {
-    if (self->has_knocked || !self->base.wait.has_slept || self->base.wait.slept_ns < KNOCK_NS)
+    if (!self->base.wait.has_slept || self->base.wait.slept_ns < KNOCK_NS)
+        return false;
+    weft_chan_ask(self->chan, self->rank);
+    if (self->has_knocked)
         return false;
     self->has_knocked = true;
     return !weft_peer_known(self->chan->worker, weft_group_process(self->chan->group, self->rank)) &&

@@ -9,6 +9,7 @@
 
 #include "base/knob.h"
 #include "base/status.h"
+#include "core/absence.h"
 #include "core/bye.h"
 #include "core/hdr_csum.h"
 #include "core/world.h"
@@ -246,9 +247,16 @@ bool weft_chan_has_left(const weft_chan *chan, uint32_t rank)
 {
     weft_process process = weft_group_process(chan->group, rank);
     const weft_peer *peer = weft_peer_known(chan->worker, process);
-    if (peer && (weft_chan_is_left(chan, peer) || peer->state != WEFT_PEER_ALIVE))
+    if (peer && (weft_chan_is_left(chan, peer) || peer->state != WEFT_PEER_ALIVE || peer->has_ended))
         return true;
     return process.job == chan->worker->world->boot->job && weft_bye_is_final(chan->worker, process.rank);
+}
+
+void weft_chan_ask(const weft_chan *chan, uint32_t rank)
+{
+    weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, rank));
+    if (peer && peer->state == WEFT_PEER_ALIVE)
+        weft_absence_of(peer);
 }
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)

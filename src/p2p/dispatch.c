@@ -12,6 +12,7 @@
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "core/absence.h"
 #include "core/bye.h"
 #include "core/done.h"
 #include "core/hdr_csum.h"
@@ -82,7 +83,7 @@ static void end_waits(weft_peer *peer, int rc)
 
 static void dispatch_bye(weft_peer *peer, const weft_hdr *hdr)
 {
-    weft_bye_received(peer, (enum weft_bye)hdr->tag);
+    weft_bye_received(peer, hdr);
     if (hdr->tag == WEFT_BYE_FINAL || hdr->tag == WEFT_BYE_REST)
         end_waits(peer, 0);
 }
@@ -257,6 +258,12 @@ static void waits(void *owner, const char *text)
     atomic_store_explicit(&page->iface_waits, 1, memory_order_release);
 }
 
+static enum weft_absence absence(void *owner, void *peer)
+{
+    (void)owner;
+    return weft_absence_of(peer);
+}
+
 static void *accept_peer(void *owner, const weft_proc_id *proc_id)
 {
     weft_peer *peer = NULL;
@@ -288,11 +295,14 @@ static void on_peer_connect(weft_peer *peer)
 int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
 {
     static const weft_iface_callbacks callbacks = {.recv_frame = weft_dispatch_frame, .done = done, .notify = notify, .waits = waits,
-                                                   .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
+                                                   .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer,
+                                                   .absence = absence};
     static const weft_iface_callbacks checked = {.recv_frame = dispatch_checked, .done = done, .notify = notify, .waits = waits,
-                                                 .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
+                                                 .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer,
+                                                 .absence = absence};
     static const weft_iface_callbacks living = {.recv_frame = dispatch_living, .done = done, .notify = notify, .waits = waits,
-                                                .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer};
+                                                .peer_failed = peer_failed, .failover = failover, .accept_peer = accept_peer,
+                                                .absence = absence};
     bool recovers = boot->segment.hdr && boot->segment.hdr->recovers;
     weft_worker *worker;
     int rc = weft_world_open(boot, thread_level, recovers ? &living : weft_knob.checksum ? &checked : &callbacks, out);

@@ -104,7 +104,7 @@ typedef struct weft_caps {
     bool has_mw;     /* mw_bind and mw_invalidate exist: keys for one peer, limited in range and time */
     bool share;      /* share works with peers of the same node */
     bool outlives_sender; /* sent frames arrive even if the sender has exited: closing need not wait for the peer's BYE */
-    bool may_rest;   /* the owner may stop polling while eps are open, for any time, and may close the iface with open eps */
+    bool may_rest;   /* the owner may stop polling for any time (after ep_rest, where that exists), and may close the iface with open eps */
     enum weft_amo_domain amo; /* scope of atomicity; NONE: no amos */
 } weft_caps;
 
@@ -125,6 +125,18 @@ typedef struct weft_failover {
 
 #define WEFT_IFACE_WAIT_BYTES 160
 
+/* Why a peer gives no answer, as far as the owner knows: no reason, it may be at rest (the owner cannot find out), it is at rest, its
+ * process has ended. */
+enum weft_absence { WEFT_ABSENCE_NONE, WEFT_ABSENCE_MAYBE, WEFT_ABSENCE_REST, WEFT_ABSENCE_END };
+
+/* What the owner of an ep that needs polling is about to do (ops.ep_rest). */
+enum weft_ep_rest {
+    WEFT_EP_RETURN, /* poll again, after a rest */
+    WEFT_EP_REST,   /* stop polling, once all frames of the ep have arrived */
+    WEFT_EP_LEAVE,  /* stop polling now; frames that have not arrived are sent after the return */
+    WEFT_EP_IDLE    /* poll on, while the peer rests: a later poll closes the connection once all frames have arrived. Also by an upcall */
+};
+
 /* Upcalls of an iface to its owner, given at open. They run inside poll, or inside send, get and put where noted. */
 typedef struct weft_iface_callbacks {
     /* A frame from `peer` (the cookie given to ep_open, or returned by accept_peer). hdr and body are valid during the call only; body is
@@ -144,6 +156,8 @@ typedef struct weft_iface_callbacks {
     /* What of this machine the iface waits for before it can reach a peer, a clause of less than WEFT_IFACE_WAIT_BYTES; NULL: for nothing
      * any more. For mpirun's report of waits. NULL: the owner needs no report. */
     void (*waits)(void *owner, const char *text);
+    /* Asked about a peer that does not answer, at most some times a second: one at rest is not lost. NULL: no peer rests. */
+    enum weft_absence (*absence)(void *owner, void *peer);
 } weft_iface_callbacks;
 
 /* Parameters of open. Pointers outlive the iface. */
@@ -207,6 +221,9 @@ struct weft_iface_ops {
     int (*ep_open)(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
     /* Closes an ep after both sides sent BYE and drained. WEFT_AGAIN while own frames are in flight. Does not call peer_failed. */
     int (*ep_close)(weft_iface *iface, weft_ep *ep);
+    /* Closes the connection, not the ep, before the owner stops polling: AGAIN until it is closed, a poll may open it anew. The peer is not
+     * asked and not told. The next frame of either side connects. NULL: the owner may stop polling while eps are connected. */
+    int (*ep_rest)(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how);
 
     /* -- memory: mr_reg and mr_dereg by any thread if caps.wants_regcache, else by the owner's threads only -- */
     int (*mr_reg)(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);

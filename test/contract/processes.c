@@ -95,7 +95,8 @@ static void *on_accept(void *owner, const weft_proc_id *proc_id)
 
 static bool side_open(side *me, weft_segment *segment, uint32_t local)
 {
-    static const weft_iface_callbacks callbacks = {on_frame, done, notified, on_failed, on_accept, NULL, NULL};
+    static const weft_iface_callbacks callbacks = {.recv_frame = on_frame, .done = done, .notify = notified, .peer_failed = on_failed,
+                                                   .accept_peer = on_accept};
     memset(me, 0, sizeof *me);
     me->other = (weft_proc_id){77, 1 - local, 0};
     weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {77, local, 0}, .segment = segment, .local_rank = (int)local};

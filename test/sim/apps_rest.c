@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * apps_rest: ranks that finalize the World Model at different times, rest, open sessions again with some of the others, rest again, and end
- * one after the other. Connections with a rank that has met the others for the last time, and rests, may break. See apps.h.
+ * one after the other, also while others call them. Connections with a rank that has met the others for the last time, and rests, may break.
+ * See apps.h.
  */
 #include "test/sim/apps.h"
 
@@ -14,11 +15,15 @@
 
 #define BYTES 70000 /* the longest message: by rendezvous */
 #define RANKS_MAX 64
+#define LONG_NS UINT64_C(100000000000) /* several times as long as a peer may be silent that does not rest */
 
-/* Computes outside MPI: at times longer than all that the others do meanwhile. */
-static void compute(app_self *self)
+/* Computes outside MPI: at times longer than all that the others do meanwhile; at rest also for as long as it likes. */
+static void compute(app_self *self, bool rests)
 {
     static const uint64_t below[] = {1, 1, 30, 300, 4000};
+    uint64_t scale = app_draw(&self->own, 12);
+    if (rests && scale < 3)
+        weft_sim_compute(app_draw(&self->own, scale == 0 ? LONG_NS : scale == 1 ? LONG_NS / 50 : LONG_NS / 10000));
     for (uint64_t turns = app_draw(&self->own, below[app_draw(&self->own, 5)]); turns; turns--)
         weft_sim_yield();
 }
@@ -74,7 +79,7 @@ static int open_alone(const app_self *self)
 }
 
 /* Every rank draws the same members and the same leavers, who take no part any more. */
-static int meet(app_self *self, uint8_t *out, uint8_t *in)
+static int meet(app_self *self, bool rests, uint8_t *out, uint8_t *in)
 {
     uint64_t left = 0;
     for (uint32_t round = 0; round < self->what->rounds && !(left >> self->rank & 1); round++) {
@@ -83,7 +88,7 @@ static int meet(app_self *self, uint8_t *out, uint8_t *in)
             members |= (uint64_t)(app_draw(&self->shared, 3) > 0 && !(left >> i & 1)) << i;
         for (int i = 0; i < self->size; i++)
             left |= (uint64_t)(app_draw(&self->shared, 8) == 0) << i;
-        compute(self);
+        compute(self, rests);
         if (members >> self->rank & 1) {
             if (join(self, members, round, &draws, out, in))
                 return 1;
@@ -91,7 +96,7 @@ static int meet(app_self *self, uint8_t *out, uint8_t *in)
             return 1;
         }
     }
-    compute(self);
+    compute(self, rests);
     return 0;
 }
 
@@ -100,7 +105,7 @@ static void be_cut(app_self *self)
 {
     for (uint64_t cuts = app_draw(&self->own, 4); cuts; cuts--) {
         weft_sim_cut((uint32_t)app_draw(&self->own, (uint64_t)self->size));
-        compute(self);
+        compute(self, true);
     }
 }
 
@@ -110,11 +115,11 @@ static int run(app_self *self, uint8_t *out, uint8_t *in)
     uint64_t draws = self->what->seed;
     if (app_draw(&self->shared, 4) && speak(self, MPI_COMM_WORLD, &draws, out, in))
         return 1;
-    compute(self);
+    compute(self, false);
     if (app_draw(&self->own, 4) == 0) /* this rank does not rest */
         APP_TRY(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &kept));
     APP_TRY(MPI_Finalize());
-    if (meet(self, out, in))
+    if (meet(self, kept == MPI_SESSION_NULL, out, in))
         return 1;
     if (kept != MPI_SESSION_NULL)
         return MPI_Session_finalize(&kept);
@@ -122,15 +127,69 @@ static int run(app_self *self, uint8_t *out, uint8_t *in)
     return 0;
 }
 
-int app_rest(int rank, void *arg)
+/* Rank 0 rests and ends; the others name it as a member, before or after, and get an error. */
+static int outlive(app_self *self, uint8_t *out, uint8_t *in)
+{
+    uint64_t draws = self->what->seed;
+    MPI_Session session;
+    MPI_Group world;
+    MPI_Comm comm;
+    int rc, class = MPI_SUCCESS;
+    if (app_draw(&self->shared, 4) && speak(self, MPI_COMM_WORLD, &draws, out, in))
+        return 1;
+    APP_TRY(MPI_Finalize());
+    compute(self, true);
+    if (self->rank == 0)
+        return 0;
+    APP_TRY(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    APP_TRY(MPI_Group_from_session_pset(session, "mpi://WORLD", &world));
+    rc = MPI_Comm_create_from_group(world, "with one that left", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    if (rc)
+        MPI_Error_class(rc, &class);
+    if (class != MPI_ERR_PROC_ABORTED)
+        return app_fail(self, "left: a communicator with a process that has ended gave %d, class %d", rc, class);
+    APP_TRY(MPI_Group_free(&world));
+    return MPI_Session_finalize(&session);
+}
+
+/* Rank 0 rests for long; the others call it at once, and wait for it. */
+static int await(app_self *self, uint8_t *out, uint8_t *in)
+{
+    uint64_t draws = self->what->seed;
+    if (app_draw(&self->shared, 2) && speak(self, MPI_COMM_WORLD, &draws, out, in))
+        return 1;
+    APP_TRY(MPI_Finalize());
+    if (self->rank == 0)
+        weft_sim_compute(LONG_NS);
+    return join(self, (UINT64_C(1) << self->size) - 1, 0, &draws, out, in);
+}
+
+static int run_as(int (*what)(app_self *, uint8_t *, uint8_t *), void *arg)
 {
     app_self about, *self = &about;
     uint8_t *out = malloc(BYTES), *in = malloc(BYTES);
     int rc = 1;
-    (void)rank;
     if (app_begin(self, arg) && out && in)
-        rc = run(self, out, in);
+        rc = what(self, out, in);
     free(out);
     free(in);
     return rc;
+}
+
+int app_rest(int rank, void *arg)
+{
+    (void)rank;
+    return run_as(run, arg);
+}
+
+int app_left(int rank, void *arg)
+{
+    (void)rank;
+    return run_as(outlive, arg);
+}
+
+int app_await(int rank, void *arg)
+{
+    (void)rank;
+    return run_as(await, arg);
 }

@@ -122,6 +122,8 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     waits.owners = params->callbacks;
     waits.own = *params->callbacks;
     waits.own.waits = waits_kept;
+    if (verbs_net_mutant == VERBS_NET_UNASKED)
+        waits.own.absence = NULL;
     own.callbacks = &waits.own;
     simhca_process(params->self.rank);
     trials = VERBS_RAILS;
@@ -134,6 +136,7 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     (*iface)->ops = &verbs_net_ops;
     for (uint8_t i = 0; i < ((verbs_iface *)*iface)->rail_count; i++) /* not iWARP: no rdma_cm */
         ((verbs_iface *)*iface)->rails[i].completes_early = is_early;
+    (*iface)->caps.may_rest &= !is_early; /* as with rdma_cm */
     rc = verbs_read_fence_open((verbs_iface *)*iface);
     if (rc)
         return rc;
@@ -158,6 +161,12 @@ static int net_leave(weft_iface *iface, weft_ep *ep)
 {
     weft_sim_enter();
     return weft_verbs_ops.ep_close(iface, ep);
+}
+
+static int net_rest(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how)
+{
+    weft_sim_enter();
+    return weft_verbs_ops.ep_rest(iface, ep, verbs_net_mutant == VERBS_NET_HASTY && how == WEFT_EP_REST ? WEFT_EP_LEAVE : how);
 }
 
 static int net_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr)
@@ -268,6 +277,7 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
     verbs_net_ops.open = net_open;
     verbs_net_ops.close = net_close;
     verbs_net_ops.ep_close = net_leave;
+    verbs_net_ops.ep_rest = net_rest;
     verbs_net_ops.mr_reg = net_mr_reg;
     verbs_net_ops.send = net_send;
     verbs_net_ops.get = net_get;

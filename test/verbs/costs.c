@@ -80,7 +80,8 @@ static void *up_accept_peer(void *owner, const weft_proc_id *proc_id)
     return NULL;
 }
 
-static const weft_iface_callbacks ups = {up_recv_frame, up_done, up_notified, up_peer_failed, up_accept_peer, NULL, NULL};
+static const weft_iface_callbacks ups = {.recv_frame = up_recv_frame, .done = up_done, .notify = up_notified, .peer_failed = up_peer_failed,
+                                         .accept_peer = up_accept_peer};
 
 /* -- operations -- */
 

@@ -21,6 +21,7 @@
 #define TRIES_BY_RAIL 3      /* unanswered attempts before another pair of rails is tried */
 #define TRIES_MIN 8        /* minimum attempts before a timeout applies: the process may have been stopped */
 #define LEAVE_NS (3 * VERBS_SECOND) /* maximum wait for the answer of a peer while closing */
+#define ASK_NS (900 * VERBS_MS)      /* silence of a peer, before the owner is asked whether it is at rest */
 
 uint32_t verbs_conn_random(struct verbs_conn *conn)
 {
@@ -235,6 +236,7 @@ static void go_up(verbs_ep *ep)
         hs->qp_hs[i].is_proven = false;
     verbs_conn_due(ep, now);
     verbs_flow_up(ep, hs->offer.rx_seq, hs->offer.credits);
+    hs->up_frames = ep->tx_acked + ep->rx_seq;
     if (ep->state == VERBS_UP)
         verbs_rma_up(ep);
     if (ep->state == VERBS_UP && ep->home->rail->is_iwarp && verbs_qp_handshake_of(ep->home)->is_active)
@@ -265,6 +267,9 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
     ep->is_confirmed = hs->is_connected = ep->is_evict_requested = hs->lacks_qps = hs->gives_way = false;
     ep->evict = VERBS_EVICT_NONE;
     hs->remote_rails = hs->due_qps = hs->refused_qps = hs->absent_qps = 0;
+    hs->rest = WEFT_EP_RETURN;
+    hs->is_left = hs->is_abandoned = false;
+    hs->up_frames = ep->tx_acked + ep->rx_seq;
     ep->tries = 0;
     ep->next_try_ns = verbs_conn_now(ep) + pause_ns;
     hs->local_credits = 0;
@@ -273,7 +278,7 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
 
 void verbs_conn_begin(verbs_ep *ep)
 {
-    if (ep->state == VERBS_NEW)
+    if (ep->state == VERBS_NEW && !ep->hs->is_left)
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0);
 }
 
@@ -369,6 +374,10 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
     verbs_handshake *hs = ep->hs;
     int32_t ahead = (int32_t)(msg->epoch - ep->epoch);
     ep->silent_since_ns = 0;
+    if (ahead <= 0 && ep->state == VERBS_NEW && hs->is_abandoned && msg->kind != VERBS_MSG_READY) {
+        verbs_conn_begin_epoch(ep, ep->epoch + 1, 0); /* the peer calls in an epoch that was left without asking it */
+        return;
+    }
     if (ahead < 0 || ep->state == VERBS_FAILED) {
         ep->iface->conn->dropped += ahead < 0;
         return;
@@ -402,6 +411,17 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
 
 /* -- progress -- */
 
+/* For a peer at rest, which does not answer before it returns. */
+static void call_slowly(verbs_ep *ep, uint64_t now)
+{
+    if (ep->state == VERBS_CONNECTING)
+        try_to_connect(ep);
+    if (ep->state != VERBS_CONNECTING)
+        return;
+    ep->next_try_ns = now + VERBS_SECOND;
+    verbs_conn_due(ep, ep->next_try_ns);
+}
+
 static int progress_connecting(verbs_ep *ep, uint64_t now)
 {
     verbs_handshake *hs = ep->hs;
@@ -415,6 +435,8 @@ static int progress_connecting(verbs_ep *ep, uint64_t now)
         verbs_conn_close_qps(ep);
         verbs_conn_set_state(ep, VERBS_FAILED);
         hs->is_closed = true;
+    } else if (silent > ASK_NS && !hs->is_closing && verbs_rest_excuses(ep, now)) {
+        call_slowly(ep, now);
     } else if (silent > verbs_conn_timeout_ns() && tries >= TRIES_MIN) {
         verbs_conn_peer_failed(ep, "no answer to %llu requests to connect in %d s (WEFT_PEER_TIMEOUT_S). Is its process alive, its port "
              "up, and is UDP port 4791 let through (RoCE)?%s%s", (unsigned long long)tries, weft_knob.peer_timeout_s,
@@ -441,6 +463,8 @@ static int progress_ep(verbs_ep *ep, uint64_t now)
         verbs_conn_after_drain(ep, now);
         return 1;
     case VERBS_UP:
+        if (verbs_rest_progress(ep, now))
+            return 1;
         return verbs_rail_probe_progress(ep, now) + verbs_evict_progress(ep, now);
     default:
         return 0;

@@ -83,6 +83,9 @@ typedef struct verbs_handshake {
     uint8_t remote_rails;    /* rdma_cm: bit mask of the peer's rails that it connects */
     uint8_t due_qps;    /* rdma_cm: bit mask of QPs that are still to be connected in this epoch */
     bool is_peaceful;     /* the end of the epoch in progress is not an error */
+    enum weft_ep_rest rest;   /* REST, IDLE: no new epoch is begun once all frames have arrived; LEAVE: none at all; RETURN: as usual */
+    bool is_left;         /* by LEAVE: the owner's frames do not connect, the peer's do, until RETURN */
+    bool is_abandoned;    /* NEW, and the peer was not asked when the epoch ended: it may still try to connect in it */
     uint64_t connected_ns;
     uint32_t remote_epoch;   /* newest epoch received from the peer */
     bool wants_renewal;   /* a failed pair works again: this epoch ends when the ep is quiet */
@@ -106,6 +109,7 @@ typedef struct verbs_handshake {
     uint32_t stuck_checks, stuck_posted, stuck_seq, stuck_rma; /* rail_probe.c: checks without progress, and the values at the last one */
     uint64_t up_ns;
     uint32_t up_uses;     /* tx_seq + rx_seq at up_ns */
+    uint32_t up_frames;   /* tx_acked + rx_seq when the epoch began, or went up */
     verbs_qp_handshake qp_hs[VERBS_RAILS]; /* indexed as ep->qps */
 } verbs_handshake;
 
@@ -153,6 +157,15 @@ bool verbs_conn_is_settled(verbs_ep *ep);         /* no frame is unacknowledged,
 void verbs_conn_end(verbs_ep *ep);                /* ends the epoch without an error; nothing is resent */
 void verbs_conn_retry_now(verbs_iface *iface);              /* eps that connect and had no credits to grant, or no QPs, try again now */
 void verbs_conn_send_gone(verbs_ep *ep);           /* sends GONE unless the peer has left */
+
+/* -- rest.c -- */
+/* After a drain: no new epoch is begun; the ep becomes NEW. */
+bool verbs_rest_ends_epoch(const verbs_ep *ep);
+int verbs_rest_progress(verbs_ep *ep, uint64_t now); /* each progress of an ep that is UP */
+void verbs_rest_abandon(verbs_ep *ep);
+/* Called for a CONNECTING ep whose peer has not answered for a second. True: the owner knows why. The ep is lost if the peer has ended; if
+ * there is nothing for the peer it drains; else it stays CONNECTING. */
+bool verbs_rest_excuses(verbs_ep *ep, uint64_t now);
 static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
     return ep->hs->has_offer && ep->hs->offer.epoch == ep->epoch;

@@ -225,6 +225,11 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         verbs_conn_peer_failed(ep, "%s", hs->fatal_reason);
         return;
     }
+    if (verbs_rest_ends_epoch(ep)) {
+        verbs_rest_abandon(ep);
+        verbs_conn_retry_now(ep->iface);
+        return;
+    }
     if (ep->evict == VERBS_EVICT_ACKED && !hs->is_closing && (int32_t)(hs->remote_epoch - epoch) < 0) {
         verbs_conn_retry_now(ep->iface);
         if (verbs_conn_is_settled(ep) && !ep->is_blocked) {

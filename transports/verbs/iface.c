@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/status.h"
+#include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
 
 #define BATCH 16 /* completions polled from a CQ at one time */
@@ -171,6 +172,7 @@ static void set_caps(verbs_iface *iface)
         caps->pages_on_demand = caps->pages_on_demand && rail->is_odp;
         caps->mbyte_per_s += mbyte_per_s(rail);
     }
+    caps->may_rest = !iface->conn->cm; /* requests of rdma_cm in the kernel's queues would outlive the epochs that they are for */
     caps->inline_max = inline_max > sizeof(verbs_wire) ? inline_max - (uint32_t)sizeof(verbs_wire) : 0;
     if (has_atomics && caps->get && caps->put)
         caps->amo = WEFT_AMO_NIC;
@@ -281,7 +283,8 @@ static int verbs_unshare(weft_iface *iface, weft_shared *shared)
 
 const weft_iface_ops weft_verbs_ops = {
     .name = "verbs", .unavailable = verbs_unavailable, .describe = verbs_describe, .open = verbs_open, .close = verbs_close,
-    .get_addr = verbs_get_addr, .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg,
+    .get_addr = verbs_get_addr, .ep_open = verbs_ep_open, .ep_close = verbs_ep_close, .ep_rest = verbs_ep_rest,
+    .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg,
     .share = verbs_share, .unshare = verbs_unshare, .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put,
     .amo = verbs_amo, .flush = verbs_flush, .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll,
     .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_counters,

@@ -11,7 +11,8 @@ verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/ve
 	transports/verbs/rma.c transports/verbs/conn_msg.c transports/verbs/rma_op.c transports/verbs/rma_op.h \
 	transports/verbs/rail_pair.c transports/verbs/iface.c transports/verbs/post.c transports/verbs/rail_probe.c transports/verbs/read_fence.c \
 	transports/verbs/rail.c transports/verbs/recv_queue.c \
-	transports/verbs/evict.c transports/verbs/replay.c transports/verbs/eager_ring.c transports/verbs/slots.c transports/verbs/slots.h \
+	transports/verbs/evict.c transports/verbs/rest.c transports/verbs/replay.c transports/verbs/eager_ring.c transports/verbs/slots.c \
+	transports/verbs/slots.h \
 	transports/verbs/counters.c \
 	transports/verbs/mw.c
 verbs_cflags = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(RDMACM_CFLAGS)

@@ -352,6 +352,8 @@ void verbs_conn_on_arrival(verbs_ep *ep);
 /* weft_iface_ops.ep_close: AGAIN until all frames are acknowledged, no ops are open and the QPs are drained and destroyed; then frees the
  * ep. */
 int verbs_ep_close(weft_iface *iface, weft_ep *ep);
+/* weft_iface_ops.ep_rest (rest.c) */
+int verbs_ep_rest(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how);
 /* Destroys the QPs at once, drained or not, and frees the ep; for close. */
 void verbs_ep_free(verbs_ep *ep);
 /* Writes one sentence: the completion status, the vendor's code, the likely cause. */

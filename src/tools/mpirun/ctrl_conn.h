@@ -16,7 +16,7 @@
 #include "tools/mpirun/buffer.h"
 #include "tools/mpirun/ctrl_pack.h"
 
-#define CTRL_VERSION 4u
+#define CTRL_VERSION 5u
 #define CTRL_SECRET_BYTES WEFT_SHA256_BYTES
 #define CTRL_BODY_MAX ((size_t)64 << 20)
 #define CTRL_SILENCE_MS 10000 /* a host that acknowledges nothing for so long is lost; probed after 3 s of silence */

@@ -54,11 +54,12 @@ static void requests_answer(modex_node *self)
         weft_rank_page *page = weft_segment_rank(self->segment, i);
         if (!self->requested[i])
             continue;
+        uint32_t stage = atomic_load(&page->state) << WEFT_MODEX_STAGE_SHIFT;
         if (atomic_load(&page->modex_ready)) {
             uint32_t bytes = page->modex_bytes < WEFT_MODEX_CAPACITY ? page->modex_bytes : WEFT_MODEX_CAPACITY;
-            self->up.data(self->up.owner, self->ranks[i].rank, WEFT_MODEX_READY, page->modex, bytes);
+            self->up.data(self->up.owner, self->ranks[i].rank, stage | WEFT_MODEX_READY, page->modex, bytes);
         } else if (self->ranks[i].is_gone || atomic_load(&page->state) == WEFT_RANK_FINAL) {
-            self->up.data(self->up.owner, self->ranks[i].rank, WEFT_MODEX_FAILED, NULL, 0);
+            self->up.data(self->up.owner, self->ranks[i].rank, stage | WEFT_MODEX_FAILED, NULL, 0);
         } else {
             continue;
         }
@@ -105,6 +106,11 @@ void modex_node_fill(modex_node *self, uint32_t rank, uint32_t state, const void
     if (!self->cache || rank >= self->map->ranks || bytes > WEFT_MODEX_CAPACITY)
         return;
     weft_modex_entry *entry = weft_modex_entry_of(self->cache, rank);
+    if (state >> WEFT_MODEX_STAGE_SHIFT) /* not set where the head knows no more than that the address is not to be had */
+        atomic_store_explicit(weft_modex_stage(self->cache, rank), 1 + (state >> WEFT_MODEX_STAGE_SHIFT), memory_order_release);
+    state &= WEFT_MODEX_STATE_MASK;
+    if (atomic_load_explicit(weft_modex_state(self->cache, rank), memory_order_relaxed) == WEFT_MODEX_READY)
+        return; /* ranks may be reading it */
     uint64_t at = self->segment->hdr->extra + (uint64_t)((char *)entry - (char *)self->cache);
     if (state == WEFT_MODEX_READY && weft_segment_claim(self->segment, at, sizeof(*entry)))
         state = WEFT_MODEX_FAILED; /* out of memory here: the requesting rank reports an error */

@@ -313,7 +313,8 @@ static void rank_add(wait_report *self, const node *node, uint32_t i, uint64_t n
     if (!live) {
         snprintf(one.what, sizeof(one.what), "%s",
                  state == WEFT_RANK_NONE ? "not in MPI, has not called MPI_Init" : state == WEFT_RANK_INIT ?
-                 "in MPI_Init, or makes no more MPI calls" : "not in MPI, has called MPI_Finalize");
+                 "in MPI_Init, or makes no more MPI calls" : state == WEFT_RANK_REST ?
+                 "at rest: has called MPI_Finalize, has finalized its last session" : "not in MPI, has called MPI_Finalize");
         line_add(all, &one);
     }
     for (uint32_t t = 0; t < count; t++) {

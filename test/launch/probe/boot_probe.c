@@ -4,7 +4,7 @@
  * the page of every rank of its node and reads its own, so it fails unless they share one segment.
  *   boot_probe [MODE]    die: ends without finalize; abort: by the boot's abort; sleep: until killed; late: rank 1 starts 5 s late; child:
  * runs itself as a rank's child; addresses: all put an address and get all others; lazy: only rank 0 gets, the last one's; mute: rank 0
- * gets that of the last rank, which ends without a commit
+ * gets that of the last rank, which ends without a commit; stages: all learn from the launcher that rank 0 rests, returns, rests, has ended
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +121,42 @@ static int first_is_gone(weft_boot *boot)
     return 0;
 }
 
+/* Asks until the launcher says so. */
+static int stage_check(weft_boot *boot, uint32_t rank, int want)
+{
+    int got = boot->ops->stage(boot, rank, true);
+    for (int turn = 1; got != want && turn < 2400; turn++) {
+        nap_ms(5);
+        got = boot->ops->stage(boot, rank, got >= 0);
+    }
+    if (got != want)
+        printf("rank %u: rank %u has stage %d, not %d\n", boot->rank, rank, got, want);
+    return got != want;
+}
+
+static int stages_tell(weft_boot *boot)
+{
+    static const uint32_t stages[] = {WEFT_RANK_INIT, WEFT_RANK_REST, WEFT_RANK_INIT, WEFT_RANK_REST};
+    int rc = boot->ops->commit(boot);
+    for (int i = 0; i < 4 && !rc; i++) {
+        if (boot->rank == 0)
+            boot->ops->set_stage(boot, stages[i]);
+        rc = boot->ops->fence(boot);
+        if (!rc)
+            rc = stage_check(boot, 0, (int)stages[i]);
+        if (!rc)
+            rc = boot->ops->fence(boot);
+    }
+    if (boot->rank == 0) {
+        fflush(stdout);
+        _exit(rc != 0); /* at rest */
+    }
+    if (!rc)
+        rc = stage_check(boot, 0, WEFT_RANK_FINAL);
+    printf("rank %u: the stages are %s\n", boot->rank, rc ? "wrong" : "told");
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -143,6 +179,11 @@ int main(int argc, char **argv)
         rc = addrs_exchange(boot, mode);
         boot->ops->finalize(boot);
         return rc ? 9 : 0;
+    }
+    if (!strcmp(mode, "stages")) {
+        rc = stages_tell(boot);
+        boot->ops->finalize(boot);
+        return rc ? 10 : 0;
     }
     if (!strcmp(mode, "left")) {
         rc = first_is_gone(boot);

@@ -83,15 +83,24 @@ static __attribute__((noreturn)) void boot_abort(weft_boot *boot, int code, cons
     sim_run_abort(sim_run_now(), code, full);
 }
 
+static int boot_stage(weft_boot *boot, uint32_t rank, bool anew)
+{
+    (void)boot, (void)anew;
+    return (int)sim_run_now()->stages[rank];
+}
+
+static void boot_set_stage(weft_boot *boot, uint32_t state) { sim_run_now()->stages[boot->rank] = state; }
+
 static void boot_finish(weft_boot *boot)
 {
+    boot_set_stage(boot, WEFT_RANK_FINAL);
     free(boot);
 }
 
 weft_boot *sim_boot_new(void)
 {
     static const weft_boot_ops ops = {.name = "sim", .put = boot_put, .commit = boot_commit, .get = boot_get, .fence = boot_fence,
-                                      .abort = boot_abort, .finalize = boot_finish};
+                                      .stage = boot_stage, .set_stage = boot_set_stage, .abort = boot_abort, .finalize = boot_finish};
     sim_run *run = sim_run_now();
     weft_boot *boot = run && run->now ? calloc(1, sizeof *boot) : NULL;
     if (!boot)
@@ -100,6 +109,7 @@ weft_boot *sim_boot_new(void)
     if (!per_node || per_node > size)
         per_node = size;
     boot->ops = &ops;
+    run->stages[rank] = WEFT_RANK_INIT;
     snprintf(boot->job_name, sizeof boot->job_name, "sim-%" PRIu64, run->config->seed);
     boot->job = run->config->seed * 2 + 1;
     boot->rank = rank;

@@ -132,6 +132,12 @@ static void on_busy(void *arg, uint64_t ns)
     me->state = SIM_READY;
 }
 
+void weft_sim_compute(uint64_t ns)
+{
+    if (running && running->now && running->config->net)
+        on_busy(running, ns);
+}
+
 /* -- another network -- */
 
 static void pass(sim_run *run, uint64_t ns)
@@ -492,8 +498,9 @@ static int begin(sim_run *run)
     run->sim = weft_sim_open(config->profile ? config->profile : weft_sim_profile_find("calm"), config->seed);
     run->ranks = calloc(config->ranks, sizeof *run->ranks);
     run->node_of = calloc(config->ranks, sizeof *run->node_of);
+    run->stages = calloc(config->ranks, sizeof *run->stages);
     run->local_of = calloc(config->ranks, sizeof *run->local_of);
-    if (!run->sim || !run->ranks || !run->node_of || !run->local_of)
+    if (!run->sim || !run->ranks || !run->node_of || !run->stages || !run->local_of)
         return weft_fail(WEFT_E_NOMEM, "no memory for %u simulated ranks", config->ranks);
     run->sim->idle = on_idle;
     run->sim->died = on_death;
@@ -570,6 +577,7 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
     sim_pairs_free(&run);
     free(run.ranks);
     free(run.node_of);
+    free(run.stages);
     free(run.local_of);
     weft_world_now = world_before;
     weft_world_model = model_before;

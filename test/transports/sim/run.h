@@ -52,6 +52,7 @@ struct sim_run {
     sim_rank *ranks;
     sim_rank *now;          /* the running rank; NULL: the scheduler */
     uint32_t *node_of, *local_of;
+    uint32_t *stages;            /* enum weft_rank_state of each rank, as its boot was told */
     weft_list_link pairs;        /* keys and values that boots have put */
     uint32_t fence_came, fence_generation;
     uint64_t steps, quiet_since, last_activity;

@@ -147,6 +147,8 @@ int weft_sim_run(const weft_sim_config *config, int (*program)(int rank, void *a
 uint64_t weft_sim_run_ns(void);
 /* Runs other ranks: for loops in a program that wait for something outside the library. */
 void weft_sim_yield(void);
+/* The running rank computes outside the library for ns of virtual time; others run. On the simulator's own network: no time. */
+void weft_sim_compute(uint64_t ns);
 /* The connection of the running rank with `rank`, if there is one, breaks for good: both sides get peer_failed, frames in flight may be
  * lost. On another network nothing happens. */
 void weft_sim_cut(uint32_t rank);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rest: a process at rest after MPI_Finalize does not poll, so it has no connection: there is no epoch that could end. Called by core
+ * (weft_iface_ops.ep_rest), conn.c and epoch.c.
+ *
+ * Each side closes alone, asks nobody and tells nobody: as if an error had ended the epoch, but the next one begins with the next frame. So
+ * there is no last message that could be lost. The ep stays with its frame numbers and the frames that have not arrived.
+ * A peer may still call in an epoch that this side has abandoned; the answer is a later one (verbs_conn_follow).
+ *
+ * A peer that is called and does not answer may be at rest, or have ended there: the owner knows (callbacks.absence). One at rest is called
+ * once a second while there is something for it, for any time. It finds a call among its datagrams when it returns.
+ */
+#include "transports/verbs/conn.h"
+#include "transports/verbs/flow.h"
+
+#include "base/macros.h"
+#include "base/status.h"
+
+#define SCAN_NS 1000000u   /* interval of checks whether all has arrived at a peer that rests */
+#define MAYBE_TIMEOUTS 60u /* a peer of which the owner knows nothing is lost after so many times WEFT_PEER_TIMEOUT_S */
+
+/* All numbered frames are known to have arrived, by their completions or by the peer's acks; does not ask for that. Not the others: credits
+ * that were returned to a peer which has closed its end complete with an error, two seconds later. */
+static bool has_arrived(const verbs_ep *ep) { return !ep->ops_open && ep->tx_acked == ep->tx_seq; }
+
+/* The peer was connected in this epoch, as it has sent or acknowledged a frame: it does not call in it any more. */
+static bool was_answered(const verbs_ep *ep) { return ep->tx_acked + ep->rx_seq != ep->hs->up_frames; }
+
+bool verbs_rest_ends_epoch(const verbs_ep *ep)
+{
+    const verbs_handshake *hs = ep->hs;
+    if (hs->rest == WEFT_EP_RETURN || hs->rest == WEFT_EP_LEAVE)
+        return hs->rest == WEFT_EP_LEAVE;
+    return has_arrived(ep) && (int32_t)(hs->remote_epoch - ep->epoch) <= 0 && !(hs->rest == WEFT_EP_IDLE && ep->is_blocked);
+}
+
+int verbs_rest_progress(verbs_ep *ep, uint64_t now)
+{
+    if (ep->state != VERBS_UP || ep->hs->rest != WEFT_EP_IDLE || ep->hs->is_closing)
+        return 0;
+    if (verbs_rest_ends_epoch(ep)) {
+        verbs_conn_end(ep);
+        return 1;
+    }
+    verbs_rc_qp_sync(ep->home);
+    verbs_conn_due(ep, now + SCAN_NS);
+    return 0;
+}
+
+void verbs_rest_abandon(verbs_ep *ep)
+{
+    verbs_handshake *hs = ep->hs;
+    hs->rest = WEFT_EP_RETURN;
+    hs->is_abandoned = !was_answered(ep);
+    hs->trouble_ns = 0;
+    hs->trouble_count = 0;
+    ep->evict = VERBS_EVICT_NONE;
+    verbs_conn_set_state(ep, VERBS_NEW);
+}
+
+int verbs_ep_rest(weft_iface *base, weft_ep *of, enum weft_ep_rest how)
+{
+    verbs_ep *ep = (verbs_ep *)of;
+    verbs_handshake *hs = ep->hs;
+    bool is_unanswered = ep->state == VERBS_CONNECTING && !verbs_conn_has_offer(ep) && !hs->is_connected;
+    (void)base;
+    if (how == WEFT_EP_IDLE) {
+        if (ep->state == VERBS_UP || ep->state == VERBS_DRAINING)
+            hs->rest = how;
+        if (ep->state == VERBS_UP)
+            verbs_conn_due(ep, verbs_conn_now(ep));
+        return 0;
+    }
+    hs->is_left = how == WEFT_EP_LEAVE;
+    if (how == WEFT_EP_RETURN) {
+        if (ep->state == VERBS_NEW && !has_arrived(ep))
+            verbs_conn_begin(ep);
+        return 0;
+    }
+    if (ep->state == VERBS_NEW || ep->state == VERBS_FAILED)
+        return 0;
+    hs->rest = how;
+    if (ep->state == VERBS_DRAINING)
+        return WEFT_AGAIN;
+    if (ep->state == VERBS_UP && ep->home)
+        verbs_rc_qp_sync(ep->home);
+    if (how == WEFT_EP_LEAVE || ((ep->state == VERBS_UP || is_unanswered) && has_arrived(ep)))
+        verbs_conn_end(ep);
+    return WEFT_AGAIN;
+}
+
+bool verbs_rest_excuses(verbs_ep *ep, uint64_t now)
+{
+    const weft_iface *iface = &ep->iface->iface;
+    switch (iface->callbacks->absence ? iface->callbacks->absence(iface->owner, ep->ep.peer) : WEFT_ABSENCE_NONE) {
+    case WEFT_ABSENCE_MAYBE:
+        if (now - ep->silent_since_ns > MAYBE_TIMEOUTS * verbs_conn_timeout_ns())
+            return false;
+        break;
+    case WEFT_ABSENCE_REST:
+        ep->silent_since_ns = now; /* its timeout begins when it has returned */
+        ep->hs->rest = has_arrived(ep) && !ep->is_blocked ? WEFT_EP_LEAVE : WEFT_EP_RETURN;
+        break;
+    case WEFT_ABSENCE_END:
+        verbs_conn_peer_failed(ep, "its process has ended, after MPI_Finalize or its last MPI_Session_finalize");
+        return true;
+    default:
+        return false;
+    }
+    ep->hs->trouble_ns = now;
+    if (ep->hs->rest == WEFT_EP_LEAVE)
+        verbs_conn_end(ep);
+    return true;
+}
