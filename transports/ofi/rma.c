@@ -286,7 +286,7 @@ void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
 bool ofi_can_rma(weft_iface *base, weft_ep *ep)
 {
     (void)ep;
-    return base->caps.get;
+    return base->caps.put;
 }
 
 static int add_op(ofi_iface *iface, ofi_ep *ep, const ofi_op *what)
@@ -320,8 +320,8 @@ static int move(weft_iface *base, weft_ep *base_ep, const weft_rma *what, enum o
     uint64_t addr, key, at = (uintptr_t)what->local;
     ofi_op op = {.kind = kind, .rma = *what, .is_issued = what->bytes == 0, .notify_due = what->notify != 0};
     int rc;
-    if (!base->caps.get)
-        return weft_fail(WEFT_E_UNSUPPORTED, "%s does not report when a put is visible", iface->addr.provider);
+    if (kind == OFI_GET && !base->caps.get)
+        return weft_fail(WEFT_E_UNSUPPORTED, "reads by libfabric's %s do not survive a connection that breaks", iface->addr.provider);
     rc = ofi_key_check(what->rkey, what->remote, what->bytes, kind == OFI_GET ? WEFT_ACCESS_READ : WEFT_ACCESS_WRITE, &addr, &key);
     if (rc)
         return rc;
