@@ -16,7 +16,6 @@
 #include "core/progress_thread.h"
 #include "core/wait.h"
 
-#define SPINS 400 /* polls of a flag; as in shmcoll_wait.c */
 #define CHECK_EVERY 64 /* polls without effect between two looks for members that will never post */
 
 static int begin(weft_shmcoll *area, weft_shmcoll_pending *pending)
@@ -154,7 +153,7 @@ void weft_shmcoll_spin(const weft_shmcoll_pending *pending)
     weft_shmcoll *area = pending->area;
     weft_worker *worker = area->worker;
 
-    for (uint32_t left = area->is_oversubscribed ? 1 : SPINS; left; left--) {
+    for (uint32_t left = area->is_oversubscribed ? 1 : WEFT_WAIT_LOOKS; left; left--) {
         if (!weft_shmcoll_has_news(area))
             continue;
         if (area->pending.next != &pending->link || weft_list_is_empty(&area->link))

@@ -11,7 +11,6 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#define SPINS 400         /* polls of a flag before the full wait (core/wait.h); longer than some cache line transfers */
 #define POLL_EVERY 64     /* operations between two polls of the ifaces by a member that never waits here */
 
 /* All members have posted s: each operation with its index so far brought one post of each. */
@@ -138,10 +137,13 @@ static inline bool has_posted_same(const weft_shmcoll *area, const weft_shmcoll_
 
 static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    for (uint32_t i = area->is_oversubscribed ? 1 : SPINS; i; i--)
-        if (weft_likely(weft_shmcoll_has_posted(area, member, s)))
-            return WEFT_OK;
-    return wait_long(area, (int32_t)member, s);
+    weft_wait_policy *policy = &area->worker->world->wait_policy;
+    uint32_t left = weft_wait_policy_looks(policy);
+
+    while (left && !weft_shmcoll_has_posted(area, member, s))
+        left--;
+    weft_wait_policy_looked(policy, left);
+    return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, s);
 }
 
 static __attribute__((noinline)) int await_member(weft_shmcoll *area, uint32_t member, uint64_t s)
@@ -158,7 +160,16 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
     return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-static int await_count(weft_shmcoll *area, uint64_t s) { return is_complete(area, s) ? WEFT_OK : wait_long(area, -1, s); }
+static int await_count(weft_shmcoll *area, uint64_t s)
+{
+    weft_wait_policy *policy = &area->worker->world->wait_policy;
+    uint32_t left = weft_wait_policy_looks(policy);
+
+    while (left && !is_complete(area, s))
+        left--;
+    weft_wait_policy_looked(policy, left);
+    return left ? WEFT_OK : wait_long(area, -1, s);
+}
 
 static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
 {

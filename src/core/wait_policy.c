@@ -37,6 +37,21 @@ void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns)
     policy->wake_ns = record(policy->wake_ns, ns < WAKE_MAX_NS ? ns : WAKE_MAX_NS);
 }
 
+uint32_t weft_wait_policy_looks(weft_wait_policy *policy)
+{
+    if (!policy->yields || policy->look_credit || ++policy->look_waits % WEFT_WAIT_LOOKS_TRIAL == 0)
+        return WEFT_WAIT_LOOKS;
+    return 1;
+}
+
+void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended)
+{
+    if (has_ended)
+        policy->look_credit = WEFT_WAIT_LOOKS_TRUST;
+    else if (policy->look_credit)
+        policy->look_credit--;
+}
+
 bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
 {
     return policy->yields && yields < policy->yield_limit && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;

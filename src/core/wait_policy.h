@@ -16,6 +16,9 @@
 #define WEFT_WAIT_TRIAL_MIN 16          /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
 #define WEFT_WAIT_TRIAL_MAX 16384       /* ... up to this */
 #define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
+#define WEFT_WAIT_LOOKS 400             /* looks at a flag before the full wait; longer than some transfers of a cache line */
+#define WEFT_WAIT_LOOKS_TRUST 16        /* ranks share CPUs: waits in which looks may fail after one that they ended ... */
+#define WEFT_WAIT_LOOKS_TRIAL 32        /* ... else they are tried in one wait of so many */
 #define WEFT_WAIT_SPIN_NS 500000u       /* spin time with a CPU for each rank and fast wake-ups */
 #define WEFT_WAIT_SPIN_LOADED_NS 200000u /* spin time if wake-ups take WEFT_WAIT_WAKE_DEAR_NS or more */
 
@@ -30,6 +33,7 @@ typedef struct weft_wait_policy {
     uint32_t yield_limit;  /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX */
     uint32_t yield_sleeps, yield_trial_at; /* waits that slept since the latest trial of yielding; their number at the next */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
+    uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;
 
 /* Initial policies: a CPU for each rank; ranks share CPUs. */
@@ -47,6 +51,12 @@ void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns);
 uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy);
 /* Records the duration of a wake-up. */
 void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns);
+
+/* How often a wait looks at its flag before the full wait. Where ranks share CPUs looks pay only while the awaited rank runs on another CPU,
+ * as two do that answer each other. */
+uint32_t weft_wait_policy_looks(weft_wait_policy *policy);
+/* Records whether these looks ended the wait. */
+void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended);
 
 /* Whether a wait that has yielded this often may yield again. */
 bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields);

@@ -16,7 +16,6 @@
 #include "rma/op.h"
 #include "rma/sync_state.h"
 
-#define SPINS 400     /* looks before the full wait, unless ranks share CPUs; longer than some transfers of a cache line */
 #define POLL_EVERY 64 /* calls between two polls of the ifaces by a member that never waits */
 
 int weft_window_sync_open(weft_window *window)
@@ -156,10 +155,12 @@ static bool have_told_or_named(weft_sync_wait *self)
 
 static bool have_told_soon(weft_sync_wait *self)
 {
-    for (uint32_t i = self->window->worker->world->is_oversubscribed ? 1 : SPINS; i; i--)
-        if (have_told(self))
-            return true;
-    return false;
+    weft_wait_policy *policy = &self->window->worker->world->wait_policy;
+    uint32_t left = weft_wait_policy_looks(policy);
+    while (left && !have_told(self))
+        left--;
+    weft_wait_policy_looked(policy, left);
+    return left;
 }
 
 /* wait false: looks once. Returns whether all have told, or, with *rc set, will not since they are gone. */

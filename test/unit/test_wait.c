@@ -231,6 +231,24 @@ static uint32_t yields_of(weft_wait_policy *policy, uint64_t ns, uint32_t waits)
     return all;
 }
 
+/* Where ranks share CPUs a wait looks once, and longer in few waits, until this ends one. */
+static void looks_go_on_where_they_pay(void)
+{
+    weft_wait_policy policy = weft_wait_policy_oversubscribed, dedicated = weft_wait_policy_dedicated;
+    uint32_t longer = 0;
+    for (int i = 0; i < 10 * WEFT_WAIT_LOOKS_TRIAL; i++) {
+        CU_ASSERT_EQUAL(weft_wait_policy_looks(&dedicated), WEFT_WAIT_LOOKS);
+        longer += weft_wait_policy_looks(&policy) == WEFT_WAIT_LOOKS;
+        weft_wait_policy_looked(&dedicated, false);
+        weft_wait_policy_looked(&policy, false);
+    }
+    CU_ASSERT_EQUAL(longer, 10);
+    weft_wait_policy_looked(&policy, true);
+    for (longer = 0; longer < 100 && weft_wait_policy_looks(&policy) == WEFT_WAIT_LOOKS; longer++)
+        weft_wait_policy_looked(&policy, false);
+    CU_ASSERT_EQUAL(longer, WEFT_WAIT_LOOKS_TRUST);
+}
+
 /* While a job starts yields may be in vain, or dear, since other processes start, too. This is soon tried again: the first tens of collective
  * calls are otherwise several times slower (alltoallv of 32 KB, 4 ranks on 2 CPUs). */
 static void a_bad_start_is_forgotten(void)
@@ -300,6 +318,7 @@ int main(void)
     CU_add_test(suite, "spins shorten beside load", spins_shorten_beside_load);
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
     CU_add_test(suite, "expensive yields end", expensive_yields_end);
+    CU_add_test(suite, "looks go on where they pay", looks_go_on_where_they_pay);
     CU_add_test(suite, "a bad start is forgotten", a_bad_start_is_forgotten);
     CU_add_test(suite, "failed trials of yielding become rare", failed_trials_become_rare);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
