@@ -189,6 +189,8 @@ void weft_world_rest(weft_world *world)
     for (uint32_t i = 0; i < world->worker_count; i++) {
         weft_worker_lock(world->workers[i]);
         drain_to_rest(world->workers[i]);
+        weft_worker_poll(world->workers[i]); /* may open a connection anew */
+        drain_to_rest(world->workers[i]);
         weft_worker_unlock(world->workers[i]);
     }
     if (weft_knob.counters)

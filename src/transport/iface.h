@@ -221,9 +221,6 @@ struct weft_iface_ops {
     int (*ep_open)(weft_iface *iface, const weft_proc_id *proc_id, const void *addr, size_t bytes, void *peer, weft_ep **ep);
     /* Closes an ep after both sides sent BYE and drained. WEFT_AGAIN while own frames are in flight. Does not call peer_failed. */
     int (*ep_close)(weft_iface *iface, weft_ep *ep);
-    /* Closes the connection, not the ep, before the owner stops polling: AGAIN until it is closed, a poll may open it anew. The peer is not
-     * asked and not told. The next frame of either side connects. NULL: the owner may stop polling while eps are connected. */
-    int (*ep_rest)(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how);
 
     /* -- memory: mr_reg and mr_dereg by any thread if caps.wants_regcache, else by the owner's threads only -- */
     int (*mr_reg)(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
@@ -265,6 +262,11 @@ struct weft_iface_ops {
                 weft_rkey *rkey, weft_mw **mw);
     /* Revokes the key, at the latest by the end of the second poll after it. The iface owns mw again. Its ep may be closed already. */
     void (*mw_invalidate)(weft_iface *iface, weft_mw *mw);
+
+    /* -- may be NULL -- */
+    /* Closes the connection, not the ep, before the owner stops polling: AGAIN until it is closed, a poll may open it anew. The peer is not
+     * asked and not told. The next frame of either side connects. NULL: the owner may stop polling while eps are connected. */
+    int (*ep_rest)(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how);
 
     /* Prints the iface's own counters (work requests, retries), a line per call of `line`; at exit with WEFT_COUNTERS=1. NULL: none. */
     void (*print_counters)(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);

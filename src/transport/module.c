@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ static void place_of(const char *name, char *path, size_t capacity)
 static const weft_iface_ops *load(const char *name, const char **why)
 {
     static _Thread_local char text[4352];
-    char path[4096];
+    char path[4096], *whole;
     weft_module_entry *entry = NULL;
     void *handle;
     place_of(name, path, sizeof path);
@@ -48,7 +49,9 @@ static const weft_iface_ops *load(const char *name, const char **why)
         *why = text;
         return NULL;
     }
-    handle = weft_quiet_load(path);
+    whole = realpath(path, NULL); /* what the module loads later lies beside it, also after a chdir */
+    handle = weft_quiet_load(whole ? whole : path);
+    free(whole);
     if (handle)
         *(void **)&entry = dlsym(handle, "weft_module");
     if (!entry) {

@@ -75,7 +75,8 @@ static void *on_accept(void *owner, const weft_proc_id *proc_id)
 
 static void net_open(const weft_sim_profile *profile, uint64_t seed)
 {
-    static const weft_iface_callbacks callbacks = {up_recv_frame, up_done, up_notified, up_peer_failed, on_accept, NULL, NULL};
+    static const weft_iface_callbacks callbacks = {.recv_frame = up_recv_frame, .done = up_done, .notify = up_notified,
+                                                   .peer_failed = up_peer_failed, .accept_peer = on_accept};
     memset(&now, 0, sizeof now);
     now.sim = weft_sim_open(profile, seed);
     for (uint32_t i = 0; i < RANKS; i++) {

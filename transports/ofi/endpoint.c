@@ -155,7 +155,7 @@ static int open_provider(ofi_iface *iface)
 static int open_suitable(ofi_iface *iface)
 {
     int rc;
-    if (iface->providers || !ofi_may_defer())
+    if (iface->providers || (!iface->is_deferred && !ofi_may_defer())) /* a deferred one has promised TCP */
         return open_provider(iface);
     iface->providers = OFI_PLAIN_TCP;
     rc = open_provider(iface);

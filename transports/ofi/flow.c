@@ -45,6 +45,8 @@ int ofi_flow_open(ofi_iface *iface)
 {
     uint32_t recv_bytes = iface->has_multi_recv ? OFI_RECV_BYTES : iface->message_max;
     int rc = 0;
+    iface->recv_posted = iface->entry = iface->entry_count = 0; /* of an earlier try */
+    iface->entry_at = 0;
     iface->recv_count = iface->has_multi_recv ? OFI_RECVS : OFI_SINGLES;
     iface->recv_min = iface->recv_max = ofi_is_plain_tcp(iface->info) ? OFI_TCP_RECVS : iface->recv_count;
     iface->arena_bytes =

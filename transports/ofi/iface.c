@@ -264,6 +264,7 @@ static int ofi_open(const weft_iface_params *params, weft_iface **out)
     int rc = 0;
     if (!iface)
         return weft_fail(WEFT_E_NOMEM, "no memory for an iface of %zu bytes", sizeof *iface);
+    ofi_provider_prepare();
     iface->iface = (weft_iface){.ops = &weft_ofi_ops, .owner = params->owner, .callbacks = params->callbacks};
     iface->self = params->self;
     iface->has_remote = params->is_far;

@@ -22,7 +22,7 @@
 #include "transports/ofi/ofi.h"
 
 #define MAGIC 0x6b636f6e6b746677u
-#define DEFER_S 5            /* how long the kernel holds a silent connection back */
+#define DEFER_S 30           /* how long the kernel holds a silent connection back */
 #define BACKLOG 4096         /* knocks that may wait while the owner computes; the kernel has a limit, too */
 #define ANSWERS_MAX 16       /* of one poll */
 #define AGAIN_NS 50000000u   /* pause before a knock is repeated */

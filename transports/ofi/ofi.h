@@ -368,6 +368,8 @@ enum ofi_print_counters {
 /* Loads libfabric, unless it is. Before any of its functions is called. Any thread. WEFT_E_UNSUPPORTED with a text. */
 int ofi_library_load(void);
 
+/* Sets libfabric's variables: in MPI_Init, as other threads may read the environment later. */
+void ofi_provider_prepare(void);
 /* -- provider_select.c -- */
 /* True where all ranks may take plain TCP: no knob or variable names a provider, and the host has no device of another network. */
 bool ofi_may_defer(void);

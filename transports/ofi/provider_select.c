@@ -99,11 +99,16 @@ static void set_up(void)
     setenv("FI_OFI_RXM_BUFFER_SIZE", TEXT_OF(RXM_EAGER), 0);
 }
 
-static int query(struct fi_info *hints, struct fi_info **list)
+void ofi_provider_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int rc;
     pthread_once(&once, set_up);
+}
+
+static int query(struct fi_info *hints, struct fi_info **list)
+{
+    int rc;
+    ofi_provider_prepare();
     rc = hints ? fi_getinfo(OFI_API, NULL, NULL, 0, hints, list) : -FI_ENOMEM;
     if (rc)
         *list = NULL;
@@ -244,10 +249,16 @@ static bool is_empty(const char *path)
     return !one;
 }
 
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text;
+}
+
+/* With a range of ports, as a firewall may need, all listening sockets are to be libfabric's. */
 bool ofi_may_defer(void)
 {
-    const char *filter = getenv("FI_PROVIDER");
-    return !wanted() && !(filter && *filter) && is_empty("/sys/class/infiniband") && is_empty("/sys/class/cxi");
+    return !wanted() && !is_set("FI_PROVIDER") && !is_set("FI_NET_PORT_HIGH_RANGE") && !is_set("FI_TCP_PORT_HIGH_RANGE") && is_empty("/sys/class/infiniband") && is_empty("/sys/class/cxi");
 }
 
 const char *ofi_unavailable(void)

@@ -148,9 +148,11 @@ static bool take_attempt(const verbs_ep *ep, bool is_requested)
 static bool take_unanswered_qps(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
-    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next)
-        if (weft_container(link, verbs_ep, by_iface)->hs->gives_way)
+    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
+        const verbs_ep *other = weft_container(link, verbs_ep, by_iface);
+        if (other->hs->gives_way && other->state == VERBS_DRAINING)
             return true;
+    }
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *other = weft_container(link, verbs_ep, by_iface);
         verbs_handshake *hs = other->hs;

@@ -371,6 +371,7 @@ static void on_request(const cm_event *event)
     }
     if (qp->cm_id)
         verbs_rc_qp_close(qp);
+    ep->hs->absent_qps &= (uint8_t)~(1u << (qp - ep->qps)); /* the peer has one for it now */
     if (!verbs_conn_open_qp(ep, qp)) {
         refuse(rail, event->id, data, ep, refusal_of(qp));
         return;

@@ -17,6 +17,7 @@
 #include "base/status.h"
 
 #define SCAN_NS 1000000u   /* interval of checks whether all has arrived at a peer that rests */
+#define CALLED_NS (50u * VERBS_MS) /* a peer that has connected has something to send: its first frame is awaited so long */
 #define MAYBE_TIMEOUTS 60u /* a peer of which the owner knows nothing is lost after so many times WEFT_PEER_TIMEOUT_S */
 
 /* All numbered frames are known to have arrived, by their completions or by the peer's acks; does not ask for that. Not the others: credits
@@ -52,8 +53,9 @@ void verbs_rest_abandon(verbs_ep *ep)
     verbs_handshake *hs = ep->hs;
     hs->rest = WEFT_EP_RETURN;
     hs->is_abandoned = !was_answered(ep);
-    hs->trouble_ns = 0;
+    hs->trouble_ns = hs->lack_ns = ep->silent_since_ns = 0;
     hs->trouble_count = 0;
+    hs->gives_way = hs->lacks_qps = hs->is_alone = false;
     ep->evict = VERBS_EVICT_NONE;
     verbs_conn_set_state(ep, VERBS_NEW);
 }
@@ -84,6 +86,10 @@ int verbs_ep_rest(weft_iface *base, weft_ep *of, enum weft_ep_rest how)
         return WEFT_AGAIN;
     if (ep->state == VERBS_UP && ep->home)
         verbs_rc_qp_sync(ep->home);
+    if (how == WEFT_EP_REST && ep->state == VERBS_UP && !was_answered(ep) && verbs_conn_now(ep) - hs->up_ns < CALLED_NS) {
+        verbs_conn_due(ep, hs->up_ns + CALLED_NS);
+        return WEFT_AGAIN;
+    }
     if (how == WEFT_EP_LEAVE || ((ep->state == VERBS_UP || is_unanswered) && has_arrived(ep)))
         verbs_conn_end(ep);
     return WEFT_AGAIN;
