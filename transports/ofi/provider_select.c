@@ -258,7 +258,8 @@ static bool is_set(const char *name)
 /* With a range of ports, as a firewall may need, all listening sockets are to be libfabric's. */
 bool ofi_may_defer(void)
 {
-    return !wanted() && !is_set("FI_PROVIDER") && !is_set("FI_NET_PORT_HIGH_RANGE") && !is_set("FI_TCP_PORT_HIGH_RANGE") && is_empty("/sys/class/infiniband") && is_empty("/sys/class/cxi");
+    return !wanted() && !is_set("FI_PROVIDER") && !is_set("FI_NET_PORT_HIGH_RANGE") && !is_set("FI_TCP_PORT_HIGH_RANGE") &&
+           is_empty("/sys/class/infiniband") && is_empty("/sys/class/cxi");
 }
 
 const char *ofi_unavailable(void)
