@@ -4,8 +4,7 @@
  */
 #include "core/absence.h"
 
-#include "base/clock.h"
-#include "core/world_type.h"
+#include "core/world.h"
 
 #define FRESH_NS 3000000000ull
 
@@ -31,7 +30,7 @@ static int stage_of(weft_peer *peer)
     told = world->boot->ops->stage(world->boot, peer->proc_id.rank, false);
     if (told == WEFT_RANK_FINAL || told == WEFT_RANK_DEAD) /* however old */
         return told;
-    now = world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns();
+    now = weft_world_clock_ns(world);
     is_old = !peer->asked_ns || now - peer->asked_ns > FRESH_NS;
     if (is_old)
         peer->asked_ns = now ? now : 1;

@@ -46,7 +46,7 @@ static void take_leave(weft_peer *peer, enum weft_bye why)
     peer->is_rest_sent = why == WEFT_BYE_REST;
     peer->is_rest_seen = closes_at_rest(peer) && peer->bye_received;
     if (peer->is_rest_seen && !peer->is_gone)
-        return; /* not told now; it is if it returns meanwhile */
+        return; /* no REST now; REST follows if the peer returns meanwhile */
     send_bye(peer, why, ++peer->rests);
     peer->bye_sent = true;
     weft_absence_forget(peer);
@@ -155,8 +155,8 @@ static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
     return !weft_list_is_empty(&worker->fragments);
 }
 
-/* No REST is sent before the frames of all peers. A connection with a peer that is told is closed also while frames to others are deferred:
- * these may wait for its queue pair. */
+/* REST follows the frames to all peers. A connection whose peer has acknowledged REST is closed although frames to other peers are deferred:
+ * these frames may wait for its queue pair. */
 bool weft_bye_rest(weft_worker *worker, uint64_t waited_ns)
 {
     bool waits, is_quiet;

@@ -164,19 +164,19 @@ static bool needs_no_modex(const weft_world *world)
     return true;
 }
 
-static uint64_t now_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
+uint64_t weft_world_clock_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
 
 static void drain_to_rest(weft_worker *worker)
 {
-    uint64_t begin = now_ns(worker->world);
+    uint64_t begin = weft_world_clock_ns(worker->world);
     weft_wait wait;
     weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
-    while (!weft_bye_rest(worker, now_ns(worker->world) - begin))
+    while (!weft_bye_rest(worker, weft_world_clock_ns(worker->world) - begin))
         weft_wait_progress(&wait);
     weft_wait_end(&wait);
 }
 
-/* For this node's ranks and the launcher, which are to be told also if shared memory is not used. */
+/* Publishes the stage to this node's ranks, and to the launcher, which needs it also where shared memory is not used. */
 static void set_stage(weft_world *world, uint32_t state)
 {
     atomic_store_explicit(&world->page->state, state, memory_order_release);
@@ -226,7 +226,7 @@ void weft_world_return(weft_world *world)
 /* The end of a process that rests. Waits at most LEAVE_NS for peers in MPI, which learn of it from the connection if not from the BYE. */
 static void leave(weft_world *world)
 {
-    uint64_t end = now_ns(world) + LEAVE_NS;
+    uint64_t end = weft_world_clock_ns(world) + LEAVE_NS;
     for (bool is_over = false; !is_over;) {
         is_over = true;
         for (uint32_t i = 0; i < world->worker_count; i++) {
@@ -235,7 +235,7 @@ static void leave(weft_world *world)
             is_over &= weft_bye_leave(world->workers[i]);
             weft_worker_unlock(world->workers[i]);
         }
-        is_over |= now_ns(world) > end;
+        is_over |= weft_world_clock_ns(world) > end;
         if (!is_over)
             sched_yield();
     }

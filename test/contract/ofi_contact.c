@@ -155,7 +155,7 @@ static int stranger(const rig_side *side, const void *memory, size_t bytes)
     return fd;
 }
 
-/* What is not the knock of a process that knows the nonce opens nothing and is not answered. */
+/* A connection that does not send the nonce opens nothing and gets no answer. */
 static void knocks_need_the_nonce(void)
 {
     weft_rig *rig = open_rig(true);
@@ -207,7 +207,7 @@ static void tells_why_not(void)
     close_rig(rig);
 }
 
-/* b ends while the knock waits in its kernel, or before it: a learns that nobody is there. */
+/* Side b ends before a knock, or while its kernel holds one. Side a reports that no process listens. */
 static void ends_uncalled(bool has_knocked)
 {
     weft_rig *rig = open_rig(true);

@@ -259,7 +259,7 @@ static void lock_the_gone(int is_near, const char *word)
         return;
     is_abort(rc, "MPI_Win_lock");
     MPI_Error_string(rc, text, &length);
-    CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* who cannot be reached counts as dead */
+    CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* a target that is not reachable counts as dead */
 }
 
 /* The last rank dies, or calls MPI_Finalize, and others ask for its lock then. */

@@ -28,7 +28,7 @@ static const struct {
     program *what;
     bool is_rig;    /* below MPI: knobs are set directly, the argument is a traffic */
     bool withdraws; /* memory that others may be about to write, so that keys are refused, which breaks connections */
-    bool asks;      /* waits for a rank that has ended: the launcher tells it when it is asked, after a sleep, and wakes nobody */
+    bool asks;      /* waits for a rank that has ended: queries the launcher after each sleep; no wake-up comes */
     bool rests;     /* a rank that goes to rest closes its connections alone: its peers get errors */
 } programs[] = {{"traffic", traffic_program, .is_rig = true}, {"colls", colls_program, .is_rig = true}, {.name = "stages", app_stages},
                 {.name = "ring", app_ring}, {.name = "wildcards", app_wild}, {.name = "storm", app_storm}, {.name = "mpi-colls", app_colls},

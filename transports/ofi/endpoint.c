@@ -150,12 +150,12 @@ static int open_provider(ofi_iface *iface)
     return first ? weft_fail(first, "%s", text) : rc;
 }
 
-/* On a host where ranks may defer their opening, all take plain TCP, which the deferred ones have promised in their addresses. One that is
- * not deferred takes what there is otherwise. */
+/* On a host where ranks may defer their opening, all ranks take plain TCP: the addresses of deferred ranks promise it. A rank that is not
+ * deferred takes another provider where plain TCP does not open. */
 static int open_suitable(ofi_iface *iface)
 {
     int rc;
-    if (iface->providers || (!iface->is_deferred && !ofi_may_defer())) /* a deferred one has promised TCP */
+    if (iface->providers || (!iface->is_deferred && !ofi_may_defer()))
         return open_provider(iface);
     iface->providers = OFI_PLAIN_TCP;
     rc = open_provider(iface);
@@ -201,17 +201,18 @@ static weft_caps caps_of_tcp(void)
                        .latency_ns = 15000, .pages_on_demand = true, .zcopy_min = OFI_ZCOPY_MIN, .inline_max = OFI_TCP_INLINE};
 }
 
+static bool pins(const ofi_iface *iface) { return (uint64_t)iface->info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ALLOCATED); }
+
 static weft_caps caps_of(ofi_iface *iface)
 {
-    bool pins = (uint64_t)iface->info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ALLOCATED);
     uint64_t speed = iface->info->nic && iface->info->nic->link_attr ? iface->info->nic->link_attr->speed : 0; /* bits per second */
     uint32_t max = (iface->message_max - (uint32_t)sizeof(ofi_framed)) / 8 * 8;
     weft_caps caps = {.frame_max = max,
                       .chunk = max < OFI_CHUNK ? max : OFI_CHUNK,
                       .latency_ns = ofi_is_socket(iface->info) ? 15000 : 2000,
                       .mbyte_per_s = (uint32_t)(speed / 8000000),
-                      .wants_regcache = pins,
-                      .pages_on_demand = !pins,
+                      .wants_regcache = pins(iface),
+                      .pages_on_demand = !pins(iface),
                       .mr_local = iface->needs_desc,
                       .amo = ofi_amo_domain(iface)};
     if (iface->inject_max > sizeof(ofi_framed))
@@ -220,10 +221,7 @@ static weft_caps caps_of(ofi_iface *iface)
 }
 
 /* Plain TCP that needs registered memory, of which there is none, is treated as any other provider. */
-static bool is_usual_tcp(const ofi_iface *iface)
-{
-    return ofi_is_plain_tcp(iface->info) && !((uint64_t)iface->info->domain_attr->mr_mode & (FI_MR_LOCAL | FI_MR_ALLOCATED));
-}
+static bool is_usual_tcp(const ofi_iface *iface) { return ofi_is_plain_tcp(iface->info) && !pins(iface); }
 
 /* Plain TCP is not read from: before libfabric 1.17.1 (its pull request 8660) a read whose connection ends amid the answer completes twice
  * and its memory is freed twice; operations that get this memory later are lost. A put serves as well there. */

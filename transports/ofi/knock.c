@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * knock: a rank that shares memory with the first rank of its node opens libfabric at its first contact with another host only. Until then
- * its address has the port of a listening socket of its own. A peer that wants to speak connects there and names the process that it means
- * by its nonce: a knock. The owner opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot;
- * then the handshake goes on (handshake.c). The socket stays open as long as the iface, as the published address does not change.
- * Nobody waits in a call: an unanswered knock is a state of the ep, as an unanswered handshake is, and the kernel keeps it while the owner
- * computes. The descriptor of the socket wakes an owner that sleeps. TCP_DEFER_ACCEPT: a connection is accepted once its knock is there,
- * so none is kept, and who connects and is silent costs the owner nothing. Connections without the nonce are closed unanswered.
+ * its address has the port of a listening socket of its own. A peer connects to that socket and sends the rank's nonce: a knock. The rank
+ * opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot; the handshake follows
+ * (handshake.c). The socket stays open as long as the iface, as the published address does not change.
+ * No call waits: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the rank computes.
+ * The socket's descriptor wakes a rank that sleeps. With TCP_DEFER_ACCEPT a connection is accepted once its knock has come: the rank keeps
+ * no connection, and a silent one costs it nothing. Connections without the nonce are closed without an answer.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -42,7 +42,7 @@ typedef struct knock_answer {
 } knock_answer;
 _Static_assert(sizeof(knock) == 32 && sizeof(knock_answer) == 256, "the wire");
 
-/* -- who is asked -- */
+/* -- the deferred rank -- */
 
 static int make_listener(ofi_iface *iface, int family)
 {
@@ -135,7 +135,7 @@ int ofi_knock_answer(ofi_iface *iface)
     return n;
 }
 
-/* -- who asks -- */
+/* -- the calling rank -- */
 
 static void fail(ofi_candidate *candidate, const char *words)
 {

@@ -126,7 +126,7 @@ struct verbs_conn {
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool checks_events; /* at the next verbs_conn_progress */
     bool has_reported_wait; /* the log has a line about an ep that lacks QPs */
-    const verbs_ep *shown; /* ep whose lack of QPs the owner was told (callbacks.waits); NULL: none */
+    const verbs_ep *shown; /* ep whose lack of QPs was reported by callbacks.waits; NULL: none */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
     uint32_t polls;

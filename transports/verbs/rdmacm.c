@@ -432,7 +432,7 @@ static void on_reject(verbs_rc_qp *qp, const cm_event *event)
     const cm_data *data = &event->data;
     uint8_t no = event->has_data && data->to_nonce == ep->iface->nonce ? data->no : 0;
     bool is_peer = no && data->nonce == ep->remote.nonce && data->to_incarnation == ep->hs->incarnation;
-    if (no) /* somebody lives there */
+    if (no) /* a process of the job answers there */
         ep->silent_since_ns = 0;
     if (is_peer && no < REFUSED_LAST && no != REFUSED_GONE && no != REFUSED_STRANGER && no != REFUSED_PAIR) {
         on_refusal(qp, data);
@@ -451,7 +451,7 @@ static void on_reject(verbs_rc_qp *qp, const cm_event *event)
 
 static void on_disconnect(verbs_rc_qp *qp)
 {
-    if (qp->ep->state == VERBS_UP && qp->ep->evict == VERBS_EVICT_ACKED) /* the peer has closed, as it was told */
+    if (qp->ep->state == VERBS_UP && qp->ep->evict == VERBS_EVICT_ACKED) /* the peer has closed, as agreed */
         verbs_conn_end(qp->ep);
     else if (verbs_qp_handshake_of(qp)->is_connected)
         verbs_conn_renew(qp, "the peer ended the connection, or the network did");

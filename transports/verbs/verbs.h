@@ -305,7 +305,8 @@ void verbs_rail_address(const verbs_rail *rail, verbs_address *address);
 /* -- memory.c -- */
 int verbs_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, enum weft_memory_kind kind, weft_mr *mr);
 int verbs_mr_dereg(weft_iface *iface, weft_mr *mr);
-/* Whether the device accepts registrations for relaxed ordering. Most that do not implement it ignore the flag: so it finds who refuses. */
+/* Whether the device accepts a registration with the flag for relaxed ordering. Most devices without relaxed ordering ignore the flag; the
+ * others refuse it. */
 bool verbs_memory_try_relaxed(const verbs_rail *rail);
 /* lkey: of the local rail. rkey: of the peer's rail, from its key. */
 typedef struct verbs_memory {

@@ -121,7 +121,7 @@ static int first_is_gone(weft_boot *boot)
     return 0;
 }
 
-/* Asks until the launcher says so. */
+/* Repeats the query until the launcher reports the stage `want`. */
 static int stage_check(weft_boot *boot, uint32_t rank, int want)
 {
     int got = boot->ops->stage(boot, rank, true);

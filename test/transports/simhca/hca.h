@@ -413,7 +413,7 @@ void hca_responder_request(hca_event *event); /* takes ownership of the event */
 void hca_responder_placed(hca_qp *qp);
 
 /* -- visibility.c -- */
-/* Begins a copy, whose end hca_requester_placed or hca_responder_placed is told. NULL: all bytes are visible at once (profile not torn,
+/* Begins a copy. At its end it calls hca_requester_placed or hca_responder_placed. NULL: all bytes are visible at once (profile not torn,
  * region not relaxed). */
 hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const struct ibv_sge *sges, uint32_t count, hca_qp *qp,
                            bool is_relaxed);
