@@ -87,8 +87,6 @@ void weft_team_close(weft_team *team)
     weft_coll_choices_free(team);
     free(team->topology);
     team->topology = NULL;
-    free(team->cache);
-    team->cache = NULL;
     team->may_share = team->needs_setup = false;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sched: the steps of a schedule, immediate or recorded, and its temporary memory. Called by the algorithms and coll.c.
- * Invariant: temporary memory lives as long as the schedule.
+ * sched: the steps of a schedule, immediate or recorded. Called by the algorithms and coll.c.
  */
 #include "collectives/sched.h"
 
@@ -17,14 +16,7 @@
 #include "core/worker.h"
 #include "type/pack.h"
 
-/* Largest block that a team caches for its next schedule: fresh pages would fault. */
-#define SPARE_MAX (8u << 20)
 #define SPARE_SCHEDS 16 /* most freed schedules that a worker keeps: allocating one costs more than a short call */
-
-typedef struct weft_sched_block {
-    struct weft_sched_block *next;
-    uint64_t bytes; /* usable, after this header */
-} __attribute__((aligned(64))) block;
 
 static void sched_reset(weft_sched *sched, weft_team *team, int tag, bool is_immediate)
 {
@@ -191,6 +183,7 @@ void weft_sched_free_spares(weft_worker *worker)
         worker->spare_scheds = sched->next_spare;
         free(sched);
     }
+    weft_sched_free_blocks(worker);
 }
 
 void weft_sched_drop_types(const weft_coll *args)
@@ -400,69 +393,4 @@ void weft_sched_among(weft_sched *sched, weft_members ranks, weft_sched_algorith
                   .rank = sched->rank - ranks.first, .size = ranks.count};
 
     view_run(sched, inner, algorithm, args);
-}
-
-/* ---- temporary memory ---- */
-
-static void *temp_bytes(weft_sched *sched, uint64_t bytes)
-{
-    block *fresh = sched->is_immediate ? sched->team->cache : NULL;
-
-    bytes = weft_round_up(bytes ? bytes : 1, 64);
-    if (bytes <= WEFT_SCHED_SMALL - sched->small_used) {
-        void *place = sched->small + sched->small_used;
-        sched->small_used += (uint32_t)bytes;
-        return place;
-    }
-    if (fresh && fresh->bytes >= bytes) {
-        sched->team->cache = NULL;
-    } else {
-        fresh = bytes < UINT64_MAX / 2 ? aligned_alloc(64, sizeof *fresh + bytes) : NULL;
-        if (!fresh) {
-            weft_sched_fail(sched, weft_fail(WEFT_E_NOMEM, "no memory for a collective: it needs %llu bytes of temporary memory",
-                                           (unsigned long long)bytes));
-            return NULL;
-        }
-        fresh->bytes = bytes;
-    }
-    fresh->next = sched->blocks;
-    sched->blocks = fresh;
-    return fresh + 1;
-}
-
-void *weft_sched_temp(weft_sched *sched, uint64_t count, const weft_type *type)
-{
-    int64_t span = type->true_extent;
-    char *place;
-
-    if (sched->rc)
-        return NULL;
-    if (count > 1) /* a negative extent grows downwards */
-        span += (int64_t)(count - 1) * (type->extent < 0 ? -type->extent : type->extent);
-    place = temp_bytes(sched, count ? (uint64_t)span : 0);
-    if (!place)
-        return NULL;
-    if (count > 1 && type->extent < 0)
-        place += (int64_t)(count - 1) * -type->extent;
-    return place - type->true_lb;
-}
-
-void weft_sched_free_memory(weft_sched *sched)
-{
-    block *at = sched->blocks;
-
-    while (at) {
-        block *next = at->next, *spare = sched->team->cache;
-        if (sched->is_immediate && at->bytes <= SPARE_MAX && (!spare || spare->bytes < at->bytes)) {
-            sched->team->cache = at;
-            at = spare;
-        }
-        free(at);
-        at = next;
-    }
-    sched->blocks = NULL;
-    if (sched->reqs != sched->few)
-        free(sched->reqs);
-    sched->reqs = sched->few;
-    sched->req_capacity = WEFT_SCHED_FEW;
 }

@@ -114,7 +114,7 @@ void weft_sched_restart_later(weft_req *req);
 /* Records rc (not 0) as damage or as the error that stops the schedule; the latter also stops the team. */
 void weft_sched_fail(weft_sched *sched, int rc) __attribute__((cold));
 static inline int weft_sched_code(const weft_sched *sched) { return weft_unlikely(sched->rc) ? sched->rc : sched->damage; }
-/* Frees the temporary memory; an immediate schedule may leave a block in team->cache. */
+/* Gives the temporary memory back to the worker, which keeps some for later schedules. */
 void weft_sched_free_memory(weft_sched *sched);
 
 #endif

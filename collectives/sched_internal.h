@@ -25,6 +25,8 @@ void weft_sched_immediate_fence(weft_sched *sched);
 bool weft_sched_begin_await(weft_sched *sched, uint32_t message);
 void weft_sched_end_await(weft_sched *sched, uint32_t message);
 
+/* Frees the temporary memory that the worker keeps. */
+void weft_sched_free_blocks(weft_worker *worker);
 /* Of the call that a recorded schedule keeps. */
 void weft_sched_drop_types(const weft_coll *args);
 /* Recorded schedules: the next poll performs its next steps. */

@@ -113,7 +113,6 @@ typedef struct weft_team {
     uint32_t sequence;        /* number of the next blocking or nonblocking schedule; its low bits (WEFT_TAG_BITS) go into the tag */
     struct weft_topology *topology; /* members per node; NULL: all on one node, or each on its own; owned */
     struct weft_shmcoll *area; /* shared area of the members on this node (of all, if topology is NULL); NULL: none; owned */
-    void *cache;              /* spare block of temporary memory for immediate schedules; NULL: none; owned */
     uint32_t prepared;        /* number of the next persistent schedule; a persistent schedule keeps its tag when it is restarted */
     uint32_t nodes;           /* with members; 1: all on one node, size: each on its own; equal on all members */
     weft_coll_params params;  /* by which algorithms are chosen (cost.h); equal on all members */

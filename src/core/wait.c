@@ -106,16 +106,24 @@ static bool has_yielded(weft_wait *wait)
 {
     weft_wait_policy *policy = &wait->worker->world->wait_policy;
     uint64_t begin;
-    if (!weft_wait_policy_may_yield(policy, wait->yields))
+    if (!weft_wait_policy_may_yield(policy, wait->yielded_ns))
         return false;
-    wait->yields++;
     weft_worker_unlock(wait->worker);
     begin = weft_clock_ns();
     sched_yield();
     begin = weft_clock_ns() - begin;
     weft_worker_lock(wait->worker);
-    weft_wait_policy_yielded(policy, begin);
+    wait->yielded_ns += weft_wait_policy_yielded(policy, begin);
     return true;
+}
+
+/* An event came while the wait yielded, or it ended. */
+static inline void end_yields(weft_wait *wait)
+{
+    if (weft_likely(!wait->yielded_ns))
+        return;
+    weft_wait_policy_yield_succeeded(&wait->worker->world->wait_policy);
+    wait->yielded_ns = 0;
 }
 
 /* Records the duration of this wake-up: the waker, if any, stored its time in woken_ns. Returns the time. */
@@ -187,8 +195,9 @@ static void sleep_on_wakeups(weft_wait *wait)
     worker->counters[WEFT_COUNT_SLEEPS]++;
     end = record_wake_up(world, begin);
     WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
+    wait->yielded_ns = 0;
     if (world->wait_policy.yields)
-        weft_wait_policy_yield_ended(&world->wait_policy, true);
+        weft_wait_policy_slept(&world->wait_policy, end);
     disarm(wait);
     if (!wait->is_background)
         watch_long(wait, end - begin, has_timed_out);
@@ -259,6 +268,7 @@ void weft_wait_progress(weft_wait *wait)
     if (weft_worker_poll(worker) > 0 || (weft_unlikely(worker->is_threaded) && weft_leader_wake_parked(wait))) {
         wait->idle = 0;
         wait->spin = (weft_wait_spin){0};
+        end_yields(wait);
         if (weft_unlikely(wait->is_armed))
             disarm(wait);
         return;
@@ -273,13 +283,12 @@ void weft_wait_progress(weft_wait *wait)
 
 void weft_wait_pause(weft_wait *wait)
 {
-    if (wait->yields && !wait->has_slept)
-        weft_wait_policy_yield_ended(&wait->worker->world->wait_policy, false);
+    end_yields(wait);
     if (wait->is_armed)
         disarm(wait);
     if (wait->is_shown)
         atomic_store_explicit(&weft_call_wait(wait->worker->world->page)->since_ns, 0, memory_order_release);
-    wait->idle = wait->yields = 0;
+    wait->idle = 0;
     wait->is_shown = wait->has_slept = false;
     wait->spin = (weft_wait_spin){0};
 }

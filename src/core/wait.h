@@ -27,7 +27,7 @@ static inline void weft_wait_begin(weft_wait *wait, weft_worker *worker, enum we
     wait->idle = 0;
     wait->is_armed = wait->is_shown = wait->has_slept = wait->has_led = wait->is_resigned = false;
     wait->has_offered = wait->is_background = false;
-    wait->yields = 0;
+    wait->yielded_ns = 0;
     wait->spin = (weft_wait_spin){0};
     wait->why = why;
     wait->peer = peer;
@@ -59,7 +59,7 @@ static inline void weft_wait_cut_short(weft_wait *wait)
 void weft_wait_close(weft_wait *wait);
 static inline void weft_wait_end(weft_wait *wait)
 {
-    if (__builtin_expect(wait->is_armed | wait->is_shown | wait->has_led | wait->yields, 0))
+    if (__builtin_expect(wait->is_armed | wait->is_shown | wait->has_led | wait->yielded_ns, 0))
         weft_wait_close(wait);
 }
 

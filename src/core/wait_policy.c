@@ -4,13 +4,14 @@
  */
 #include "core/wait_policy.h"
 
-#define YIELD_TRUSTED 1024    /* waits that yielding ended: a trial has not failed */
+#define YIELD_TRUSTED 256     /* waits that yielding ended: a trial has not failed */
+#define LIMIT_MIN_NS 1024u    /* the shortest limit of yields but 0; a few yields */
 #define YIELD_MAX_NS 1000000u /* cap of a sample: three long yields in a row count as dear, one in ten does not */
 #define WAKE_MAX_NS 600000u   /* cap of a sample: a single long wake-up changes nothing, five short ones outweigh all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
 const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true,
-                                                              .yield_limit = WEFT_WAIT_YIELDS_MAX, .yield_trial_at = WEFT_WAIT_TRIAL_MIN};
+                                                              .yield_limit_ns = WEFT_WAIT_YIELDING_NS, .yield_share = WEFT_WAIT_TRIAL_SHARE_MIN};
 
 void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns)
 {
@@ -52,33 +53,55 @@ void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended)
         policy->look_credit--;
 }
 
-bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields)
+bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yielded_ns)
 {
-    return policy->yields && yields < policy->yield_limit && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;
+    return policy->yields && yielded_ns < policy->yield_limit_ns && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;
 }
 
-void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
+uint32_t weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
 {
     policy->yield_ns = record(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
+    policy->yield_cost_ns += ns;
+    return ns < WEFT_WAIT_YIELD_COUNTS_NS ? (uint32_t)ns | 1 : WEFT_WAIT_YIELD_COUNTS_NS;
+}
+
+void weft_wait_policy_yield_succeeded(weft_wait_policy *policy)
+{
+    if (policy->yield_ns >= WEFT_WAIT_YIELD_DEAR_NS) /* a sleep costs less */
+        return;
+    policy->yield_limit_ns = policy->yield_limit_ns * 2 | LIMIT_MIN_NS;
+    if (policy->yield_limit_ns > WEFT_WAIT_YIELDING_NS)
+        policy->yield_limit_ns = WEFT_WAIT_YIELDING_NS;
+    policy->yield_cost_ns = 0;
+    if (++policy->yield_successes >= YIELD_TRUSTED)
+        policy->yield_share = WEFT_WAIT_TRIAL_SHARE_MIN;
+}
+
+/* Yields in it as long as a wait ever may: the other ranks may be asleep, and the one that is awaited be woken first. */
+static void begin_trial(weft_wait_policy *policy)
+{
+    policy->yield_trial_at_ns = policy->yield_cost_ns = 0;
+    policy->yield_successes = 0;
+    policy->yield_limit_ns = WEFT_WAIT_YIELDING_NS;
+    policy->yield_ns = WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8; /* one dear yield ends the trial */
 }
 
 /* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap
- * ones save. So a trial that fails makes trials rarer, and one dear yield ends a trial. */
-void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept)
+ * ones save. But a rank of the job that copies for long makes yields dear, too, and what follows may be short: so a trial that fails is
+ * repeated after a multiple of the time that it took. */
+void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
 {
-    if (!has_slept) {
-        if (policy->yield_limit < WEFT_WAIT_YIELDS_MAX)
-            policy->yield_limit = policy->yield_limit ? policy->yield_limit * 2 : 1;
-        if (++policy->yield_successes >= YIELD_TRUSTED)
-            policy->yield_trial_at = WEFT_WAIT_TRIAL_MIN;
+    uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;
+
+    policy->yield_limit_ns = policy->yield_limit_ns > LIMIT_MIN_NS ? policy->yield_limit_ns / 2 : 0;
+    if (policy->yield_limit_ns && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS)
+        return;
+    if (policy->yield_trial_at_ns) {
+        if (now_ns >= policy->yield_trial_at_ns)
+            begin_trial(policy);
         return;
     }
-    policy->yield_limit /= 2;
-    if (++policy->yield_sleeps < policy->yield_trial_at)
-        return;
-    policy->yield_sleeps = policy->yield_successes = 0;
-    if (policy->yield_trial_at < WEFT_WAIT_TRIAL_MAX)
-        policy->yield_trial_at *= 4;
-    policy->yield_limit = WEFT_WAIT_YIELDS_MAX / 8;
-    policy->yield_ns = WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8;
+    policy->yield_trial_at_ns = now_ns + cost * policy->yield_share;
+    if (policy->yield_share < WEFT_WAIT_TRIAL_SHARE_MAX)
+        policy->yield_share *= 2;
 }

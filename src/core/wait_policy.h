@@ -11,10 +11,12 @@
 
 #define WEFT_WAIT_PREEMPTED_NS 200000u  /* longer intervals between clock reads mean that the thread was preempted */
 #define WEFT_WAIT_PREEMPTED_HAD_NS 25000u /* CPU time assumed in such an interval: where polls are slow all intervals are long */
-#define WEFT_WAIT_YIELDS_MAX 64         /* yields of one wait */
+#define WEFT_WAIT_YIELDING_NS 100000u   /* duration of the yields of one wait, at most: two wake-ups in a virtual machine */
+#define WEFT_WAIT_YIELD_COUNTS_NS 2000u /* a yield counts as this at most: in a longer one another rank runs */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
-#define WEFT_WAIT_TRIAL_MIN 16          /* sleeps before yielding is tried again; four times as many after each trial that fails ... */
-#define WEFT_WAIT_TRIAL_MAX 16384       /* ... up to this */
+#define WEFT_WAIT_TRIAL_COST_NS 20000u  /* yields that did not end a wait cost so much, or as long as they took; they are tried again ... */
+#define WEFT_WAIT_TRIAL_SHARE_MIN 16    /* ... after so many times the cost, twice as many after each trial that fails ... */
+#define WEFT_WAIT_TRIAL_SHARE_MAX 64    /* ... up to this: in vain they take 1.5 % of the time */
 #define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
 #define WEFT_WAIT_LOOKS 400             /* looks at a flag before the full wait; longer than some transfers of a cache line */
 #define WEFT_WAIT_LOOKS_TRUST 16        /* ranks share CPUs: waits in which looks may fail after one that they ended ... */
@@ -30,8 +32,10 @@ typedef struct weft_wait_policy {
     /* measured averages: */
     uint64_t wake_ns;  /* duration of a wake-up, from the waker's time stamp to running; 0: none yet */
     uint64_t yield_ns; /* duration of a yield; 0: none yet */
-    uint32_t yield_limit;  /* yields of a wait, 0..WEFT_WAIT_YIELDS_MAX */
-    uint32_t yield_sleeps, yield_trial_at; /* waits that slept since the latest trial of yielding; their number at the next */
+    uint32_t yield_limit_ns; /* duration of the yields of a wait, 0..WEFT_WAIT_YIELDING_NS */
+    uint64_t yield_cost_ns;   /* duration of the yields since one ended a wait, or since the latest trial of yielding began */
+    uint64_t yield_trial_at_ns; /* time of the next trial; 0: one goes on */
+    uint32_t yield_share;     /* WEFT_WAIT_TRIAL_SHARE_MIN .. MAX: of the next trial that fails */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
     uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;
@@ -58,11 +62,13 @@ uint32_t weft_wait_policy_looks(weft_wait_policy *policy);
 /* Records whether these looks ended the wait. */
 void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended);
 
-/* Whether a wait that has yielded this often may yield again. */
-bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yields);
-/* Records the duration of a yield. */
-void weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns);
-/* Records the end of a wait that has yielded: yielding sufficed, or it slept. */
-void weft_wait_policy_yield_ended(weft_wait_policy *policy, bool has_slept);
+/* Whether a wait whose yields count so much may yield again. */
+bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yielded_ns);
+/* Records the duration of a yield. Returns what it counts, ns > 0. */
+uint32_t weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns);
+/* Records the end of a wait that yielding ended. */
+void weft_wait_policy_yield_succeeded(weft_wait_policy *policy);
+/* Records a sleep that has ended at this time. */
+void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns);
 
 #endif

@@ -24,7 +24,7 @@ struct weft_wait {
     bool is_armed;
     bool is_shown;      /* published in the status page (weft_worker_show) */
     bool has_slept;
-    uint32_t yields;    /* sched_yield calls of this wait */
+    uint32_t yielded_ns; /* what the yields since the latest event or sleep count (wait_policy) */
     uint64_t slept_ns, long_ns; /* in all; when worker->on_long_wait is called next. Valid if has_slept */
     weft_wait_spin spin;
     enum weft_wait_reason why;

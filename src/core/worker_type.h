@@ -55,7 +55,8 @@ typedef struct weft_worker {
     int (*progress_scheds)(struct weft_worker *worker); /* advances scheds; set by collectives */
     struct weft_sched *spare_scheds; /* freed ones, for the next nonblocking collectives; freed with the worker */
     uint32_t spare_sched_count; /* their number */
-    void (*free_scheds)(struct weft_worker *worker); /* frees spare_scheds; set by collectives; NULL: there are none */
+    struct weft_sched_blocks *spare_blocks; /* temporary memory for the next collectives (collectives/sched_memory); NULL: none yet */
+    void (*free_scheds)(struct weft_worker *worker); /* frees spare_scheds and spare_blocks; set by collectives; NULL: there are none */
     weft_list_link areas;  /* node areas with nonblocking calls under way, but those that a thread advances now */
     uint32_t area_count;   /* length of areas */
     bool has_ready_area;   /* the last thread that advanced areas left one that can go on without a post of others */

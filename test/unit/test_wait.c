@@ -192,43 +192,53 @@ static void spinning_is_cpu_time(void)
     CU_ASSERT(spin.had_ns >= WEFT_WAIT_SPIN_NS);
 }
 
+/* A wait of a rank that shares its CPU: yields of this duration until one of them, the `ending`th, ends the wait, or the policy ends them; then
+ * it sleeps for a time. Returns the yields. */
+#define NEVER UINT32_MAX
+static uint32_t yielding_wait(weft_wait_policy *policy, uint64_t *now, uint64_t yield_ns, uint32_t ending, uint64_t sleep_ns)
+{
+    uint32_t yields = 0, counted = 0;
+    while (yields != ending && weft_wait_policy_may_yield(policy, counted)) {
+        counted += weft_wait_policy_yielded(policy, yield_ns);
+        *now += yield_ns;
+        yields++;
+    }
+    if (yields == ending) {
+        weft_wait_policy_yield_succeeded(policy);
+        return yields;
+    }
+    weft_wait_policy_slept(policy, *now += sleep_ns);
+    return yields;
+}
+
 /* Yields continue where they help and are cheap, not where they give a slice to another program, even if the wait ends then. They are
  * tried again now and then. */
 static void expensive_yields_end(void)
 {
     weft_wait_policy policy = weft_wait_policy_oversubscribed, dedicated = weft_wait_policy_dedicated;
-    int sleeps = 0;
+    uint64_t now = 1;
+    uint32_t yields = 0, sleeps;
     CU_ASSERT(!weft_wait_policy_may_yield(&dedicated, 0));
-    for (int i = 0; i < 100; i++) {
-        CU_ASSERT(weft_wait_policy_may_yield(&policy, 0));
-        weft_wait_policy_yielded(&policy, i % 10 ? 500 : 3000000); /* a neighbour rank may copy for long, or another program ran once */
-        weft_wait_policy_yield_ended(&policy, false);
-    }
-    CU_ASSERT(weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX - 1) && !weft_wait_policy_may_yield(&policy, WEFT_WAIT_YIELDS_MAX));
-    for (int i = 0; i < 3; i++) {
-        weft_wait_policy_yielded(&policy, 2800000);
-        weft_wait_policy_yield_ended(&policy, false);
-    }
-    CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
-    for (; !weft_wait_policy_may_yield(&policy, 0) && sleeps < 1000; sleeps++)
-        weft_wait_policy_yield_ended(&policy, true);
-    CU_ASSERT(sleeps > 1 && sleeps <= WEFT_WAIT_TRIAL_MIN);
-    for (int i = 0; i < 10; i++) /* cheap, but no wait ends by it */
-        weft_wait_policy_yield_ended(&policy, true);
-    CU_ASSERT(!weft_wait_policy_may_yield(&policy, 0));
+    for (int i = 0; i < 100; i++) /* a neighbour rank may copy for long, or another program ran once */
+        CU_ASSERT_EQUAL(yielding_wait(&policy, &now, i % 10 ? 500 : 3000000, 1, 0), 1);
+    for (int i = 0; i < 10; i++)
+        yields += yielding_wait(&policy, &now, 2800000, 1, 50000);
+    CU_ASSERT_EQUAL(yields, 3);
+    for (sleeps = 0; !yielding_wait(&policy, &now, 2800000, 1, 50000) && sleeps < 10000; sleeps++)
+        ;
+    CU_ASSERT(sleeps > 100 && sleeps < 4000);
 }
 
-/* The waits of a rank that shares its CPU with busy loops, each yield `ns` long: how often it yields in so many waits. */
-static uint32_t yields_of(weft_wait_policy *policy, uint64_t ns, uint32_t waits)
+/* A wait yields for 0.1 ms, then sleeps; a yield in which another rank runs counts as few idle ones. In vain it yields less in the next. */
+static void yields_have_a_limit(void)
 {
-    uint32_t all = 0, yields;
-    for (uint32_t i = 0; i < waits; i++) {
-        for (yields = 0; weft_wait_policy_may_yield(policy, yields) && yields < 2; yields++)
-            weft_wait_policy_yielded(policy, ns);
-        weft_wait_policy_yield_ended(policy, !yields || ns >= WEFT_WAIT_YIELD_DEAR_NS);
-        all += yields;
-    }
-    return all;
+    weft_wait_policy policy = weft_wait_policy_oversubscribed;
+    uint64_t now = 1;
+    uint32_t first = yielding_wait(&policy, &now, 500, NEVER, 50000), next = yielding_wait(&policy, &now, 500, NEVER, 50000);
+    CU_ASSERT(first * 500 >= WEFT_WAIT_YIELDING_NS && first * 500 < WEFT_WAIT_YIELDING_NS + 1000);
+    CU_ASSERT(next <= first / 2 + 1);
+    policy = weft_wait_policy_oversubscribed;
+    CU_ASSERT_EQUAL(yielding_wait(&policy, &now, 20000, NEVER, 50000), WEFT_WAIT_YIELDING_NS / WEFT_WAIT_YIELD_COUNTS_NS);
 }
 
 /* Where ranks share CPUs a wait looks once, and longer in few waits, until this ends one. */
@@ -249,30 +259,56 @@ static void looks_go_on_where_they_pay(void)
     CU_ASSERT_EQUAL(longer, WEFT_WAIT_LOOKS_TRUST);
 }
 
-/* While a job starts yields may be in vain, or dear, since other processes start, too. This is soon tried again: the first tens of collective
- * calls are otherwise several times slower (alltoallv of 32 KB, 4 ranks on 2 CPUs). */
-static void a_bad_start_is_forgotten(void)
+/* The share of yields in the time of waits that they do not end. */
+static double vain_share(weft_wait_policy *policy, uint64_t *now, uint64_t yield_ns, uint32_t waits)
 {
-    weft_wait_policy policy = weft_wait_policy_oversubscribed;
-    int sleeps = 0;
-    for (int i = 0; i < 20; i++) {
-        weft_wait_policy_yielded(&policy, i < 3 ? 2800000 : 500);
-        weft_wait_policy_yield_ended(&policy, true);
-    }
-    for (; !weft_wait_policy_may_yield(&policy, 0); sleeps++)
-        weft_wait_policy_yield_ended(&policy, true);
-    CU_ASSERT(sleeps <= 4 * WEFT_WAIT_TRIAL_MIN);
+    uint64_t begin = *now, yields = 0;
+    for (uint32_t i = 0; i < waits; i++)
+        yields += yielding_wait(policy, now, yield_ns, NEVER, 100000);
+    return (double)(yields * yield_ns) / (double)(*now - begin);
 }
 
-/* A dear yield costs what a thousand cheap ones save: trials that fail become rare, and are as frequent as before once yields helped. */
-static void failed_trials_become_rare(void)
+/* A dear yield costs what a thousand cheap ones save, and a rank that copies for long may make yields dear, too: in vain they take 1.5 % of
+ * the time, and what helps again is found within a second. */
+static void failed_trials_are_repeated(void)
 {
-    weft_wait_policy policy = weft_wait_policy_oversubscribed;
-    CU_ASSERT(yields_of(&policy, 2800000, 20000) <= 12);
-    CU_ASSERT(yields_of(&policy, 2800000, 4 * WEFT_WAIT_TRIAL_MAX) <= 8);
-    CU_ASSERT(yields_of(&policy, 2000, WEFT_WAIT_TRIAL_MAX + 2000) >= 1500); /* the load is gone */
-    yields_of(&policy, 2800000, 8);
-    CU_ASSERT(yields_of(&policy, 2000, 2 * WEFT_WAIT_TRIAL_MIN) > 0);
+    static const uint64_t durations[] = {2800000, 900000, 1000, 300};
+    for (int i = 0; i < 4; i++) {
+        weft_wait_policy policy = weft_wait_policy_oversubscribed;
+        uint64_t now = 1, begin;
+        uint32_t sleeps = 0;
+        CU_ASSERT(vain_share(&policy, &now, durations[i], 20000) < 0.02);
+        for (begin = now; yielding_wait(&policy, &now, 2000, 2, 50000) != 2; sleeps++)
+            ;
+        CU_ASSERT(now - begin < 70 * (durations[i] > WEFT_WAIT_YIELDING_NS ? durations[i] : 2 * WEFT_WAIT_YIELDING_NS));
+        for (int k = 0; k < 2000; k++) /* from then on all waits yield */
+            CU_ASSERT_EQUAL(yielding_wait(&policy, &now, 2000, 2, 50000), 2);
+        yielding_wait(&policy, &now, 1000, NEVER, 50000);
+        CU_ASSERT_EQUAL(yielding_wait(&policy, &now, 1000, 2, 50000), 2); /* one wait in vain ends nothing */
+    }
+}
+
+/* The wait of a nonblocking collective has many events, and may yield before each. */
+static void each_event_renews_the_yields(void)
+{
+    weft_wait_policy policy = world->wait_policy;
+    weft_wait wait;
+    uint64_t slept = worker->counters[WEFT_COUNT_SLEEPS];
+    manner = RINGS_NOT;
+    world->wait_policy = weft_wait_policy_oversubscribed;
+    weft_worker_lock(worker);
+    weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
+    for (int event = 0; event < 100; event++) {
+        for (int i = 0; i < 20; i++) {
+            news = i == 19;
+            weft_wait_progress(&wait);
+        }
+        CU_ASSERT_EQUAL(wait.yielded_ns, 0);
+    }
+    weft_wait_end(&wait);
+    weft_worker_unlock(worker);
+    CU_ASSERT_EQUAL(worker->counters[WEFT_COUNT_SLEEPS], slept);
+    world->wait_policy = policy;
 }
 
 /* The cost of a wake-up is measured by the waker's stamp; an older stamp, or none, is not used. */
@@ -319,8 +355,9 @@ int main(void)
     CU_add_test(suite, "spinning is CPU time", spinning_is_cpu_time);
     CU_add_test(suite, "expensive yields end", expensive_yields_end);
     CU_add_test(suite, "looks go on where they pay", looks_go_on_where_they_pay);
-    CU_add_test(suite, "a bad start is forgotten", a_bad_start_is_forgotten);
-    CU_add_test(suite, "failed trials of yielding become rare", failed_trials_become_rare);
+    CU_add_test(suite, "yields have a limit", yields_have_a_limit);
+    CU_add_test(suite, "failed trials of yielding are repeated", failed_trials_are_repeated);
+    CU_add_test(suite, "each event renews the yields", each_event_renews_the_yields);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
     CU_add_test(suite, "arrivals while not running are not lost wake-ups", arrivals_while_not_running_are_not_lost_wakeups);
