@@ -243,11 +243,17 @@ void weft_chan_long_wait(weft_worker *worker)
     }
 }
 
+bool weft_chan_has_closed(const weft_chan *chan, uint32_t rank)
+{
+    const weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, rank));
+    return peer && (weft_chan_is_left(chan, peer) || peer->state != WEFT_PEER_ALIVE);
+}
+
 bool weft_chan_has_left(const weft_chan *chan, uint32_t rank)
 {
     weft_process process = weft_group_process(chan->group, rank);
     const weft_peer *peer = weft_peer_known(chan->worker, process);
-    if (peer && (weft_chan_is_left(chan, peer) || peer->state != WEFT_PEER_ALIVE || peer->has_ended))
+    if (weft_chan_has_closed(chan, rank) || (peer && peer->has_ended))
         return true;
     return process.job == chan->worker->world->boot->job && weft_bye_is_final(chan->worker, process.rank);
 }

@@ -130,7 +130,9 @@ static inline bool weft_chan_is_left(const weft_chan *chan, const weft_peer *pee
 {
     return peer->bye_received && (peer->is_gone || !chan->is_lasting);
 }
-/* The same of a member, also if there was no contact: its process has ended, or is not in MPI and will not return. What it sent before may
+/* The same of a member with which there was contact; all that it sent before has been polled. */
+bool weft_chan_has_closed(const weft_chan *chan, uint32_t rank);
+/* The same, also if there was no contact: its process has ended, or is not in MPI and will not return. What it sent before may
  * have to be polled. False if that is not known. */
 bool weft_chan_has_left(const weft_chan *chan, uint32_t rank);
 /* After a long wait for a member with which there was contact: asks the launcher, so that weft_chan_has_left knows of its end. */

@@ -35,8 +35,8 @@ static void consider(void *arg, const weft_req *req)
         self->found = (weft_req *)req;
 }
 
-/* Ends the oldest posted receive from `source` with an error; its status has `member` as the source. False: there is none. */
-static bool end_posted(weft_chan *chan, int source, int member)
+/* Ends the oldest posted receive from `source` with rc; its status has `member` as the source. False: there is none. */
+static bool end_posted(weft_chan *chan, int source, int member, int rc)
 {
     search self = {.source = source};
     weft_match_each_posted(&chan->match, consider, &self);
@@ -44,7 +44,7 @@ static bool end_posted(weft_chan *chan, int source, int member)
         return false;
     weft_match_unpost(&chan->match, self.found);
     self.found->recv_info = (weft_recv_info){.source = member, .tag = WEFT_ANY_TAG};
-    weft_req_end(self.found, dead(member));
+    weft_req_end(self.found, rc);
     return true;
 }
 
@@ -62,7 +62,7 @@ static void tell(weft_chan *chan)
 {
     uint32_t number;
     int member;
-    while ((member = untold(chan, &number)) >= 0 && end_posted(chan, WEFT_ANY, member))
+    while ((member = untold(chan, &number)) >= 0 && end_posted(chan, WEFT_ANY, member, dead(member)))
         chan->deaths_told = number;
 }
 
@@ -72,7 +72,13 @@ void weft_lost_on_posted(weft_chan *chan, const weft_req *req)
     if (source == WEFT_ANY)
         tell(chan);
     else if (weft_lost_is_member(chan, (uint32_t)source))
-        end_posted(chan, source, source);
+        end_posted(chan, source, source, dead(source));
+}
+
+void weft_lost_end_receives(weft_chan *chan, uint32_t member, int rc)
+{
+    while (end_posted(chan, (int)member, (int)member, rc))
+        ;
 }
 
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info)
@@ -111,8 +117,7 @@ static void lose_member(weft_chan *chan, const weft_peer *peer)
     if (chan->on_notify) /* it may end requests of the channel */
         chan->on_notify(chan, UINT32_MAX, NULL, 0);
     drop_announced(chan, peer);
-    while (end_posted(chan, member, member))
-        ;
+    weft_lost_end_receives(chan, (uint32_t)member, dead(member));
 }
 
 void weft_lost_peer(weft_peer *peer, int rc)

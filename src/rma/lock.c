@@ -76,7 +76,7 @@ static void serve(weft_window *window)
         if (sync->first == NONE)
             sync->last = NONE;
         atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
-        at->holds = !window->targets[member].is_lost && !window->targets[member].has_left;
+        at->holds = !weft_window_target_is_gone(&window->targets[member]);
         if (at->holds)
             weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
         else /* given back for the dead */
@@ -187,7 +187,7 @@ static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusi
         weft_window_sync_await(&self);
     if (rc || window->sync->members[target].is_granted)
         return rc;
-    if (window->targets[target].is_lost || window->targets[target].has_left)
+    if (weft_window_target_is_gone(&window->targets[target]))
         return weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: its process %s", target,
                          weft_window_gone_text(window, target));
     return weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: the process of a member on its node, which held or awaited it, "

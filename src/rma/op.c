@@ -31,8 +31,11 @@ static bool is_target_done(const flush *self, uint32_t target)
 {
     const weft_rma_peer *peer = &self->window->inbox->peers[target];
     const weft_window_target *at = &self->window->targets[target];
-    return weft_list_is_empty(&peer->records) &&
-           (!self->is_remote || at->performed >= peer->asked || weft_window_is_gone(self->window, target));
+    if (!weft_list_is_empty(&peer->records)) { /* its answers do not come any more, if it is gone */
+        weft_window_is_gone(self->window, target);
+        return weft_list_is_empty(&peer->records);
+    }
+    return (!self->is_remote || at->performed >= peer->asked || weft_window_is_gone(self->window, target));
 }
 
 static bool is_over(weft_wait *wait)
@@ -92,7 +95,7 @@ static int give_up_gone(weft_window *window, uint32_t first, uint32_t last)
     int rc = 0;
     for (uint32_t i = first; i <= last; i++) {
         weft_window_target *at = &window->targets[i];
-        if ((!at->is_lost && !at->has_left) || at->sent == at->performed)
+        if (!weft_window_target_is_gone(at) || at->sent == at->performed)
             continue;
         window->messaged -= at->sent - at->performed;
         at->performed = at->sent;

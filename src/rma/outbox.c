@@ -12,6 +12,7 @@
 #include "rma/device.h"
 #include "rma/inbox.h"
 #include "rma/message.h"
+#include "rma/sync_state.h"
 #include "type/pack.h"
 #include "type/wire.h"
 
@@ -363,7 +364,10 @@ int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
     weft_window_inbox *inbox = window->inbox;
     weft_rma_head head = {.kind = (uint8_t)op->kind, .offset = op->offset, .notify = op->notify,
                           .bytes = op->target_count * (uint64_t)op->target_type->size};
-    int rc = describe(inbox, op, &head);
+    int rc;
+    if (op->kind != WEFT_RMA_PUT && op->kind != WEFT_RMA_ACCUMULATE && weft_window_is_gone(window, op->target))
+        return weft_fail(WEFT_E_PEER, "target %u cannot answer: its process %s", op->target, weft_window_gone_text(window, op->target));
+    rc = describe(inbox, op, &head);
     if (rc)
         return rc;
     window->worker->counters[WEFT_COUNT_WINDOW_MESSAGES]++;
@@ -419,6 +423,9 @@ static int result_of(const record *self)
 {
     if (self->error.rc)
         return weft_fail(self->error.rc, "%s", self->error.text ? self->error.text : weft_fail_text(self->error.rc));
+    if (self->completion.rc == WEFT_E_PEER && weft_window_target_is_gone(&self->inbox->window->targets[self->target]))
+        return weft_fail(WEFT_E_PEER, "the operation is lost: the target's process %s",
+                         weft_window_gone_text(self->inbox->window, self->target));
     return self->completion.rc;
 }
 

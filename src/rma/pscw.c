@@ -74,6 +74,18 @@ void weft_window_sync_on_notify(weft_window *window, uint32_t from, const void *
     }
 }
 
+const char *weft_window_gone_text(const weft_window *window, uint32_t member)
+{
+    return window->targets[member].is_lost ? "has died" : "has called MPI_Finalize, or has freed the window";
+}
+
+static void set_left(weft_window *window, uint32_t member)
+{
+    window->targets[member].has_left = true;
+    weft_lost_end_receives(window->chan, member, weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", member,
+                                                           weft_window_gone_text(window, member)));
+}
+
 void weft_window_sync_on_gone(weft_window *window, uint32_t from)
 {
     window->has_lost = window->chan->lost_count;
@@ -82,9 +94,9 @@ void weft_window_sync_on_gone(weft_window *window, uint32_t from)
         if (i == window->rank)
             continue;
         at->is_lost = at->is_lost || weft_lost_is_member(window->chan, i);
-        if (!weft_window_is_gone(window, i))
-            at->has_left = i == from;
-        if (at->is_lost || at->has_left)
+        if (!weft_window_target_is_gone(at) && (i == from || weft_chan_has_closed(window->chan, i)))
+            set_left(window, i);
+        if (weft_window_target_is_gone(at))
             weft_window_lock_on_gone(window, i);
     }
 }
@@ -92,14 +104,12 @@ void weft_window_sync_on_gone(weft_window *window, uint32_t from)
 bool weft_window_is_gone(weft_window *window, uint32_t member)
 {
     weft_window_target *at = &window->targets[member];
-    if (!at->is_lost && !at->has_left)
-        at->has_left = weft_chan_has_left(window->chan, member);
-    return at->is_lost || at->has_left;
-}
-
-const char *weft_window_gone_text(const weft_window *window, uint32_t member)
-{
-    return window->targets[member].is_lost ? "has died" : "has called MPI_Finalize, or has freed the window";
+    if (weft_window_target_is_gone(at))
+        return true;
+    /* the launcher may tell of an end before the last frames have been read here */
+    if (weft_chan_has_left(window->chan, member) && weft_worker_poll(window->worker) <= 0 && !weft_window_target_is_gone(at))
+        set_left(window, member);
+    return weft_window_target_is_gone(at);
 }
 
 static bool is_over(weft_wait *wait)
@@ -131,7 +141,7 @@ static bool have_told(weft_sync_wait *self)
     for (uint32_t i = 0; i < self->count; i++) {
         self->member = self->ranks[i];
         const weft_window_target *at = &self->window->targets[self->member];
-        if (!is_told(&self->window->sync->members[self->member], self->end) && !at->is_lost && !at->has_left)
+        if (!is_told(&self->window->sync->members[self->member], self->end) && !weft_window_target_is_gone(at))
             return false;
     }
     return true;

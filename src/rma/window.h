@@ -93,6 +93,8 @@ struct weft_window {
     struct weft_window_notify *notify;   /* notification counters (notify.h), owned; NULL: none */
 };
 
+/* Is it known that the target performs and sends nothing more? weft_window_is_gone finds out. */
+static inline bool weft_window_target_is_gone(const weft_window_target *target) { return target->is_lost || target->has_left; }
 static inline bool weft_window_is_mapped(const weft_window_target *target) { return target->is_mapped; }
 
 #endif

@@ -262,6 +262,44 @@ static void lock_the_gone(int is_near, const char *word)
     CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* a target that is not reachable counts as dead */
 }
 
+/* One operation on the last rank that needs its answer. */
+static int fetch(int kind)
+{
+    uint64_t one = 1, zero = 0, got = 0;
+    MPI_Request req;
+    int rc;
+    switch (kind) {
+    case 0: rc = MPI_Fetch_and_op(&one, &got, MPI_UINT64_T, last, 0, MPI_SUM, win); break;
+    case 1: rc = MPI_Compare_and_swap(&one, &zero, &got, MPI_UINT64_T, last, 0, win); break;
+    case 2: rc = MPI_Get_accumulate(&one, 1, MPI_UINT64_T, &got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, MPI_SUM, win); break;
+    case 3: rc = MPI_Get(&got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, win); break;
+    default:
+        rc = MPI_Rget_accumulate(&one, 1, MPI_UINT64_T, &got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, MPI_SUM, win, &req);
+        return rc ? rc : MPI_Wait(&req, MPI_STATUS_IGNORE);
+    }
+    return rc ? rc : MPI_Win_flush(last, win);
+}
+
+/* The last rank calls MPI_Finalize while others fetch from it by messages (and by a device, for gets): each kind ends with an error, but for
+ * a get that needs no answer of the process. */
+static void fetch_from_the_gone(void)
+{
+    int rc = MPI_SUCCESS;
+    open_window(1);
+    if (rank == last) {
+        usleep(100000);
+        MPI_Finalize();
+        exit(0);
+    }
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
+    for (int i = 0; rc == MPI_SUCCESS; i++) /* the end may come in any of them */
+        rc = fetch(i % 5);
+    is_abort(rc, "an operation that needs an answer");
+    for (int kind = 0; kind < 5; kind++)
+        if ((rc = fetch(kind)) != MPI_SUCCESS || kind != 3)
+            is_abort(rc, "an operation on a target that has left");
+}
+
 /* The last rank dies, or calls MPI_Finalize, and others ask for its lock then. */
 static void a_target_goes(int dies)
 {
@@ -381,6 +419,7 @@ int main(int argc, char **argv)
     !strcmp(what, "put") ? in_a_put() : !strcmp(what, "regions") ? in_a_region() : !strcmp(what, "message") ? in_a_message()
         : !strcmp(what, "lock") ? in_a_lock() : !strcmp(what, "notify") ? in_a_notification()
         : !strcmp(what, "target") ? a_target_goes(1) : !strcmp(what, "left") ? a_target_goes(0)
+        : !strcmp(what, "fetch") ? fetch_from_the_gone()
         : !strcmp(what, "coll") ? in_a_collective() : after_death();
     leave_together();
     fprintf(stderr, "%s: rank %d is done\n", what, rank);
