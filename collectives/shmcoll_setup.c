@@ -146,6 +146,7 @@ static void decide(weft_sched *sched, void *arg)
     uint8_t can = MEMBER_CAN, also = 0;
 
     weft_team_trust(self->team, sched->damage);
+    self->decision.wire.params.shares_cpus = self->team->nodes == 1 && self->team->chan->worker->world->is_oversubscribed;
     for (uint32_t i = 0; i < node_ranks; i++) {
         can &= self->all[i];
         also |= self->all[i];

@@ -4,7 +4,7 @@
  */
 #include "core/absence.h"
 
-#include "core/world.h"
+#include "core/world_type.h"
 
 #define FRESH_NS 3000000000ull
 

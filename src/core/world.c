@@ -164,8 +164,6 @@ static bool needs_no_modex(const weft_world *world)
     return true;
 }
 
-uint64_t weft_world_clock_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
-
 static void drain_to_rest(weft_worker *worker)
 {
     uint64_t begin = weft_world_clock_ns(worker->world);

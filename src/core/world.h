@@ -20,8 +20,6 @@ extern weft_world *weft_world_model;
 int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callbacks *callbacks, weft_world **world);
 /* May weft_world_rest be called? Not with an iface without caps.may_rest. */
 bool weft_world_may_rest(const weft_world *world);
-/* Time in ns of the clock of waits: the simulator's, or weft_clock_ns. */
-uint64_t weft_world_clock_ns(const weft_world *world);
 /* Leaves the world open for a later session: drains all workers and sends BYE (blocks until nothing is in flight; over a network also until
  * each contacted peer has seen the BYE or rests as well), reports the rank as finalized. There is no current world then. */
 void weft_world_rest(weft_world *world);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "core/group.h"
 #include "core/wait_policy.h"
 #include "core/worker_type.h"
@@ -42,5 +43,11 @@ typedef struct weft_world {
     int wakeup_fd;         /* descriptor that wakes a leader that sleeps on descriptors (mem/wakeup_sock); -1: none yet */
     void *mpi;             /* of src/mpi: predefined communicators, attributes */
 } weft_world;
+
+/* Time in ns of the clock of waits: the simulator's, or weft_clock_ns. */
+static inline uint64_t weft_world_clock_ns(const weft_world *world)
+{
+    return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns();
+}
 
 #endif

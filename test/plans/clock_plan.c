@@ -34,6 +34,8 @@ void weft_worker_callout_end(weft_worker *worker) { (void)worker, abort(); }
 typedef struct recorder {
     const weft_coll_query *query;
     weft_sched_algorithm *algorithm;
+    weft_boot boot;
+    weft_world world;
     weft_worker worker;
     weft_chan chan;
     weft_team team;
@@ -65,6 +67,8 @@ static void recorder_open(recorder *self, const weft_coll_query *query, weft_sch
     memset(self, 0, sizeof *self);
     self->query = query;
     self->algorithm = algorithm;
+    self->world.boot = &self->boot;
+    self->worker.world = &self->world;
     self->chan.worker = &self->worker;
     self->chan.size = ranks;
     if (weft_group_range(0, 0, 1, ranks, &self->chan.group))
@@ -99,6 +103,7 @@ static void recorder_open(recorder *self, const weft_coll_query *query, weft_sch
 static void recorder_close(recorder *self)
 {
     weft_coll_choices_free(&self->team);
+    weft_sched_free_spares(&self->worker);
     weft_group_drop(self->chan.group);
     free(self->counts), free(self->displs), free(self->node_of), free(self->node_ranks), free(self->leaders), free(self->same_index),
         free(self->order_of);
