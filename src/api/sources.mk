@@ -23,14 +23,20 @@ $(gen_api_made): gen_api.stamp
 # Committed; test/api/generated compares it with the tables' output.
 include_HEADERS = include/mpi.h include/mpi-ext.h include/weft_f2c.h
 
+# The entry points, compiled once: libmpi_abi.so takes the whole archive, tests that call them link it before libweft.a.
+noinst_LIBRARIES += libweftapi.a
+libweftapi_a_SOURCES = src/api/checks.c src/api/checks.h
+nodist_libweftapi_a_SOURCES = $(gen_entries)
+libweftapi_a_CFLAGS = $(AM_CFLAGS) $(pic_cflags)
+
 lib_LTLIBRARIES = libmpi_abi.la
-libmpi_abi_la_SOURCES = src/api/checks.c src/api/checks.h src/api/missing.h
-nodist_libmpi_abi_la_SOURCES = src/api/missing.c $(gen_entries)
-libmpi_abi_la_DEPENDENCIES = libweft.a src/api/libmpi_abi.map
+libmpi_abi_la_SOURCES = src/api/missing.h
+nodist_libmpi_abi_la_SOURCES = src/api/missing.c
+libmpi_abi_la_DEPENDENCIES = libweftapi.a libweft.a src/api/libmpi_abi.map
 EXTRA_DIST += src/api/libmpi_abi.map
 # The soname libmpi_abi.so.1 carries the standard's ABI number. Never unloaded: threads and handlers may outlive a dlclose.
 libmpi_abi_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1:0:0 -no-undefined -Wl,-z,defs -Wl,-z,nodelete -Wl,-z,now \
-	-Wl,--version-script=$(srcdir)/src/api/libmpi_abi.map $(whole)libweft.a$(not_whole)
+	-Wl,--version-script=$(srcdir)/src/api/libmpi_abi.map $(whole)libweftapi.a,libweft.a$(not_whole)
 
 # make check-abi: compares header and library with the standard's tables, compiles the header in each language (test/api). 77: no tables.
 check-abi: all

@@ -31,10 +31,9 @@ test_fuzz_shm_cells_SOURCES = test/fuzz/shm_cells.c $(shm_ranks)
 test_fuzz_shm_cells_LDADD = $(fuzz_libraries)
 if WITH_OFI
 fuzz_programs += test/fuzz/ofi_frames
-test_fuzz_ofi_frames_SOURCES = test/fuzz/ofi_frames.c test/fuzz/ofi_provider.c test/fuzz/ofi_provider.h \
-	$(ofi_flow_sources)
+test_fuzz_ofi_frames_SOURCES = test/fuzz/ofi_frames.c test/fuzz/ofi_provider.c test/fuzz/ofi_provider.h
 test_fuzz_ofi_frames_CFLAGS = $(AM_CFLAGS) $(OFI_CFLAGS)
-test_fuzz_ofi_frames_LDADD = $(fuzz_libraries)
+test_fuzz_ofi_frames_LDADD = libfuzzdriver.a libweftofi.a $(LDADD)
 endif
 if WITH_VERBS
 fuzz_programs += test/fuzz/verbs_frames

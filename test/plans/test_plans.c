@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/raw_thread.h"
 #include "cases.h"
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
 #include "core/worker.h"
 #include "model.h"
 
+enum { LESS = WEFT_IS_SANITIZED ? 2 : 1 }; /* divides the counts of seeds: a sanitizer takes four times as long */
 enum mode { IMMEDIATE, RECORDED, PERSISTENT, MODES };
 
 typedef struct trial {
@@ -166,7 +168,7 @@ static int try_all(const weft_coll_rule *rule, uint64_t number)
     for (uint32_t ranks = 1; ranks <= 33 && rule->algorithm && is_named(rule) && failures < 5; ranks++) {
         if (((rule->needs & WEFT_NEED_POWER_OF_2) && (ranks & (ranks - 1))) || ((rule->needs & WEFT_NEED_EVEN) && ranks % 2))
             continue;
-        for (uint64_t seed = first_seed; seed < first_seed + (ranks <= 8 ? 24 : 6); seed++)
+        for (uint64_t seed = first_seed; seed < first_seed + (ranks <= 8 ? 24 : 6) / LESS; seed++)
             failures += try_rule(rule, ranks, seed * 1024 + number);
     }
     return failures;
@@ -286,7 +288,7 @@ static void test_inter(void)
             continue;
         for (uint32_t ranks = 2; ranks <= 44 && failures < 5; ranks += ranks < 9 ? 1 : 5)
             for (uint32_t first = 1; first < ranks && failures < 5; first += ranks < 9 ? 1 : 1 + ranks / 8)
-                for (uint64_t seed = first_seed; seed < first_seed + (ranks < 9 ? 12 : 4); seed++)
+                for (uint64_t seed = first_seed; seed < first_seed + (ranks < 9 ? 12 : 4) / LESS; seed++)
                     failures += try_inter((enum weft_coll_kind)kind, ranks, first, seed * 64 + (uint64_t)kind);
     }
     CU_ASSERT_EQUAL(failures, 0);
@@ -337,7 +339,7 @@ static void test_many_at_once(void)
 {
     int failures = 0;
 
-    for (uint64_t seed = first_seed; seed < first_seed + 40 && !failures; seed++) {
+    for (uint64_t seed = first_seed; seed < first_seed + 40 / LESS && !failures; seed++) {
         for (int is_inter = 0; is_inter < 2 && !failures; is_inter++) {
             uint32_t ranks = (uint32_t)(2 + seed % 9);
             trial t = {.seed = seed, .call.first = is_inter ? 1 + (uint32_t)seed % (ranks - 1) : 0};

@@ -17,9 +17,8 @@ unit_programs += test/unit/test_bulk test/unit/test_nt_copy
 test_unit_test_bulk_SOURCES = test/unit/test_bulk.c
 test_unit_test_nt_copy_SOURCES = test/unit/test_nt_copy.c $(shm_ranks)
 unit_programs += test/unit/test_lock test/unit/test_arming
-test_unit_test_arming_SOURCES = test/unit/test_arming.c src/api/checks.c src/api/checks.h
-nodist_test_unit_test_arming_SOURCES = $(gen_entries)
-test_unit_test_arming_CFLAGS = $(AM_CFLAGS)
+test_unit_test_arming_SOURCES = test/unit/test_arming.c
+test_unit_test_arming_LDADD = libweftapi.a $(LDADD)
 interleave = test/unit/interleave.c test/unit/interleave.h
 test_unit_test_lock_SOURCES = test/unit/test_lock.c $(interleave)
 unit_programs += test/unit/test_leader
@@ -82,9 +81,8 @@ unit_programs += test/unit/test_callout
 test_unit_test_callout_SOURCES = test/unit/test_callout.c
 unit_programs += test/unit/test_unlocked
 test_unit_test_unlocked_SOURCES = test/unit/test_unlocked.c test/mpi/local_calls.h test/mpi/local_tool_calls.h \
-	test/mpi/check.h src/api/checks.c src/api/checks.h
-nodist_test_unit_test_unlocked_SOURCES = $(gen_entries)
-test_unit_test_unlocked_CFLAGS = $(AM_CFLAGS)
+	test/mpi/check.h
+test_unit_test_unlocked_LDADD = libweftapi.a $(LDADD)
 unit_programs += test/unit/test_wait
 test_unit_test_wait_SOURCES = test/unit/test_wait.c
 unit_programs += test/unit/test_abort_text
@@ -115,5 +113,9 @@ check_LTLIBRARIES += handlers.la
 handlers_la_SOURCES = test/unit/handlers.c
 handlers_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(abs_builddir)
 unit_programs += test/unit/test_quiet_load
+thread_programs += test/unit/test_abort_text test/unit/test_arming test/unit/test_base test/unit/test_callout test/unit/test_group \
+	test/unit/test_inval_log test/unit/test_lock_word test/unit/test_memhooks test/unit/test_memmon test/unit/test_object \
+	test/unit/test_regcache_async test/unit/test_regcache_real test/unit/test_ring test/unit/test_rma test/unit/test_segment \
+	test/unit/test_segment_heap test/unit/test_type test/unit/test_unlocked test/unit/test_wait
 test_unit_test_quiet_load_SOURCES = test/unit/test_quiet_load.c
 EXTRA_test_unit_test_quiet_load_DEPENDENCIES = handlers.la

@@ -92,7 +92,7 @@ static _Atomic uint32_t errors;
 static void *work(void *arg)
 {
     uint32_t self = (uint32_t)(uintptr_t)arg, seed = self;
-    for (int turn = 0; turn < 400; turn++) {
+    for (int turn = 0; turn < 100; turn++) {
         uint64_t bytes = (uint64_t)(rand_r(&seed) % 9 + 1) * shared.hdr->heap_unit, offset;
         void *view;
         if (weft_segment_heap_take(&shared, bytes, &offset))

@@ -1,6 +1,7 @@
 # weft-bench: uses the public MPI API only, so that `mpicc src/tools/bench/*.c` builds it with any MPI
 bin_PROGRAMS += weft-bench
 weft_bench_LDADD = libmpi_abi.la
+weft_bench_LDFLAGS = $(AM_LDFLAGS)
 weft_bench_SOURCES = \
 	src/tools/bench/main.c \
 	src/tools/bench/bench.h \
