@@ -5,8 +5,8 @@
  * opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot; the handshake follows
  * (handshake.c). The socket stays open as long as the iface, as the published address does not change.
  * No call waits for the peer: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the
- * rank computes. The sockets of knocks are few: one that waits for long is given up for a knock that finds none free. The peer's kernel keeps
- * that knock, too, and the peer calls back, as there is nobody left to take an answer.
+ * rank computes. The sockets of knocks are few: one that waits for long is given up for a knock that finds none free. The peer's kernel
+ * keeps that knock, too, and the peer calls back, as there is nobody left to take an answer.
  * The socket's descriptor wakes a rank that sleeps. With TCP_DEFER_ACCEPT a connection is accepted once its knock has come: the rank keeps
  * no connection, and a silent one costs it nothing. Connections without the nonce are closed without an answer.
  */

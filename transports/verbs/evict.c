@@ -17,9 +17,9 @@
  * Eager rings end with the epoch, whether in use or taken back. Frames written into them have completed when the writer is quiet, and stand
  * before its EVICT_REQ or EVICT_ACK on the same QP: they are visible when that comes, and are read then.
  *
- * Queue pairs of a connecting ep that has no answer are given to one that precedes it in an order of the job's connections; to any one whose
- * peer has created its own, only after several times as long. Their numbers belong to the epoch, so that epoch ends. What is given away is
- * kept for the ep that asked, its heir, for some time: else whoever tries first gets it, and gives it away again.
+ * Queue pairs of a connecting ep that has no answer are given to one that precedes it in an order of the job's connections; to any one
+ * whose peer has created its own, only after several times as long. Their numbers belong to the epoch, so that epoch ends. What is given
+ * away is kept for the ep that asked, its heir, for some time: else whoever tries first gets it, and gives it away again.
  *
  * By rdma_cm they do not: a connecting ep's queue pairs are just destroyed, and the attempt with them. A request, whose sender has its
  * queue pair, takes those of an ep without an attempt under way, or of one that it precedes: so of requests that run in a circle one

@@ -27,7 +27,7 @@
 
 #define RESOLVE_MS 2000
 #define STRAGGLER_NS 1000000000ull /* QPs that are this much later than the first wait for another epoch */
-#define REPEAT_NS 600000000ull     /* an attempt without an answer for so long is made anew, as the kernel repeats its messages after 4 s; */
+#define REPEAT_NS 600000000ull     /* an attempt without an answer for so long is made anew: the kernel repeats messages after 4 s; */
 #define REPEATS 3                  /* ... so often, each time after twice as long: a peer that computes keeps all requests in its queue */
 #define CM_DATA_MAGIC 0x57656650u
 

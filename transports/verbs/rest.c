@@ -9,7 +9,7 @@
  *
  * A peer that is called and does not answer may be at rest, or have ended there: the owner knows (callbacks.absence). One at rest is called
  * once a second while there is something for it, for any time. It finds a call among its datagrams when it returns. A call has no queue
- * pair, as calls without an answer would keep all those of a small device from peers that answer: its epoch begins when the peer calls back.
+ * pair, as calls without an answer would keep all those of a small device from peers that answer: the epoch begins when it calls back.
  */
 #include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
