@@ -24,13 +24,14 @@ static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &wef
 
 static bool outlives_sender(const weft_peer *peer) { return peer->ep->iface->caps.outlives_sender; }
 
-static bool closes_at_rest(const weft_peer *peer)
-{
-    return peer->ep->iface->ops->ep_rest && peer->ep->iface->caps.may_rest;
-}
+/* Its connection needs polling, so a side at rest has none. Also where this side may not rest: the peer's iface may (caps.may_rest). */
+static bool closes_at_rest(const weft_peer *peer) { return peer->ep->iface->ops->ep_rest; }
 
 /* It has sent REST: it is at rest, or soon will be. */
 static bool is_at_rest(const weft_peer *peer) { return peer->bye_received && !peer->is_gone; }
+
+/* It has sent REST and closes its connection: a BYE would have to connect, and it waits for none but the SEEN that it may lack. */
+static bool needs_no_bye(const weft_peer *peer) { return closes_at_rest(peer) && is_at_rest(peer); }
 
 /* number: of the REST that is sent or answered. */
 static void send_bye(weft_peer *peer, enum weft_bye what, uint32_t number)
@@ -50,6 +51,31 @@ static void take_leave(weft_peer *peer, enum weft_bye why)
     send_bye(peer, why, ++peer->rests);
     peer->bye_sent = true;
     weft_absence_forget(peer);
+}
+
+/* -- peers that do not answer -- */
+
+/* Its ep closes at rest, and it is at rest itself or has ended: nothing is waited for. Frames that wait for it are kept. */
+static bool is_absent(weft_peer *peer, uint64_t waited_ns)
+{
+    enum weft_absence absence;
+    if (!closes_at_rest(peer) || waited_ns < ASK_NS)
+        return false;
+    absence = weft_absence_of(peer);
+    if (absence == WEFT_ABSENCE_MAYBE)
+        return waited_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
+    return absence != WEFT_ABSENCE_NONE;
+}
+
+/* Frames wait for a peer that may still take them. */
+static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
+{
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next) {
+        weft_peer *peer = weft_container(link, weft_peer, backlog);
+        if (!needs_no_bye(peer) && !is_absent(peer, waited_ns))
+            return true;
+    }
+    return !weft_list_is_empty(&worker->fragments);
 }
 
 /* -- for good -- */
@@ -76,20 +102,34 @@ static bool close_if_drained(weft_peer *peer)
     return rests ? set_closed(peer) : close_ep(peer);
 }
 
+/* A peer that needs no BYE: waits until what it may lack has arrived, or it is known to rest. Its ep is closed with the iface. */
+static bool close_resting(weft_peer *peer, uint64_t waited_ns)
+{
+    weft_iface *iface = peer->ep->iface;
+    if (weft_list_is_empty(&peer->waiting) && iface->ops->ep_rest(iface, peer->ep, WEFT_EP_REST) != WEFT_AGAIN)
+        return set_closed(peer);
+    if (!is_absent(peer, waited_ns))
+        return false;
+    weft_peer_discard(peer);
+    return iface->ops->ep_rest(iface, peer->ep, WEFT_EP_LEAVE) != WEFT_AGAIN && set_closed(peer);
+}
+
 /* Sends BYE to all peers before waiting for any, else a cycle of ranks would deadlock. A peer with both BYEs exchanged is closed at once,
  * also while BYEs to others are deferred: these may wait for its connection. */
-bool weft_bye_close(weft_worker *worker)
+bool weft_bye_close(weft_worker *worker, uint64_t waited_ns)
 {
+    bool waits, all;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (peer->bye_received && !is_ended(peer) && (outlives_sender(peer) || (closes_at_rest(peer) && is_at_rest(peer))))
+        if (peer->bye_received && !is_ended(peer) && outlives_sender(peer))
             weft_peer_discard(peer);
-    bool is_quiet = weft_list_is_empty(&worker->backlog) && weft_list_is_empty(&worker->fragments), all = is_quiet;
-    for (weft_peer *peer = worker->peers; peer && is_quiet; peer = peer->next)
-        if (!is_ended(peer))
+    waits = has_backlog(worker, 0); /* also for frames to a peer at rest that has not said so: it may return for them */
+    all = !waits;
+    for (weft_peer *peer = worker->peers; peer && !waits; peer = peer->next)
+        if (!is_ended(peer) && !needs_no_bye(peer))
             take_leave(peer, WEFT_BYE_FINAL);
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         if (!is_ended(peer))
-            all &= (peer->bye_sent || (closes_at_rest(peer) && is_at_rest(peer))) && close_if_drained(peer);
+            all &= needs_no_bye(peer) ? close_resting(peer, waited_ns) : peer->bye_sent && close_if_drained(peer);
     return all;
 }
 
@@ -118,18 +158,6 @@ static bool knows(const weft_peer *peer)
     return peer->bye_received || peer->is_rest_seen;
 }
 
-/* Its ep closes at rest, and it is at rest itself or has ended: nothing is waited for. Frames that wait for it are kept. */
-static bool is_absent(weft_peer *peer, uint64_t waited_ns)
-{
-    enum weft_absence absence;
-    if (!closes_at_rest(peer) || waited_ns < ASK_NS)
-        return false;
-    absence = weft_absence_of(peer);
-    if (absence == WEFT_ABSENCE_MAYBE)
-        return waited_ns > (uint64_t)weft_knob.peer_timeout_s * 1000000000u;
-    return absence != WEFT_ABSENCE_NONE;
-}
-
 /* The ep needs no more steps towards rest. */
 static bool may_stop(weft_peer *peer, uint64_t waited_ns)
 {
@@ -142,17 +170,6 @@ static bool may_stop(weft_peer *peer, uint64_t waited_ns)
         return iface->ops->ep_rest(iface, peer->ep, WEFT_EP_LEAVE) != WEFT_AGAIN;
     iface->ops->ep_rest(iface, peer->ep, WEFT_EP_RETURN); /* it may have returned since */
     return false;
-}
-
-/* Frames wait for a peer that may still take them. */
-static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
-{
-    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next) {
-        weft_peer *peer = weft_container(link, weft_peer, backlog);
-        if (!(closes_at_rest(peer) && is_at_rest(peer)) && !(is_absent(peer, waited_ns)))
-            return true;
-    }
-    return !weft_list_is_empty(&worker->fragments);
 }
 
 /* REST follows the frames to all peers. A connection whose peer has acknowledged REST is closed although frames to other peers are deferred:

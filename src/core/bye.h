@@ -12,8 +12,9 @@
 #include "core/peer_type.h"
 #include "transport/frame.h"
 
-/* One step of closing: sends FINAL to all peers and closes drained eps. True: nothing is in flight and all eps are closed. */
-bool weft_bye_close(weft_worker *worker);
+/* One step of closing: sends FINAL to all peers that do not rest and closes drained eps. True: nothing is in flight and all eps are
+ * closed. waited_ns: since the first step. */
+bool weft_bye_close(weft_worker *worker, uint64_t waited_ns);
 /* One step towards rest, which leaves the eps open. True: nothing is in flight and each peer knows, or rests as well. waited_ns: since the
  * first step. After a while the launcher is asked about silent peers. */
 bool weft_bye_rest(weft_worker *worker, uint64_t waited_ns);

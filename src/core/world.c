@@ -120,16 +120,19 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     return 0;
 }
 
-static void drain(weft_worker *worker, bool (*is_over)(weft_worker *))
+uint64_t weft_world_clock_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
+
+static void drain(weft_worker *worker, bool (*is_over)(weft_worker *, uint64_t waited_ns))
 {
+    uint64_t begin = weft_world_clock_ns(worker->world);
     weft_wait wait;
     weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
-    while (!is_over(worker))
+    while (!is_over(worker, weft_world_clock_ns(worker->world) - begin))
         weft_wait_progress(&wait);
     weft_wait_end(&wait);
 }
 
-static void drain_all(weft_world *world, bool (*is_over)(weft_worker *))
+static void drain_all(weft_world *world, bool (*is_over)(weft_worker *, uint64_t))
 {
     for (uint32_t i = 0; i < world->worker_count; i++) {
         weft_worker_lock(world->workers[i]);
@@ -164,16 +167,6 @@ static bool needs_no_modex(const weft_world *world)
     return true;
 }
 
-static void drain_to_rest(weft_worker *worker)
-{
-    uint64_t begin = weft_world_clock_ns(worker->world);
-    weft_wait wait;
-    weft_wait_begin(&wait, worker, WEFT_WAIT_REASON_FINALIZE, -1, -1, 0);
-    while (!weft_bye_rest(worker, weft_world_clock_ns(worker->world) - begin))
-        weft_wait_progress(&wait);
-    weft_wait_end(&wait);
-}
-
 /* Publishes the stage to this node's ranks, and to the launcher, which needs it also where shared memory is not used. */
 static void set_stage(weft_world *world, uint32_t state)
 {
@@ -186,9 +179,9 @@ void weft_world_rest(weft_world *world)
 {
     for (uint32_t i = 0; i < world->worker_count; i++) {
         weft_worker_lock(world->workers[i]);
-        drain_to_rest(world->workers[i]);
+        drain(world->workers[i], weft_bye_rest);
         weft_worker_poll(world->workers[i]); /* may open a connection anew */
-        drain_to_rest(world->workers[i]);
+        drain(world->workers[i], weft_bye_rest);
         weft_worker_unlock(world->workers[i]);
     }
     if (weft_knob.counters)

@@ -5,6 +5,8 @@
  */
 #include "test/contract/ofi_contact.h"
 
+#include <dirent.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +264,142 @@ static void waits_for_a_socket(void)
     close_rig(rig);
 }
 
+/* -- processes that compute -- */
+
+enum { BUSY = 12, SHARE = 6 };
+#define SECOND_NS 1000000000ull
+
+static int make_busy(const ofi_iface *like, uint16_t *port)
+{
+    bool is_v4 = like->addr.form == OFI_FORM_IN;
+    ofi_address at = {.any.sa_family = is_v4 ? AF_INET : AF_INET6};
+    socklen_t bytes = is_v4 ? sizeof at.in : sizeof at.in6;
+    int fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, &at.any, bytes) == 0 && listen(fd, 64) == 0 && getsockname(fd, &at.any, &bytes) == 0);
+    *port = is_v4 ? at.in.sin_port : at.in6.sin6_port;
+    return fd;
+}
+
+/* An ep of side a to a rank that accepts no connection, which only its kernel does. Returns its socket. */
+static int call_busy(weft_rig *rig, uint32_t rank)
+{
+    ofi_iface_addr addr = ofi_of(rig->b)->addr;
+    weft_frame frame = {.hdr = {.seq = 1}};
+    weft_proc_id other = {.job = rig->a->proc_id.job, .rank = rank};
+    weft_ep *ep;
+    int fd = make_busy(ofi_of(rig->b), &addr.port);
+    addr.nonce += rank;
+    CHECK(rig->a->iface->ops->ep_open(rig->a->iface, &other, &addr, sizeof addr, rig->b, &ep) == 0);
+    CHECK(rig->a->iface->ops->send(rig->a->iface, ep, &frame) == WEFT_AGAIN);
+    return fd;
+}
+
+static int count_descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    int n = 0;
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+/* More peers compute than the process has sockets for knocks. Each is called in turn, and a peer that answers is reached. */
+static void busy_peers_share_sockets(void)
+{
+    weft_rig *rig = open_rig(true);
+    weft_frame frame = {.hdr = {.seq = 1}};
+    struct pollfd fds[BUSY];
+    uint64_t end = weft_clock_ns() + 30 * SECOND_NS;
+    int before, now, most = 0, called = 0;
+    if (!rig)
+        return;
+    ofi_of(rig->a)->knocks_max = SHARE;
+    for (uint32_t i = 0; i < BUSY; i++)
+        fds[i] = (struct pollfd){.fd = call_busy(rig, 100 + i), .events = POLLIN};
+    before = count_descriptors();
+    for (; called < BUSY && weft_clock_ns() < end; called = poll(fds, BUSY, 1)) {
+        rig_poll(rig->a, 16);
+        now = count_descriptors() - before;
+        most = now > most ? now : most;
+    }
+    CHECK(called == BUSY && most <= SHARE && rig->a->losts == 0);
+    CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, 1));
+    close_rig(rig);
+    for (uint32_t i = 0; i < BUSY; i++)
+        close(fds[i].fd);
+}
+
+/* A knock was given up for another one: its peer connects when it polls. */
+static void knocks_are_called_back(void)
+{
+    weft_rig *rig = open_rig(true);
+    weft_frame frame = {.hdr = {.seq = 1}};
+    struct pollfd fd = {.events = POLLIN};
+    uint64_t begin = weft_clock_ns();
+    if (!rig)
+        return;
+    ofi_of(rig->a)->knocks_max = 1;
+    CHECK(rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame) == WEFT_AGAIN);
+    for (int i = 0; i < 100; i++, usleep(100))
+        rig_poll(rig->a, 16);
+    fd.fd = call_busy(rig, 100);
+    while (poll(&fd, 1, 1) != 1 && weft_clock_ns() - begin < 20 * SECOND_NS)
+        rig_poll(rig->a, 16);
+    begin = weft_clock_ns();
+    CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, 1));
+    CHECK(weft_clock_ns() - begin < 5 * SECOND_NS && rig->b->greets == 1); /* side a repeats its knock after ten seconds */
+    close_rig(rig);
+    close(fd.fd);
+}
+
+/* Side b polls often, then rarely: it answers at its next poll. */
+static void rare_polls_answer(void)
+{
+    weft_rig *rig = open_rig(true);
+    weft_frame frame = {.hdr = {.seq = 1}};
+    if (!rig)
+        return;
+    for (int i = 0; i < 10000; i++)
+        rig_poll(rig->b, 16);
+    for (int i = 0; i < 32; i++, usleep(2000))
+        rig_poll(rig->b, 16);
+    for (int i = 0; i < 300; i++, usleep(100)) {
+        rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
+        rig_poll(rig->a, 16);
+    }
+    rig_poll(rig->b, 16);
+    CHECK(!ofi_of(rig->b)->is_deferred);
+    CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, 1));
+    close_rig(rig);
+}
+
+static uint64_t ahead_ns;
+static uint64_t now_ahead(void) { return weft_clock_ns() + ahead_ns; }
+
+/* Side a polls so rarely that its connections are given up before it has sent its knock. */
+static void late_knocks_hurry(void)
+{
+    weft_rig *rig = open_rig(true);
+    weft_frame frame = {.hdr = {.seq = 1}};
+    int seconds = 0, turns = 0;
+    if (!rig)
+        return;
+    ofi_of(rig->a)->now_ns = now_ahead;
+    CHECK(setsockopt(ofi_of(rig->b)->listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds) == 0);
+    for (; turns < 400 && ofi_of(rig->b)->is_deferred && !rig->a->losts; turns++, usleep(100)) {
+        rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
+        rig_poll(rig->a, 16);
+        ahead_ns += 31 * SECOND_NS;
+        for (int i = 0; i < 64; i++)
+            rig_poll(rig->b, 16);
+    }
+    CHECK(!ofi_of(rig->b)->is_deferred && !rig->a->losts && turns < 20);
+    CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, 1));
+    close_rig(rig);
+    ahead_ns = 0;
+}
+
 /* A window's memory gets its key by opening libfabric. */
 static void opens_for_a_key(void)
 {
@@ -282,5 +420,9 @@ const contact_test contact_tests[] = {{"opens-when-called", opens_when_called},
                                       {"tells-why-not", tells_why_not},
                                       {"ends-before-contact", ends_before_contact},
                                       {"waits-for-a-socket", waits_for_a_socket},
+                                      {"busy-peers-share-sockets", busy_peers_share_sockets},
+                                      {"knocks-are-called-back", knocks_are_called_back},
+                                      {"rare-polls-answer", rare_polls_answer},
+                                      {"late-knocks-hurry", late_knocks_hurry},
                                       {"opens-for-a-key", opens_for_a_key},
                                       {NULL, NULL}};

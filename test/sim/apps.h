@@ -31,7 +31,7 @@ typedef struct app {
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_windows, app_regions, app_notify, app_notify_costs;
+    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_windows, app_regions, app_notify, app_notify_costs;
 
 typedef struct app_self {
     int rank, size;

@@ -107,12 +107,24 @@ int rig_open(rig *rig, uint64_t seed)
     return 0;
 }
 
-int rig_close(rig *rig)
+static void close_chans(rig *rig)
 {
     weft_chan *coll = rig->team.chan;
     weft_team_close(&rig->team);
     weft_chan_close(coll);
     weft_chan_close(rig->chan);
+}
+
+int rig_close(rig *rig)
+{
+    close_chans(rig);
+    return weft_world_close(rig->world);
+}
+
+int rig_rest_and_close(rig *rig)
+{
+    close_chans(rig);
+    weft_world_rest(rig->world);
     return weft_world_close(rig->world);
 }
 

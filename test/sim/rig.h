@@ -28,6 +28,8 @@ typedef struct rig {
 /* Opens this rank's world. A nonzero result is a failure of the run. */
 int rig_open(rig *rig, uint64_t seed);
 int rig_close(rig *rig);
+/* The same after a rest, as a process does whose transports allow that. */
+int rig_rest_and_close(rig *rig);
 int rig_barrier(rig *rig);
 const weft_type *rig_type(uint32_t handle);
 uint64_t rig_random(uint64_t *state);

@@ -18,5 +18,6 @@ int traffic_program(int rank, void *arg); /* arg: traffic */
 /* After a run of traffic: frees what unfinished ranks still hold. */
 void traffic_clear(void);
 int colls_program(int rank, void *arg);
+int calls_program(int rank, void *arg);
 
 #endif

@@ -30,11 +30,13 @@ static const struct {
     bool withdraws; /* memory that others may be about to write, so that keys are refused, which breaks connections */
     bool asks;      /* waits for a rank that has ended: queries the launcher after each sleep; no wake-up comes */
     bool rests;     /* a rank that goes to rest closes its connections alone: its peers get errors */
+    bool mixes;     /* some ranks have rdma_cm, and cannot rest */
 } programs[] = {{"traffic", traffic_program, .is_rig = true}, {"colls", colls_program, .is_rig = true}, {.name = "stages", app_stages},
                 {.name = "ring", app_ring}, {.name = "wildcards", app_wild}, {.name = "storm", app_storm}, {.name = "mpi-colls", app_colls},
                 {.name = "comms", app_comms}, {.name = "forgetful", app_forgetful}, {"promises", app_promises, .withdraws = true},
                 {.name = "moves", app_moves}, {.name = "notify", app_notify}, {"regions", app_regions, .withdraws = true},
-                {"rest", app_rest, .rests = true}, {"left", app_left, .asks = true, .rests = true}, {"await", app_await, .rests = true}};
+                {"rest", app_rest, .rests = true}, {"left", app_left, .asks = true, .rests = true}, {"await", app_await, .rests = true},
+                {"part", app_part, .rests = true, .mixes = true}, {"calls", calls_program, .is_rig = true, .rests = true}};
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 typedef struct outcome {
@@ -84,7 +86,9 @@ static void run_rounds(uint32_t index, const simhca_profile *profile, weft_sim_c
         weft_knobs_load(false);
     config->report = &out->report;
     config->net = verbs_net_open(profile, config->seed, true);
+    verbs_net_mixes = programs[index].mixes;
     out->rc = weft_sim_run(config, programs[index].what, programs[index].is_rig ? (void *)&traffic : &app);
+    verbs_net_mixes = false;
     if (programs[index].is_rig)
         traffic_clear();
     for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
@@ -446,21 +450,19 @@ static void busy_peers_are_evicted(void)
     }
 }
 
-/* Ranks with fewer queue pairs than peers: idle connections give way, and no peer is lost. With rdma_cm no datagram is: its kernels repeat
- * theirs after 4 s only, and every connection needs several. */
+/* Ranks with fewer queue pairs than peers: idle connections give way, and no peer is lost. With rdma_cm and lost datagrams, too, although
+ * its kernels repeat theirs after 4 s only, and every connection needs several. */
 static void few_queue_pairs(const char *connect, uint32_t runs)
 {
     static const char *const profiles[] = {"few-qps", "one-qp", "few-qps-wild"};
-    bool by_cm = !strcmp(connect, "rdmacm");
     static const char *const names[] = {"traffic", "mpi-colls", "storm", "notify"};
     uint32_t waited = 0;
     setenv("WEFT_VERBS_CONNECT", connect, 1);
     for (uint64_t seed = 1; seed <= runs; seed++) {
         outcome out;
         weft_sim_config config = {.ranks = 4 + (uint32_t)seed % 5, .seed = seed};
-        simhca_profile own = *simhca_profile_find(profiles[seed % 3]), *profile = &own;
+        const simhca_profile *profile = simhca_profile_find(profiles[seed % 3]);
         const char *name = names[seed / 3 % 4];
-        own.lose_permille = by_cm ? 0 : own.lose_permille;
         run((uint32_t)find(name), profile, &config, &out);
         CU_ASSERT(is_good(profile, &out));
         if (!is_good(profile, &out))
@@ -475,6 +477,18 @@ static void few_queue_pairs(const char *connect, uint32_t runs)
 
 static void queue_pairs_are_few(void) { few_queue_pairs("auto", 12); }
 static void queue_pairs_are_few_by_cm(void) { few_queue_pairs("rdmacm", 24); }
+
+/* All of 8 ranks, with one queue pair each, speak to several others at once: they do not pass queue pairs on in a circle. */
+static void circles_end(void)
+{
+    for (uint64_t seed = 40; seed <= 45; seed++) {
+        const simhca_profile *profile = simhca_profile_find("one-qp");
+        weft_sim_config config = {.ranks = 8, .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
+        outcome out;
+        run((uint32_t)find("colls"), profile, &config, &out);
+        CU_ASSERT(is_good(profile, &out) && out.report.now_ns < 10 * UINT64_C(1000000000));
+    }
+}
 
 /* No queue pair for any peer: no connection can give way, and the error says what was refused. */
 static void no_queue_pair_at_all(void)
@@ -591,6 +605,7 @@ int main(int argc, char **argv)
     add(rest, only, "busy peers are evicted", busy_peers_are_evicted);
     add(rest, only, "queue pairs are few", queue_pairs_are_few);
     add(rest, only, "queue pairs are few by rdma_cm", queue_pairs_are_few_by_cm);
+    add(rest, only, "circles end", circles_end);
     add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/knob.h"
 #include "base/status.h"
 #include "rma/message.h"
 #include "transports/verbs/verbs.h"
@@ -32,6 +33,7 @@ static uint64_t draw(uint64_t below)
 }
 
 enum verbs_net_mutant verbs_net_mutant;
+bool verbs_net_mixes;
 
 /* -- registrations -- */
 
@@ -127,7 +129,11 @@ static int net_open(const weft_iface_params *params, weft_iface **iface)
     own.callbacks = &waits.own;
     simhca_process(params->self.rank);
     trials = VERBS_RAILS;
+    int way = weft_knob.verbs_connect;
+    if (verbs_net_mixes && params->self.rank % 2)
+        weft_knob.verbs_connect = WEFT_VERBS_CONNECT_RDMACM;
     int rc = weft_verbs_ops.open(&own, iface);
+    weft_knob.verbs_connect = way;
     trials = 0;
     if (rc) {
         fprintf(stderr, "    verbs cannot be opened: %s\n", weft_fail_text(rc));

@@ -6,6 +6,7 @@
 #ifndef WEFT_TEST_SIM_VERBS_NET_H
 #define WEFT_TEST_SIM_VERBS_NET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -31,6 +32,7 @@ enum verbs_net_mutant {
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;
+extern bool verbs_net_mixes; /* odd ranks connect by rdma_cm, where the fabric has it */
 
 /* What was registered since verbs_net_open: by mr_reg without ORDERED, and which of it for relaxed ordering; with it, against the rules:
  * anything else but one trial for each rail. */

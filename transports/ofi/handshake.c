@@ -33,7 +33,7 @@
 
 static uint64_t peer_timeout_ns(void) { return (uint64_t)weft_knob.peer_timeout_s * 1000000000u; }
 
-static ofi_ep *ep_of(const ofi_iface *iface, const weft_proc_id *proc_id)
+ofi_ep *ofi_ep_of(const ofi_iface *iface, const weft_proc_id *proc_id)
 {
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         ofi_ep *ep = weft_container(link, ofi_ep, link);
@@ -424,12 +424,16 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
     }
 }
 
+ofi_ep *ofi_ep_greet(ofi_iface *iface, const weft_proc_id *proc_id)
+{
+    ofi_ep *ep = ofi_ep_of(iface, proc_id);
+    return ep || !iface->iface.callbacks->accept_peer(iface->iface.owner, proc_id) ? ep : ofi_ep_of(iface, proc_id);
+}
+
 static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
 {
-    ofi_ep *ep = ep_of(iface, &msg->proc_id);
-    if (!ep && msg->attempt && !(msg->wire.flags & OFI_HANDSHAKE_CLOSE) &&
-        iface->iface.callbacks->accept_peer(iface->iface.owner, &msg->proc_id))
-        ep = ep_of(iface, &msg->proc_id);
+    bool is_first = msg->attempt && !(msg->wire.flags & OFI_HANDSHAKE_CLOSE);
+    ofi_ep *ep = is_first ? ofi_ep_greet(iface, &msg->proc_id) : ofi_ep_of(iface, &msg->proc_id);
     return ep && ep->addr.nonce == msg->nonce ? ep : NULL;
 }
 

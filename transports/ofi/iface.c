@@ -30,7 +30,6 @@
 #define IDLE_EVERY 8u     /* ... each IDLE_EVERY'th poll reads the CQ */
 #define BARREN_POLLS 256u /* polls without events, with sleeps or not, after which one more receive is posted */
 #define CLOCK_EVERY 512u  /* polls between two reads of the clock while no handshake is pending */
-#define KNOCK_EVERY 32u   /* polls between two looks for knocks */
 #define LOOK_NS 1000000u
 #define EDGED_CHECK_NS 20000000u
 
@@ -145,7 +144,7 @@ static int ofi_poll(weft_iface *base, int budget)
     ofi_iface *iface = (ofi_iface *)base;
     int n;
     iface->polls++;
-    if (weft_unlikely(iface->listener >= 0) && (iface->is_armed || iface->polls % KNOCK_EVERY == 0) && (n = ofi_knock_answer(iface)))
+    if (weft_unlikely(iface->listener >= 0) && (iface->is_armed || iface->looks_in-- == 0) && (n = ofi_knock_answer(iface)))
         return n < budget ? n : budget;
     if (iface->is_deferred)
         return 0;
@@ -234,7 +233,7 @@ static void ofi_disarm(weft_iface *base)
 {
     ofi_iface *iface = (ofi_iface *)base;
     iface->is_armed = false;
-    iface->idle_polls = 0;
+    iface->idle_polls = iface->looks_in = 0;
     set_timer(iface, 0);
 }
 

@@ -4,7 +4,9 @@
  * its address has the port of a listening socket of its own. A peer connects to that socket and sends the rank's nonce: a knock. The rank
  * opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot; the handshake follows
  * (handshake.c). The socket stays open as long as the iface, as the published address does not change.
- * No call waits: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the rank computes.
+ * No call waits for the peer: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the
+ * rank computes. The sockets of knocks are few: one that waits for long is given up for a knock that finds none free. The peer's kernel
+ * keeps that knock, too, and the peer calls back, as there is nobody left to take an answer.
  * The socket's descriptor wakes a rank that sleeps. With TCP_DEFER_ACCEPT a connection is accepted once its knock has come: the rank keeps
  * no connection, and a silent one costs it nothing. Connections without the nonce are closed without an answer.
  */
@@ -13,6 +15,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +29,17 @@
 #define BACKLOG 4096         /* knocks that may wait while the owner computes; the kernel has a limit, too */
 #define ANSWERS_MAX 16       /* of one poll */
 #define AGAIN_NS 50000000u   /* pause before a knock is repeated */
-#define REFUSALS_MAX 40u     /* connections that may end without an answer: of a process that is just ending, or another one's */
+#define REFUSALS_MIN 8u      /* connections that end without an answer, of a process that is just ending, or another one's, and ... */
+#define REFUSED_NS 2000000000u /* ... their time, until the address has failed */
+#define LATE_NS 1000000000u  /* a knock that follows its connection later may be too late (DEFER_S, and the owner takes none without) */
+#define HURRY_MS 2           /* then the next one waits so long for its connection */
+#define SOCKETS_MIN 8u       /* for own knocks: ... */
+#define SOCKETS_MAX 1024u
+#define SOCKETS_PART 8u      /* ... this part of the descriptors that the process may have */
+#define HOLD_NS 1000000000u  /* how long a knock keeps its socket from others, at least */
+#define RELEASED_NS 10000000000u /* pause before a knock that was given up is repeated, doubled each time: it may be lost, or its peer */
+#define LOOKS_EVERY 32u      /* most polls between two looks for knocks */
+#define LOOK_NS 1000000u     /* the time of so many: an owner that polls less often looks in each poll */
 
 typedef struct knock {
     uint64_t magic, nonce; /* of the process that is meant */
@@ -79,12 +92,17 @@ void ofi_knock_close(ofi_iface *iface)
 /* The peer will connect: if both are about to, it need not cross the other connection (handshake.c, must_wait). */
 static void await(ofi_iface *iface, const weft_proc_id *from)
 {
-    for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
-        ofi_ep *ep = weft_container(link, ofi_ep, link);
-        if (ep->proc_id.rank == from->rank && ep->proc_id.job == from->job && ep->proc_id.worker == from->worker &&
-            ep->state == OFI_CONNECTING && !ep->addr.knocks && !ep->called_ns)
-            ep->began_ns = iface->now_ns();
-    }
+    ofi_ep *ep = ofi_ep_of(iface, from);
+    if (ep && ep->state == OFI_CONNECTING && !ep->addr.knocks && !ep->called_ns)
+        ep->began_ns = iface->now_ns();
+}
+
+/* The peer has given its knock up, and takes no answer: this side connects. */
+static void call_back(ofi_iface *iface, const weft_proc_id *from)
+{
+    ofi_ep *ep = ofi_ep_greet(iface, from);
+    if (ep)
+        ofi_handshake_begin(iface, ep);
 }
 
 /* Once: polls meet the cause again. */
@@ -99,6 +117,7 @@ static void answer(ofi_iface *iface, int fd)
 {
     knock_answer back = {.magic = MAGIC, .nonce = iface->addr.nonce};
     knock one;
+    char end;
     int rc;
     if (recv(fd, &one, sizeof one, MSG_DONTWAIT) != (ssize_t)sizeof one || one.magic != MAGIC || one.nonce != iface->addr.nonce)
         return;
@@ -109,6 +128,10 @@ static void answer(ofi_iface *iface, int fd)
     if (rc) {
         snprintf(back.text, sizeof back.text, "%s", weft_fail_text(rc));
         complain(iface, WEFT_LOG_ERROR, weft_fail_text(rc));
+    }
+    if (!rc && recv(fd, &end, 1, MSG_DONTWAIT) == 0) {
+        call_back(iface, &one.from);
+        return;
     }
     await(iface, &one.from);
     (void)!send(fd, &back, sizeof back, MSG_DONTWAIT | MSG_NOSIGNAL); /* fits an empty buffer; else the peer asks again */
@@ -121,9 +144,21 @@ static bool has_pending(const ofi_iface *iface)
     return poll(&fd, 1, 0) == 1;
 }
 
+/* A look is a system call. Its interval is counted in polls, as polls have no clock; who polls rarely looks in each. */
+static void time_looks(ofi_iface *iface)
+{
+    uint64_t now = iface->now_ns();
+    iface->looks_every = now - iface->looked_ns > LOOK_NS || !iface->looks_every ? 1 : 2 * iface->looks_every;
+    if (iface->looks_every > LOOKS_EVERY)
+        iface->looks_every = LOOKS_EVERY;
+    iface->looks_in = iface->looks_every - 1;
+    iface->looked_ns = now;
+}
+
 int ofi_knock_answer(ofi_iface *iface)
 {
     int n = 0, fd, error;
+    time_looks(iface);
     while (n < ANSWERS_MAX && (fd = accept4(iface->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         answer(iface, fd);
         close(fd);
@@ -144,34 +179,53 @@ static void fail(ofi_candidate *candidate, const char *words)
     snprintf(candidate->why, sizeof candidate->why, "%s", words);
 }
 
-/* The connection ended without an answer. */
-static void repeat(ofi_candidate *candidate, int error, uint64_t now)
+static void try_again(ofi_candidate *candidate, uint64_t when)
 {
-    if (error != ETIMEDOUT && ++candidate->refusals > REFUSALS_MAX) { /* a host that is gone does not let the next one connect */
-        fail(candidate, error ? strerror(error) : "another process answers");
-        return;
-    }
     ofi_tcp_probe_end(candidate);
     candidate->state = OFI_CANDIDATE_NEW;
-    candidate->probed_ns = now;
+    candidate->begin_ns = when;
 }
 
-static void begin(const ofi_ep *ep, ofi_candidate *candidate, uint64_t now)
+/* The connection ended without an answer. It does not count if the knock came late, or if the host is gone, which does not let the next one
+ * connect. */
+static void repeat(ofi_candidate *candidate, int error, uint64_t now)
 {
-    const unsigned int silence_ms = 1000u * (unsigned int)weft_knob.peer_timeout_s;
-    if (candidate->probed_ns && now - candidate->probed_ns < AGAIN_NS)
+    bool counts = error != ETIMEDOUT && candidate->is_prompt;
+    candidate->hurries |= !candidate->is_prompt;
+    if (counts && !candidate->refusals++)
+        candidate->refused_ns = now;
+    if (counts && candidate->refusals > REFUSALS_MIN && now - candidate->refused_ns > REFUSED_NS)
+        fail(candidate, error ? strerror(error) : "another process answers");
+    else
+        try_again(candidate, now + AGAIN_NS);
+}
+
+static uint32_t sockets_max(void)
+{
+    struct rlimit limit;
+    rlim_t part = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / SOCKETS_PART;
+    return part < SOCKETS_MIN ? SOCKETS_MIN : part > SOCKETS_MAX ? SOCKETS_MAX : (uint32_t)part;
+}
+
+/* Is there a socket for one more knock? */
+static bool has_socket(ofi_iface *iface, uint64_t now)
+{
+    if (!iface->knocks_max)
+        iface->knocks_max = sockets_max();
+    if (iface->knocks < iface->knocks_max)
+        return true;
+    iface->denied_ns = now;
+    return false;
+}
+
+/* Gives the socket up, if a knock has found none free. */
+static void release(ofi_iface *iface, ofi_candidate *candidate, uint64_t now)
+{
+    if (!iface->denied_ns || now - iface->denied_ns > HOLD_NS || now - candidate->probed_ns < HOLD_NS)
         return;
-    ofi_tcp_probe_begin(candidate, now);
-    if (candidate->state != OFI_CANDIDATE_PROBED)
-        return;
-    if (candidate->probe < 0) { /* knocks at other peers may end, and give theirs back */
-        candidate->state = OFI_CANDIDATE_NEW;
-        if (now - ep->began_ns > 1000000ull * silence_ms)
-            fail(candidate, "no socket can be made (ulimit -n)");
-        return;
-    }
-    ofi_tcp_keep_alive(candidate->probe);
-    setsockopt(candidate->probe, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
+    iface->denied_ns = 0;
+    try_again(candidate, now + ((uint64_t)RELEASED_NS << candidate->releases));
+    candidate->releases += candidate->releases < 6;
 }
 
 /* The connection is being made: sends the knock once it is. */
@@ -181,19 +235,45 @@ static void speak(const ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candi
     struct pollfd fd = {.fd = candidate->probe, .events = POLLOUT};
     int error = 0;
     socklen_t bytes = sizeof error;
-    if (poll(&fd, 1, 0) != 1) {
-        if (now - candidate->probed_ns > OFI_PROBE_NS)
+    if (poll(&fd, 1, candidate->hurries ? HURRY_MS : 0) != 1) {
+        if (now - candidate->probed_ns <= OFI_PROBE_NS)
+            return;
+        if (candidate->releases)
+            try_again(candidate, now + AGAIN_NS); /* it has answered before: too many knocks may wait there */
+        else
             fail(candidate, "no answer within 3 s");
         return;
     }
+    candidate->is_prompt = now - candidate->probed_ns < LATE_NS;
     if (getsockopt(candidate->probe, SOL_SOCKET, SO_ERROR, &error, &bytes))
         error = errno;
-    if (error)
+    if (error && (error != ECONNRESET || candidate->is_prompt))
         fail(candidate, strerror(error));
-    else if (send(candidate->probe, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof one)
-        repeat(candidate, errno, now);
+    else if (error || send(candidate->probe, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof one)
+        repeat(candidate, error ? error : errno, now);
     else
         candidate->state = OFI_CANDIDATE_LISTENS;
+}
+
+static void begin(ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candidate, uint64_t now)
+{
+    const unsigned int silence_ms = 1000u * (unsigned int)weft_knob.peer_timeout_s;
+    if (now < candidate->begin_ns || !has_socket(iface, now))
+        return;
+    ofi_tcp_probe_begin(candidate, now);
+    if (candidate->state != OFI_CANDIDATE_PROBED)
+        return;
+    if (candidate->probe < 0) { /* knocks at other peers may end, and give theirs back */
+        iface->denied_ns = now;
+        candidate->state = OFI_CANDIDATE_NEW;
+        if (now - ep->began_ns > 1000000ull * silence_ms)
+            fail(candidate, "no socket can be made (ulimit -n)");
+        return;
+    }
+    candidate->counter = &iface->knocks;
+    iface->knocks++;
+    ofi_tcp_keep_alive(candidate->probe);
+    setsockopt(candidate->probe, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
 }
 
 /* True: the knock was answered. */
@@ -249,13 +329,15 @@ int ofi_knock_turn(ofi_iface *iface, ofi_ep *ep, uint64_t now)
     for (uint32_t i = 0; i < ep->candidate_count; i++) {
         ofi_candidate *candidate = &ep->candidates[i];
         if (candidate->state == OFI_CANDIDATE_NEW && (i == ep->candidate || asks_all))
-            begin(ep, candidate, now);
+            begin(iface, ep, candidate, now);
         if (candidate->state == OFI_CANDIDATE_PROBED)
             speak(iface, ep, candidate, now);
-        if (candidate->state != OFI_CANDIDATE_LISTENS || !hear(ep, candidate, &answer, now))
-            continue;
-        take(iface, ep, i, &answer);
-        return 1;
+        if (candidate->state == OFI_CANDIDATE_LISTENS && hear(ep, candidate, &answer, now)) {
+            take(iface, ep, i, &answer);
+            return 1;
+        }
+        if (candidate->state == OFI_CANDIDATE_LISTENS)
+            release(iface, candidate, now);
     }
     return 0;
 }

@@ -153,7 +153,10 @@ typedef struct ofi_candidate { /* one address of a peer */
     uint32_t attempt;      /* number of the last handshake sent there; 0: none */
     int probe;             /* socket of a probe, or -1 */
     uint64_t probed_ns;
-    uint32_t refusals;     /* knocks that ended without an answer */
+    uint32_t *counter;     /* iface->knocks, which counts the probe; NULL: not counted */
+    uint32_t refusals, releases; /* knocks that ended without an answer; that were given up for others (knock.c) */
+    uint64_t refused_ns, begin_ns; /* time of the first refusal; earliest time of the next knock */
+    bool is_prompt, hurries; /* the knock was sent soon after the connection was made; the next one must be, as the last one was not */
     char why[112];         /* text of state FAILED */
 } ofi_candidate;
 
@@ -301,6 +304,10 @@ struct ofi_iface {
     bool is_deferred;     /* libfabric is not open: ofi_contact opens it */
     int listener;         /* knock socket; -1: none */
     bool has_complained;  /* the log says why a knock was not answered */
+    uint32_t looks_every, looks_in; /* polls between two looks for knocks; until the next one */
+    uint64_t looked_ns;   /* time of the last one */
+    uint32_t knocks, knocks_max; /* sockets of own knocks; their maximum, 0: not determined yet */
+    uint64_t denied_ns;   /* when a knock last found no socket free, and none was given up for it since; 0: none */
     uint16_t port;        /* libfabric's, over sockets; network order */
     uint32_t passed;      /* number of providers tried before that could not be opened */
     bool has_remote;          /* the job has ranks on other hosts */
@@ -398,7 +405,8 @@ int ofi_sleep_on(ofi_iface *iface, int fd, uint32_t how);
 /* Makes the knock socket and the iface's address. On error nothing is open. */
 int ofi_knock_listen(ofi_iface *iface);
 void ofi_knock_close(ofi_iface *iface);
-/* Answers pending knocks, and opens libfabric for the first. Returns their number. */
+/* Call from each poll. Now and then, and in each poll of an owner that polls rarely or sleeps, answers pending knocks, and opens libfabric
+ * for the first. Returns their number. */
 int ofi_knock_answer(ofi_iface *iface);
 /* A step of the handshake with a peer whose port is not known: asks at its addresses. Returns 1 when the port is known or the peer has
  * failed, else 0. */
@@ -441,6 +449,9 @@ int ofi_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 /* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
+/* The ep to a process; NULL: none. `greet` makes one by callbacks.accept_peer. */
+ofi_ep *ofi_ep_of(const ofi_iface *iface, const weft_proc_id *proc_id);
+ofi_ep *ofi_ep_greet(ofi_iface *iface, const weft_proc_id *proc_id);
 /* Handles a received handshake. May call callbacks.accept_peer. */
 void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg);
 /* Handles pending handshakes and checks silent peers. Returns the number of events. */

@@ -60,4 +60,7 @@ void ofi_tcp_probe_end(ofi_candidate *candidate)
     if (candidate->probe >= 0)
         close(candidate->probe);
     candidate->probe = -1;
+    if (candidate->counter)
+        --*candidate->counter;
+    candidate->counter = NULL;
 }

@@ -20,7 +20,8 @@
 #define TRY_FIRST_NS VERBS_MS
 #define TRIES_BY_RAIL 3      /* unanswered attempts before another pair of rails is tried */
 #define TRIES_MIN 8        /* minimum attempts before a timeout applies: the process may have been stopped */
-#define LEAVE_NS (3 * VERBS_SECOND) /* maximum wait for the answer of a peer while closing */
+#define LEAVE_NS (3 * VERBS_SECOND) /* maximum wait for the answer of a peer while closing, ... */
+#define LEAVE_CM_NS (10 * VERBS_SECOND) /* ... by rdma_cm, whose messages are repeated after seconds */
 #define ASK_NS (900 * VERBS_MS)      /* silence of a peer, before the owner is asked whether it is at rest */
 
 uint32_t verbs_conn_random(struct verbs_conn *conn)
@@ -51,7 +52,7 @@ void verbs_conn_set_state(verbs_ep *ep, enum verbs_ep_state state)
     ep->iface->connecting += (uint32_t)is - (uint32_t)was;
     ep->state = state;
     if (state != VERBS_CONNECTING)
-        verbs_evict_unshow(ep);
+        verbs_evict_has_qps(ep);
 }
 
 /* -- selecting and creating QPs -- */
@@ -102,7 +103,7 @@ static void note_lack(verbs_ep *ep, bool lacks)
     if (hs->lack_ns && hs->by_cm && ep->silent_since_ns) /* nothing was sent meanwhile */
         ep->silent_since_ns += now - hs->lack_ns;
     hs->lack_ns = 0;
-    verbs_evict_unshow(ep);
+    verbs_evict_has_qps(ep);
 }
 
 static int open_qp(verbs_rc_qp *qp)
@@ -116,8 +117,15 @@ static int open_qp(verbs_rc_qp *qp)
 /* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
 static void open_qps(verbs_ep *ep)
 {
+    const verbs_ep *heir = verbs_evict_heir_before(ep);
     uint32_t wanted = 0;
     bool is_full = false;
+    if (heir && !verbs_conn_has_qps(ep)) {
+        ep->hs->lack_error = heir->hs->lack_error;
+        snprintf(ep->last_error, sizeof ep->last_error, "the next free queue pair is for the connection to rank %u", heir->proc_id.rank);
+        note_lack(ep, true);
+        return;
+    }
     for (int even_suspects = 0; even_suspects < 2 && !(even_suspects && verbs_conn_has_qps(ep)); even_suspects++)
         for (uint8_t i = 0; i < ep->qp_count; i++) {
             if (!is_wanted(&ep->qps[i], even_suspects))
@@ -267,6 +275,8 @@ void verbs_conn_begin_epoch(verbs_ep *ep, uint32_t epoch, uint64_t pause_ns)
     ep->is_confirmed = hs->is_connected = ep->is_evict_requested = hs->lacks_qps = hs->gives_way = false;
     ep->evict = VERBS_EVICT_NONE;
     hs->remote_rails = hs->due_qps = hs->refused_qps = hs->absent_qps = 0;
+    for (uint8_t i = 0; i < ep->qp_count; i++)
+        hs->qp_hs[i].repeats = 0;
     hs->rest = WEFT_EP_RETURN;
     hs->is_left = hs->is_abandoned = false;
     hs->up_frames = ep->tx_acked + ep->rx_seq;
@@ -301,9 +311,10 @@ static uint32_t grant_credits(verbs_ep *ep)
 
 void verbs_conn_retry_now(verbs_iface *iface)
 {
+    iface->conn->heir_ns = iface->now_ns(); /* its time begins when something is free */
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
-        if (ep->state != VERBS_CONNECTING || (ep->hs->local_credits && !ep->hs->lacks_qps))
+        if (ep->state != VERBS_CONNECTING || ep->hs->is_excused || (ep->hs->local_credits && !ep->hs->lacks_qps))
             continue;
         ep->next_try_ns = verbs_conn_now(ep);
         verbs_conn_due(ep, ep->next_try_ns);
@@ -314,7 +325,9 @@ void verbs_conn_retry_now(verbs_iface *iface)
 static void try_to_connect(verbs_ep *ep)
 {
     verbs_handshake *hs = ep->hs;
-    if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
+    if (hs->is_excused)
+        note_lack(ep, false);
+    else if (hs->is_connected ? hs->due_qps != 0 : !verbs_conn_has_qps(ep) || hs->by_cm)
         open_qps(ep);
     if (hs->lacks_qps && verbs_evict_for_qps(ep, false))
         open_qps(ep);
@@ -374,6 +387,7 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
     verbs_handshake *hs = ep->hs;
     int32_t ahead = (int32_t)(msg->epoch - ep->epoch);
     ep->silent_since_ns = 0;
+    hs->is_excused = false;
     if (ahead <= 0 && ep->state == VERBS_NEW && hs->is_abandoned && msg->kind != VERBS_MSG_READY) {
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0); /* the peer calls in an epoch that was left without asking it */
         return;
@@ -431,10 +445,10 @@ static int progress_connecting(verbs_ep *ep, uint64_t now)
         verbs_conn_due(ep, ep->next_try_ns);
         return 0;
     }
-    if (hs->is_closing && (verbs_conn_is_settled(ep) || silent > LEAVE_NS)) {
+    if (hs->is_closing && (verbs_conn_is_settled(ep) || silent > (hs->by_cm ? LEAVE_CM_NS : LEAVE_NS))) {
         verbs_conn_close_qps(ep);
         verbs_conn_set_state(ep, VERBS_FAILED);
-        hs->is_closed = true;
+        hs->is_closed = verbs_conn_is_settled(ep); /* else no GONE: a peer that lacks frames would wait for them */
     } else if (silent > ASK_NS && !hs->is_closing && verbs_rest_excuses(ep, now)) {
         call_slowly(ep, now);
     } else if (silent > verbs_conn_timeout_ns() && tries >= TRIES_MIN) {

@@ -61,6 +61,8 @@ typedef struct verbs_qp_handshake {
     bool is_made;         /* has a QP that was never connected */
     bool is_active, is_connected; /* rdma_cm: this side is active; the QP is connected */
     bool is_established;  /* rdma_cm: the active side has said that it is connected */
+    uint8_t repeats;      /* rdma_cm: requests without an answer that were repeated before the kernel does */
+    uint64_t asked_ns;    /* rdma_cm: begin of the latest attempt */
     bool is_suspect;      /* failed, or never proven: not used while another pair works */
     bool is_proven;       /* answered a probe since it became a suspect */
     bool is_marked, is_flushed, has_last_wqe;
@@ -85,6 +87,7 @@ typedef struct verbs_handshake {
     bool is_peaceful;     /* the end of the epoch in progress is not an error */
     enum weft_ep_rest rest;   /* REST, IDLE: no new epoch is begun once all frames have arrived; LEAVE: none at all; RETURN: as usual */
     bool is_left;         /* by LEAVE: the owner's frames do not connect, the peer's do, until RETURN */
+    bool is_excused;      /* CONNECTING, and the peer rests, or may rest: calls have no QPs. Until it answers */
     bool is_abandoned;    /* NEW, and the peer was not asked when the epoch ended: it may still try to connect in it */
     uint64_t connected_ns;
     uint32_t remote_epoch;   /* newest epoch received from the peer */
@@ -126,6 +129,8 @@ struct verbs_conn {
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool checks_events; /* at the next verbs_conn_progress */
     bool has_reported_wait; /* the log has a line about an ep that lacks QPs */
+    const verbs_ep *heir; /* ep that lacks QPs, and for which another one gives way; NULL: none */
+    uint64_t heir_ns;     /* since when */
     const verbs_ep *shown; /* ep whose lack of QPs was reported by callbacks.waits; NULL: none */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
@@ -164,7 +169,7 @@ bool verbs_rest_ends_epoch(const verbs_ep *ep);
 int verbs_rest_progress(verbs_ep *ep, uint64_t now); /* each progress of an ep that is UP */
 void verbs_rest_abandon(verbs_ep *ep);
 /* Called for a CONNECTING ep whose peer has not answered for a second. True: the owner knows why. The ep is lost if the peer has ended; if
- * there is nothing for the peer it drains; else it stays CONNECTING. */
+ * there is nothing for the peer, or it has QPs, it drains; else it stays CONNECTING. */
 bool verbs_rest_excuses(verbs_ep *ep, uint64_t now);
 static inline bool verbs_conn_has_offer(const verbs_ep *ep)
 {
@@ -191,13 +196,15 @@ void verbs_drain_begin(verbs_ep *ep);
 bool verbs_drain_progress(verbs_ep *ep, uint64_t now);
 
 /* -- evict.c: closes idle connections when receive slots or the device's queue pairs are used up -- */
-/* `ep` connects and has no credits to grant, or lacks QPs: evicts another ep. */
-void verbs_evict_for(verbs_ep *ep);
+/* `ep` connects and has no credits to grant, or lacks QPs: evicts another ep. False: there is none yet. */
+bool verbs_evict_for(verbs_ep *ep);
 /* `ep` lacks QPs: evicts another ep, or takes the QPs of one that only connects. The peer's timeout does not run while another may give
  * way. A long wait is shown to the owner and logged. is_requested: by rdma_cm, the peer requests the connection now. True: QPs are free,
  * try again. */
 bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested);
-void verbs_evict_unshow(const verbs_ep *ep); /* `ep` lacks no QPs any more */
+void verbs_evict_has_qps(const verbs_ep *ep); /* `ep` lacks no QPs any more */
+/* The ep for which another one gave way comes before this one. It has lack_error; NULL: none. */
+const verbs_ep *verbs_evict_heir_before(const verbs_ep *ep);
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */

@@ -164,7 +164,7 @@ void verbs_ep_free(verbs_ep *ep)
         if (ep->qps[i].ibv_qp)
             verbs_rc_qp_close(&ep->qps[i]);
     iface->connecting -= was_counted;
-    verbs_evict_unshow(ep);
+    verbs_evict_has_qps(ep);
     weft_list_remove(&ep->hs->by_busy);
     weft_list_remove(&ep->by_iface);
     weft_list_remove(&ep->by_rma);

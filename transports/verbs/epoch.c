@@ -100,8 +100,8 @@ bool verbs_drain_progress(verbs_ep *ep, uint64_t now)
 /* -- errors -- */
 
 /* The timeout runs from the first attempt or error without progress since. A connection that was up for long restarts it, as does the end
- * of an epoch without an error, if none occurred before: an idle ep may change epochs often, as rails come and go. */
-static void count_break(verbs_ep *ep, bool is_trouble)
+ * of an epoch without an error, if none occurred before: an idle ep may change epochs often, as rails come and go, and gives way. */
+static void note_end(verbs_ep *ep, bool is_trouble)
 {
     verbs_handshake *hs = ep->hs;
     uint64_t now = verbs_conn_now(ep);
@@ -117,8 +117,6 @@ static void count_break(verbs_ep *ep, bool is_trouble)
         hs->trouble_count++;
     else if (!hs->trouble_count)
         hs->trouble_ns = now;
-    ep->breaks++;
-    ep->iface->counts[VERBS_COUNT_BREAKS]++;
 }
 
 /* A refusal proves that the peer lives. */
@@ -146,7 +144,9 @@ void verbs_conn_break(verbs_rc_qp *qp, const struct ibv_wc *wc, const char *word
     if (!is_first)
         return;
     ep->evict = VERBS_EVICT_NONE; /* EVICT_ACK may be lost with the epoch: the peer must learn of the new one */
-    count_break(ep, !ep->hs->is_peaceful);
+    note_end(ep, !ep->hs->is_peaceful);
+    ep->breaks++;
+    ep->iface->counts[VERBS_COUNT_BREAKS]++;
     weft_log_debug("connection %u with rank %u ends: %s", ep->epoch, ep->proc_id.rank, ep->last_error);
     verbs_conn_set_state(ep, VERBS_DRAINING);
     verbs_drain_begin(ep);
@@ -273,6 +273,7 @@ void verbs_conn_on_gone(verbs_ep *ep)
 
 void verbs_conn_end(verbs_ep *ep)
 {
+    note_end(ep, false);
     verbs_conn_set_state(ep, VERBS_DRAINING);
     verbs_drain_begin(ep);
     verbs_conn_due(ep, verbs_conn_now(ep));

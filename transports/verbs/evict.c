@@ -17,8 +17,9 @@
  * Eager rings end with the epoch, whether in use or taken back. Frames written into them have completed when the writer is quiet, and stand
  * before its EVICT_REQ or EVICT_ACK on the same QP: they are visible when that comes, and are read then.
  *
- * Queue pairs of a connecting ep that has no answer are given to one whose peer has created its own, or that precedes it in an order of
- * the job's connections. Their numbers belong to the epoch, so that epoch ends.
+ * Queue pairs of a connecting ep that has no answer are given to one that precedes it in an order of the job's connections; to any one
+ * whose peer has created its own, only after several times as long. Their numbers belong to the epoch, so that epoch ends. What is given
+ * away is kept for the ep that asked, its heir, for some time: else whoever tries first gets it, and gives it away again.
  *
  * By rdma_cm they do not: a connecting ep's queue pairs are just destroyed, and the attempt with them. A request, whose sender has its
  * queue pair, takes those of an ep without an attempt under way, or of one that it precedes: so of requests that run in a circle one
@@ -41,8 +42,10 @@
 #define NEW_NS 20000000ull        /* minimum time up, unless it was used */
 #define SHOW_NS 100000000ull      /* a wait for QPs that is longer is shown to the owner, ... */
 #define REPORT_NS 2000000000ull   /* ... and logged */
-#define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs away, ... */
+#define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs to one that precedes it, ... */
+#define TRIES_AGAINST_OFFER 6u    /* ... or to one that does not, but whose peer has created its own: 30 times as long, 63 ms, ... */
 #define CM_KEEP_NS 40000000ull    /* ... and the time that an attempt has by rdma_cm, where it takes several messages */
+#define HEIR_NS 30000000ull       /* how long what others give away is kept for the ep that asked */
 #define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
@@ -144,20 +147,34 @@ static bool take_attempt(const verbs_ep *ep, bool is_requested)
     return false;
 }
 
-/* Ends the epoch of an ep that has QPs, and whose peer has not answered. True: one was found, or gives way already. */
-static bool take_unanswered_qps(verbs_ep *ep)
+/* The order alone decides, where it can: were an offer enough, ranks in a circle, each of which has the QP that the next one needs, would
+ * pass them on for ever. An offer does where the peer of the other ep does not answer for long. */
+static bool may_take(const verbs_ep *ep, const verbs_ep *other)
 {
-    verbs_iface *iface = ep->iface;
+    if (precedes(ep, other))
+        return other->tries >= TRIES_TO_KEEP;
+    return other->tries >= TRIES_AGAINST_OFFER && verbs_conn_has_offer(ep);
+}
+
+static bool is_giving(const verbs_iface *iface)
+{
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         const verbs_ep *other = weft_container(link, verbs_ep, by_iface);
         if (other->hs->gives_way && other->state == VERBS_DRAINING)
             return true;
     }
+    return false;
+}
+
+/* Ends the epoch of an ep that has QPs, and whose peer has not answered. True: one was found. */
+static bool take_unanswered_qps(verbs_ep *ep)
+{
+    verbs_iface *iface = ep->iface;
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *other = weft_container(link, verbs_ep, by_iface);
         verbs_handshake *hs = other->hs;
         if (other == ep || other->state != VERBS_CONNECTING || hs->is_connected || hs->is_closing || verbs_conn_has_offer(other) ||
-            !verbs_conn_has_qps(other) || other->tries < TRIES_TO_KEEP || !(verbs_conn_has_offer(ep) || precedes(ep, other)))
+            !verbs_conn_has_qps(other) || !may_take(ep, other))
             continue;
         hs->gives_way = true;
         verbs_conn_renew(&other->qps[0], "its queue pairs are given to another peer, as the device has no more");
@@ -182,13 +199,44 @@ static void show_wait(const verbs_ep *ep)
     iface->iface.callbacks->waits(iface->iface.owner, text);
 }
 
-void verbs_evict_unshow(const verbs_ep *ep)
+static void unshow(const verbs_ep *ep)
 {
     const verbs_iface *iface = ep->iface;
     if (iface->conn->shown != ep)
         return;
     iface->conn->shown = NULL;
     iface->iface.callbacks->waits(iface->iface.owner, NULL);
+}
+
+/* -- who gets what is given away -- */
+
+static bool is_heir(const verbs_ep *ep, uint64_t now)
+{
+    return ep->iface->conn->heir == ep && ep->state == VERBS_CONNECTING && ep->hs->lacks_qps && now - ep->iface->conn->heir_ns < HEIR_NS;
+}
+
+/* Another ep gives way for this one. */
+static void set_heir(const verbs_ep *ep)
+{
+    struct verbs_conn *conn = ep->iface->conn;
+    uint64_t now = ep->iface->now_ns();
+    if (conn->heir && conn->heir != ep && is_heir(conn->heir, now) && !precedes(ep, conn->heir))
+        return;
+    conn->heir = ep;
+    conn->heir_ns = now;
+}
+
+const verbs_ep *verbs_evict_heir_before(const verbs_ep *ep)
+{
+    const verbs_ep *heir = ep->iface->conn->heir;
+    return heir && heir != ep && is_heir(heir, ep->iface->now_ns()) ? heir : NULL;
+}
+
+void verbs_evict_has_qps(const verbs_ep *ep)
+{
+    unshow(ep);
+    if (ep->iface->conn->heir == ep)
+        ep->iface->conn->heir = NULL;
 }
 
 bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
@@ -203,8 +251,8 @@ bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
     hs->trouble_ns = now;
     if (hs->by_cm && take_attempt(ep, is_requested))
         return true;
-    if (hs->by_cm || !take_unanswered_qps(ep))
-        verbs_evict_for(ep);
+    if (!is_giving(ep->iface) && ((!hs->by_cm && take_unanswered_qps(ep)) || verbs_evict_for(ep)))
+        set_heir(ep);
     if (ep->iface->conn->has_reported_wait || now - hs->lack_ns < REPORT_NS)
         return false;
     ep->iface->conn->has_reported_wait = true;
@@ -213,20 +261,21 @@ bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
     return false;
 }
 
-void verbs_evict_for(verbs_ep *ep)
+bool verbs_evict_for(verbs_ep *ep)
 {
     verbs_iface *iface = ep->iface;
     uint64_t now = iface->now_ns();
     verbs_ep *chosen;
     if (!ep->hs->lacks_qps && verbs_conn_has_offer(ep) && free_unanswered_slots(ep))
-        return;
+        return true;
     chosen = choose(ep, ep->tries >= TRIES_FOR_BUSY, now);
     if (!chosen)
-        return;
+        return false;
     weft_list_remove(&chosen->by_iface);
     weft_list_append(&iface->eps, &chosen->by_iface);
     chosen->evict = VERBS_EVICT_QUIESCE;
     verbs_conn_due(chosen, now);
+    return true;
 }
 
 void verbs_evict_handle(verbs_ep *ep, enum verbs_kind kind)

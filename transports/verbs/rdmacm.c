@@ -27,6 +27,8 @@
 
 #define RESOLVE_MS 2000
 #define STRAGGLER_NS 1000000000ull /* QPs that are this much later than the first wait for another epoch */
+#define REPEAT_NS 600000000ull     /* an attempt without an answer for so long is made anew: the kernel repeats messages after 4 s; */
+#define REPEATS 3                  /* ... so often, each time after twice as long: a peer that computes keeps all requests in its queue */
 #define CM_DATA_MAGIC 0x57656650u
 
 /* Private data; rdma_cm has 56 bytes for it in a request. */
@@ -178,7 +180,7 @@ static void begin(verbs_rc_qp *qp)
     }
     qp->cm_id = id;
     verbs_qp_handshake_of(qp)->is_active = true;
-    qp->ep->hs->attempt_ns = verbs_conn_now(qp->ep);
+    qp->ep->hs->attempt_ns = verbs_qp_handshake_of(qp)->asked_ns = verbs_conn_now(qp->ep);
     verbs_cm_address(&qp->rail->gid, 0, &from);
     verbs_cm_address(&remote->gid, remote->cm_port, &to);
     if (rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, RESOLVE_MS))
@@ -225,6 +227,7 @@ static void on_connected(verbs_rc_qp *qp, const cm_data *data, uint32_t reads)
     verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
     qp_hs->is_made = false;
     qp_hs->is_connected = true;
+    qp_hs->repeats = 0;
     qp->reads_capacity = min(qp->rail->max_rd_atomic, reads);
     hs->offer.epoch = ep->epoch;
     hs->offer.rx_seq = data->rx_seq;
@@ -420,6 +423,7 @@ static void on_refusal(verbs_rc_qp *qp, const cm_data *data)
     verbs_ep *ep = qp->ep;
     verbs_handshake *hs = ep->hs;
     pause_attempt(qp, refusal_text(data->no));
+    verbs_qp_handshake_of(qp)->repeats = 0;
     hs->due_qps |= (uint8_t)(1u << (qp - ep->qps));
     if ((data->no == REFUSED_BUSY || data->no == REFUSED_SHORT) && !hs->is_alone)
         hs->trouble_ns = verbs_conn_now(ep);
@@ -543,11 +547,24 @@ int verbs_rdmacm_progress(verbs_iface *iface)
     return n;
 }
 
+/* A message of the kernel's may be lost. On iWARP TCP repeats it. */
+static void drop_silent_attempt(verbs_rc_qp *qp)
+{
+    verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
+    if (!qp->cm_id || !qp_hs->is_active || qp_hs->is_connected || qp->rail->is_iwarp || qp_hs->repeats >= REPEATS ||
+        verbs_conn_now(qp->ep) - qp_hs->asked_ns < REPEAT_NS << qp_hs->repeats)
+        return;
+    qp_hs->repeats++;
+    pause_attempt(qp, "no answer yet");
+}
+
 void verbs_rdmacm_try(verbs_ep *ep)
 {
-    for (uint8_t i = 0; i < ep->qp_count; i++)
+    for (uint8_t i = 0; i < ep->qp_count; i++) {
+        drop_silent_attempt(&ep->qps[i]);
         if (ep->qps[i].ibv_qp && !ep->qps[i].cm_id)
             begin(&ep->qps[i]);
+    }
     if (ep->hs->is_connected)
         go_up_if_all(ep, ep->iface->now_ns() - ep->hs->connected_ns > STRAGGLER_NS);
 }

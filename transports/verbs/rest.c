@@ -8,7 +8,8 @@
  * A peer may still call in an epoch that this side has abandoned; the answer is a later one (verbs_conn_follow).
  *
  * A peer that is called and does not answer may be at rest, or have ended there: the owner knows (callbacks.absence). One at rest is called
- * once a second while there is something for it, for any time. It finds a call among its datagrams when it returns.
+ * once a second while there is something for it, for any time. It finds a call among its datagrams when it returns. A call has no queue
+ * pair, as calls without an answer would keep all those of a small device from peers that answer: the epoch begins when it calls back.
  */
 #include "transports/verbs/conn.h"
 #include "transports/verbs/flow.h"
@@ -18,6 +19,8 @@
 
 #define SCAN_NS 1000000u   /* interval of checks whether all has arrived at a peer that rests */
 #define CALLED_NS (50u * VERBS_MS) /* a peer that has connected has something to send: its first frame is awaited so long */
+#define LOOK_NS (50u * VERBS_MS)   /* longest sleep of an owner on its way to rest */
+#define DOUBT_NS (2u * VERBS_SECOND) /* silence of a peer of which the owner knows nothing, before its calls have no queue pairs */
 #define MAYBE_TIMEOUTS 60u /* a peer of which the owner knows nothing is lost after so many times WEFT_PEER_TIMEOUT_S */
 
 /* All numbered frames are known to have arrived, by their completions or by the peer's acks; does not ask for that. Not the others: credits
@@ -55,9 +58,17 @@ void verbs_rest_abandon(verbs_ep *ep)
     hs->is_abandoned = !was_answered(ep);
     hs->trouble_ns = hs->lack_ns = ep->silent_since_ns = 0;
     hs->trouble_count = 0;
-    hs->gives_way = hs->lacks_qps = hs->is_alone = false;
+    hs->gives_way = hs->lacks_qps = hs->is_alone = hs->is_excused = false;
     ep->evict = VERBS_EVICT_NONE;
     verbs_conn_set_state(ep, VERBS_NEW);
+}
+
+/* The owner waits for the peer's answer, or for word of it from the launcher, which comes without an event: it must not sleep for long. */
+static void look_again(verbs_ep *ep)
+{
+    uint64_t when = verbs_conn_now(ep) + LOOK_NS;
+    if (!ep->hs->is_busy || ep->hs->due_ns > when)
+        verbs_conn_due(ep, when);
 }
 
 int verbs_ep_rest(weft_iface *base, weft_ep *of, enum weft_ep_rest how)
@@ -77,6 +88,8 @@ int verbs_ep_rest(weft_iface *base, weft_ep *of, enum weft_ep_rest how)
     if (how == WEFT_EP_RETURN) {
         if (ep->state == VERBS_NEW && !has_arrived(ep))
             verbs_conn_begin(ep);
+        if (ep->state == VERBS_UP)
+            look_again(ep);
         return 0;
     }
     if (ep->state == VERBS_NEW || ep->state == VERBS_FAILED)
@@ -92,29 +105,47 @@ int verbs_ep_rest(weft_iface *base, weft_ep *of, enum weft_ep_rest how)
     }
     if (how == WEFT_EP_LEAVE || ((ep->state == VERBS_UP || is_unanswered) && has_arrived(ep)))
         verbs_conn_end(ep);
+    else
+        look_again(ep);
     return WEFT_AGAIN;
+}
+
+/* Others may need its queue pairs. */
+static void give_qps_back(verbs_ep *ep)
+{
+    ep->hs->is_excused = true;
+    if (!verbs_conn_has_qps(ep))
+        return;
+    ep->hs->gives_way = true;
+    verbs_conn_renew(&ep->qps[0], "the peer rests: its queue pairs are given back");
 }
 
 bool verbs_rest_excuses(verbs_ep *ep, uint64_t now)
 {
     const weft_iface *iface = &ep->iface->iface;
+    verbs_handshake *hs = ep->hs;
+    uint64_t silent = now - ep->silent_since_ns;
     switch (iface->callbacks->absence ? iface->callbacks->absence(iface->owner, ep->ep.peer) : WEFT_ABSENCE_NONE) {
     case WEFT_ABSENCE_MAYBE:
-        if (now - ep->silent_since_ns > MAYBE_TIMEOUTS * verbs_conn_timeout_ns())
+        if (silent > MAYBE_TIMEOUTS * verbs_conn_timeout_ns())
             return false;
         break;
     case WEFT_ABSENCE_REST:
         ep->silent_since_ns = now; /* its timeout begins when it has returned */
-        ep->hs->rest = has_arrived(ep) && !ep->is_blocked ? WEFT_EP_LEAVE : WEFT_EP_RETURN;
+        hs->rest = has_arrived(ep) && !ep->is_blocked ? WEFT_EP_LEAVE : WEFT_EP_RETURN;
+        silent = UINT64_MAX;
         break;
     case WEFT_ABSENCE_END:
         verbs_conn_peer_failed(ep, "its process has ended, after MPI_Finalize or its last MPI_Session_finalize");
         return true;
     default:
+        hs->is_excused = false;
         return false;
     }
-    ep->hs->trouble_ns = now;
-    if (ep->hs->rest == WEFT_EP_LEAVE)
+    hs->trouble_ns = now;
+    if (hs->rest == WEFT_EP_LEAVE)
         verbs_conn_end(ep);
+    else if (silent > DOUBT_NS && !hs->by_cm) /* the launcher may not have answered yet */
+        give_qps_back(ep);
     return true;
 }
