@@ -10,12 +10,6 @@
 #include "mpi/errors.h"
 #include "mpi/request.h"
 
-static void on_all_done(weft_completion *completion)
-{
-    weft_partitioned *self = weft_container(completion, weft_partitioned, completion);
-    weft_req_end(self->req, completion->rc);
-}
-
 int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req_kind kind, int partitions, weft_req **out)
 {
     uint64_t most = self->count ? self->type->count_max / self->count : UINT64_MAX;
@@ -31,7 +25,6 @@ int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req
     req = self->setup_chan && self->data_chan ? weft_req_new(comm->worker, kind) : NULL;
     if (!req)
         return weft_fail(WEFT_E_NOMEM, "no memory for a partitioned request");
-    self->completion.open = on_all_done;
     self->req = req;
     weft_type_hold(self->type);
     req->is_persistent = true;
@@ -53,37 +46,82 @@ weft_partition_body *weft_partition_body_new(const weft_partition_setup *setup)
     return body;
 }
 
+/* One that a program's request does not wait for, if it is not done, is a receive that drops what comes (precv). */
+static void free_part(weft_req *req)
+{
+    if (!req)
+        return;
+    req->completion = NULL;
+    if (req->is_posted)
+        weft_cancel(req);
+    else if (req->has_rndv && !req->is_done)
+        weft_req_wait(req);
+    weft_req_free(req);
+}
+
 void weft_partitioned_close(weft_partitioned *self)
 {
-    for (uint32_t i = 0; self->units && i < self->setup.units; i++)
-        if (self->units[i])
-            weft_req_free(self->units[i]);
-    free(self->units);
+    for (weft_partition_run *run = self->runs, *next; run; run = next) {
+        next = run->next;
+        free_part(run->head);
+        free_part(run->body);
+        free(run);
+    }
     weft_type_drop(self->type);
 }
 
-void weft_partitioned_begin(weft_partitioned *self, uint32_t units)
+void weft_partitioned_begin(weft_partitioned *self, uint32_t units, bool is_helped)
 {
-    self->completion.left = units;
-    self->completion.rc = 0;
+    self->left = units;
+    self->rc = 0;
+    self->is_helped = is_helped;
+    weft_worker_help_begin(self->req->worker, is_helped);
 }
 
-void weft_partitioned_one_done(weft_partitioned *self, int rc)
+void weft_partitioned_done(weft_partitioned *self, uint32_t units, int rc)
 {
-    self->completion.rc = weft_status_worse(self->completion.rc, rc);
-    if (--self->completion.left == 0)
-        on_all_done(&self->completion);
+    self->rc = weft_status_worse(self->rc, rc);
+    self->left -= units;
+    if (self->left)
+        return;
+    weft_worker_help_end(self->req->worker, self->is_helped);
+    weft_req_end(self->req, self->rc);
 }
 
-weft_req *weft_partitioned_unit(weft_partitioned *self, uint32_t i, enum weft_req_kind kind)
+weft_partition_run *weft_partition_run_begin(weft_partitioned *self, enum weft_req_kind kind)
 {
-    if (!self->units && !(self->units = calloc(self->setup.units, sizeof *self->units)))
+    weft_partition_run *run = self->idle_runs;
+    if (run) {
+        self->idle_runs = run->next_idle;
+        return run;
+    }
+    run = calloc(1, sizeof *run);
+    if (!run)
         return NULL;
-    if (!self->units[i])
-        self->units[i] = weft_req_new(self->data_chan->worker, kind);
-    if (self->units[i])
-        self->units[i]->completion = &self->completion;
-    return self->units[i];
+    run->of = self;
+    run->head = weft_req_new(self->data_chan->worker, kind);
+    run->body = weft_req_new(self->data_chan->worker, kind);
+    if (run->head && run->body) {
+        run->head->completion = run->body->completion = &run->completion;
+        run->next = self->runs;
+        self->runs = run;
+        return run;
+    }
+    free_part(run->head);
+    free_part(run->body);
+    free(run);
+    return NULL;
+}
+
+void weft_partition_run_end(weft_partition_run *run)
+{
+    run->next_idle = run->of->idle_runs;
+    run->of->idle_runs = run;
+}
+
+void weft_partition_run_await(weft_partition_run *run, uint32_t left, void (*open)(weft_completion *completion))
+{
+    run->completion = (weft_completion){.left = left, .open = open};
 }
 
 void weft_partitioned_move(const weft_partitioned *self, uint32_t partition, bool is_out)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * precv: partitioned receives (MPI 5.0 4.2.2). A receive for each of the sender's units is posted when the request is started, or when the
- * sender's SETUP message comes, whichever is later. Called by the generated entries: init with the worker's lock held, MPI_Parrived
- * without. Invariant: a unit that does not cover whole elements of a type with gaps is received packed, and unpacked when first asked for.
+ * precv: partitioned receives (MPI 5.0 4.2.2). Receives for runs are posted, one ahead, from the start of the request, or from the coming
+ * of the sender's SETUP message, whichever is later, until all units are announced. Called by the generated entries: init with the
+ * worker's lock held, MPI_Parrived without.
+ * Invariant: a run that does not cover whole elements of a type with gaps is received packed, and unpacked when first asked for.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "mpi/calls.h"
@@ -17,16 +19,21 @@
 #include "mpi/status.h"
 #include "type/pack.h"
 
+enum unit_state { UNIT_OPEN, UNIT_COMING, UNIT_PACKED, UNIT_HERE }; /* PACKED: has arrived, is to be unpacked */
+
 typedef struct precv {
     weft_partitioned shared;
     weft_req *setup_req;          /* NULL: none; received into its own memory, since it outlives a request that is freed before it comes */
     weft_completion setup_done;
     bool has_setup, is_waiting; /* is_waiting: started before SETUP has come */
-    bool is_helped;             /* while is_waiting: counts in worker->helped */
-    int setup_rc;               /* why SETUP cannot be used; 0: it can */
-    char setup_text[160];
-    char *packed;               /* [setup.bytes] units that are received packed; NULL: none are */
-    uint8_t *is_unpacked;       /* [units] if packed */
+    int failed;                 /* why nothing can be received: an error of SETUP or of a span; 0: it can */
+    char failed_text[160];
+    bool is_draining;           /* has failed, but the sender has not: what it sends is received and dropped, so that its sends end */
+    bool is_posting;            /* inside post_next, which is not re-entrant: a receive may end in the call that posts it */
+    weft_partition_run *next;   /* whose span is awaited; NULL: none */
+    uint32_t announced;         /* units whose span has come */
+    uint8_t *states;            /* [setup.units] enum unit_state; NULL: none yet */
+    char *packed;               /* [setup.bytes] runs that are received packed; NULL: none can be */
 } precv;
 
 /* A SETUP that has not come is still received: it belongs to this request, not to the next one with its tag. */
@@ -51,68 +58,176 @@ static void free_precv(weft_req *req)
         free_setup(self->setup_req);
     weft_partitioned_close(&self->shared);
     free(self->packed);
-    free(self->is_unpacked);
+    free(self->states);
     free(self);
 }
 
-/* Are both ends of the unit between elements? */
-static bool is_direct(const weft_partitioned *shared, uint32_t unit)
+/* Are both ends of these units between elements? */
+static bool is_direct(const weft_partitioned *shared, uint32_t first, uint32_t units)
 {
     uint64_t size = (uint64_t)shared->type->size;
     return shared->type->is_dense || !size ||
-           (shared->setup.unit_bytes * unit % size == 0 && weft_partition_unit_bytes(&shared->setup, unit) % size == 0);
+           (shared->setup.unit_bytes * first % size == 0 && weft_partition_span_bytes(&shared->setup, first, units) % size == 0);
 }
 
-static int post_unit(precv *self, uint32_t unit)
-{
-    weft_partitioned *shared = &self->shared;
-    uint64_t from = shared->setup.unit_bytes * unit, bytes = weft_partition_unit_bytes(&shared->setup, unit);
-    uint64_t size = (uint64_t)shared->type->size;
-    int tag = (int)(((uint32_t)shared->setup.tag + unit) & 0x3fffffffu);
-    weft_req *req = weft_partitioned_unit(shared, unit, WEFT_REQ_RECV);
-    if (!req)
-        return weft_fail(WEFT_E_NOMEM, "no memory for a receive request");
-    if (shared->type->is_dense || !size)
-        return weft_irecv_into(shared->data_chan, shared->rank, tag, (char *)shared->buf + shared->type->true_lb + from, bytes,
-                               weft_type_of(MPI_BYTE), req);
-    if (is_direct(shared, unit))
-        return weft_irecv_into(shared->data_chan, shared->rank, tag, (char *)shared->buf + (int64_t)(from / size) * shared->type->extent,
-                               bytes / size, shared->type, req);
-    self->is_unpacked[unit] = 0;
-    return weft_irecv_into(shared->data_chan, shared->rank, tag, self->packed + from, bytes, weft_type_of(MPI_BYTE), req);
-}
-
-/* Memory for units that cannot be received in place. */
+/* Memory for the units, also for those that cannot be received in place. */
 static bool prepare(precv *self)
 {
     weft_partitioned *shared = &self->shared;
+    uint32_t units = shared->setup.units;
     bool is_packed = false;
-    for (uint32_t i = 0; i < shared->setup.units && !is_packed; i++)
-        is_packed = !is_direct(shared, i);
-    if (!is_packed || self->packed)
+    if (self->states)
         return true;
-    self->packed = malloc(shared->setup.bytes);
-    self->is_unpacked = calloc(shared->setup.units, 1);
-    return self->packed && self->is_unpacked;
+    for (uint32_t i = 0; i < units && !is_packed; i++)
+        is_packed = !is_direct(shared, i, 1);
+    if (is_packed && !self->packed)
+        self->packed = malloc(shared->setup.bytes);
+    if (!is_packed || self->packed)
+        self->states = calloc(units, 1);
+    return self->states;
 }
 
-/* Posts the receives of an operation. One more unit is counted until all are posted: units may end at once. */
-static void post(precv *self)
+/* -- runs -- */
+
+static void post_next(precv *self);
+
+/* Nothing more can be received; text: this thread's. Ends the units that are not announced. is_draining: the sender goes on. */
+static void fail(precv *self, int rc, bool is_draining)
+{
+    uint32_t rest = self->shared.setup.units - self->announced;
+    self->failed = rc;
+    snprintf(self->failed_text, sizeof self->failed_text, "%s", weft_fail_text(rc));
+    self->is_draining = is_draining;
+    self->announced = self->shared.setup.units;
+    if (rest)
+        weft_partitioned_done(&self->shared, rest, rc);
+}
+
+static int damaged(const weft_partitioned *shared, const char *what)
+{
+    return weft_fail(WEFT_E_CORRUPT, "%s of a partitioned message of rank %d, tag %d, is damaged", what, shared->rank, shared->tag);
+}
+
+static void on_body(weft_completion *completion)
+{
+    weft_partition_run *run = weft_container(completion, weft_partition_run, completion);
+    precv *self = weft_container(run->of, precv, shared);
+    weft_partition_span span = run->span;
+    int rc = completion->rc;
+    if (span.units && !rc && run->body->recv_info.bytes != weft_partition_span_bytes(&self->shared.setup, span.first, span.units))
+        rc = damaged(&self->shared, "a part");
+    weft_partition_run_end(run);
+    if (!span.units) /* dropped */
+        return;
+    memset(self->states + span.first, is_direct(&self->shared, span.first, span.units) || rc ? UNIT_HERE : UNIT_PACKED, span.units);
+    weft_partitioned_done(&self->shared, span.units, rc);
+}
+
+/* span.units 0: receives no byte, and so drops them. */
+static int post_body(precv *self, weft_partition_run *run)
 {
     weft_partitioned *shared = &self->shared;
-    int rc = self->setup_rc ? weft_fail(self->setup_rc, "%s", self->setup_text) : 0;
+    const weft_type *byte = weft_type_of(MPI_BYTE);
+    uint64_t from = shared->setup.unit_bytes * run->span.first, size = (uint64_t)shared->type->size;
+    uint64_t bytes = run->span.units ? weft_partition_span_bytes(&shared->setup, run->span.first, run->span.units) : 0;
+    int tag = weft_partition_body_tag(&shared->setup);
+    weft_partition_run_await(run, 1, on_body);
+    if (shared->type->is_dense || !bytes)
+        return weft_irecv_into(shared->data_chan, shared->rank, tag, (char *)shared->buf + shared->type->true_lb + from, bytes, byte,
+                               run->body);
+    if (is_direct(shared, run->span.first, run->span.units))
+        return weft_irecv_into(shared->data_chan, shared->rank, tag, (char *)shared->buf + (int64_t)(from / size) * shared->type->extent,
+                               bytes / size, shared->type, run->body);
+    return weft_irecv_into(shared->data_chan, shared->rank, tag, self->packed + from, bytes, byte, run->body);
+}
+
+/* Is it a span of units that are still OPEN? */
+static bool is_sound(const precv *self, const weft_partition_run *run)
+{
+    uint32_t all = self->shared.setup.units, first = run->span.first, units = run->span.units;
+    if (run->head->recv_info.bytes != sizeof run->span || !units || first >= all || units > all - first)
+        return false;
+    for (uint32_t i = first; i < first + units; i++)
+        if (self->states[i] != UNIT_OPEN)
+            return false;
+    return true;
+}
+
+/* A span has come. */
+static void on_head(weft_completion *completion)
+{
+    weft_partition_run *run = weft_container(completion, weft_partition_run, completion);
+    precv *self = weft_container(run->of, precv, shared);
+    int rc = completion->rc;
+    self->next = NULL;
+    if (!rc && !self->failed && !is_sound(self, run))
+        rc = damaged(&self->shared, "the span of a part");
+    if (rc && !weft_status_is_damage(rc)) {
+        weft_partition_run_end(run);
+        fail(self, rc, false);
+        return;
+    }
+    if (rc && !self->failed)
+        fail(self, rc, true);
+    if (self->failed) {
+        run->span = (weft_partition_span){0, 0};
+    } else {
+        memset(self->states + run->span.first, UNIT_COMING, run->span.units);
+        self->announced += run->span.units;
+    }
+    rc = post_body(self, run);
+    if (rc) {
+        completion->rc = rc;
+        on_body(completion);
+    }
+    post_next(self);
+}
+
+/* Posts a receive for the next span, if there is to be one. */
+static void post_next(precv *self)
+{
+    weft_partitioned *shared = &self->shared;
+    if (self->is_posting)
+        return;
+    self->is_posting = true;
+    while (!self->next && (self->announced < shared->setup.units || self->is_draining)) {
+        weft_partition_run *run = weft_partition_run_begin(shared, WEFT_REQ_RECV);
+        int rc = run ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for a receive request");
+        self->next = run;
+        if (run) {
+            weft_partition_run_await(run, 1, on_head);
+            rc = weft_irecv_into(shared->data_chan, shared->rank, weft_partition_head_tag(&shared->setup), &run->span, sizeof run->span,
+                                 weft_type_of(MPI_BYTE), run->head);
+        }
+        if (rc) {
+            self->next = NULL;
+            if (run)
+                weft_partition_run_end(run);
+            fail(self, rc, false);
+        }
+    }
+    self->is_posting = false;
+}
+
+/* Begins the receiving of an operation whose SETUP has come. */
+static void begin(precv *self)
+{
+    weft_partitioned *shared = &self->shared;
+    int rc = self->failed ? weft_fail(self->failed, "%s", self->failed_text) : 0;
     if (!rc && !prepare(self))
         rc = weft_fail(WEFT_E_NOMEM, "no memory for %llu packed bytes", (unsigned long long)shared->setup.bytes);
-    weft_partitioned_begin(shared, 1);
-    for (uint32_t i = 0; i < shared->setup.units && !rc; i++) {
-        shared->completion.left++;
-        rc = post_unit(self, i);
-        if (rc)
-            shared->completion.left--;
-    }
     shared->req->recv_info = (weft_recv_info){.source = shared->rank, .tag = shared->tag, .bytes = shared->setup.bytes};
-    weft_partitioned_one_done(shared, rc);
+    shared->left = shared->setup.units;
+    if (rc) {
+        weft_partitioned_done(shared, shared->left, rc);
+        return;
+    }
+    memset(self->states, UNIT_OPEN, shared->setup.units);
+    self->announced = 0;
+    post_next(self);
 }
+
+/* -- the request -- */
 
 static bool is_plausible(const weft_partition_setup *setup)
 {
@@ -121,51 +236,56 @@ static bool is_plausible(const weft_partition_setup *setup)
            all - setup->bytes < (setup->bytes ? setup->unit_bytes : 1);
 }
 
-/* SETUP has come; inside a poll. */
+static int check_setup(const precv *self)
+{
+    const weft_partitioned *shared = &self->shared;
+    uint64_t bytes = weft_partition_bytes(shared) * shared->partitions;
+    if (!is_plausible(&shared->setup))
+        return damaged(shared, "the first message");
+    if (bytes != shared->setup.bytes)
+        return weft_fail(WEFT_E_TRUNCATE, "the partitioned message of rank %d with tag %d has %llu bytes, the receive buffer %llu: they must "
+                         "be equal", shared->rank, shared->tag, (unsigned long long)shared->setup.bytes, (unsigned long long)bytes);
+    return 0;
+}
+
+/* SETUP has come; inside a poll. Of a message of another length the sender's parts are dropped. */
 static void on_setup(weft_completion *completion)
 {
     precv *self = weft_container(completion, precv, setup_done);
     weft_partitioned *shared = &self->shared;
-    uint64_t bytes = weft_partition_bytes(shared) * shared->partitions;
+    int rc = completion->rc;
     shared->setup = ((const weft_partition_body *)self->setup_req->extra)->setup;
     self->has_setup = true;
-    self->setup_rc = completion->rc;
-    if (self->setup_rc)
-        snprintf(self->setup_text, sizeof self->setup_text, "%s", weft_fail_text(self->setup_rc));
-    else if (bytes != shared->setup.bytes)
-        self->setup_rc = WEFT_E_TRUNCATE;
-    else if (!is_plausible(&shared->setup))
-        self->setup_rc = WEFT_E_CORRUPT;
-    if (self->setup_rc == WEFT_E_CORRUPT && !self->setup_text[0])
-        snprintf(self->setup_text, sizeof self->setup_text, "the first message of a partitioned send of rank %d, tag %d, is damaged",
-                 shared->rank, shared->tag);
-    if (self->setup_rc == WEFT_E_TRUNCATE)
-        snprintf(self->setup_text, sizeof self->setup_text,
-                 "the partitioned message of rank %d with tag %d has %llu bytes, the receive buffer %llu: they must be equal", shared->rank,
-                 shared->tag, (unsigned long long)shared->setup.bytes, (unsigned long long)bytes);
-    if (self->setup_rc)
-        shared->setup.units = 0;
-    if (!self->is_waiting)
-        return;
-    self->is_waiting = false;
-    post(self);
-    weft_worker_help_end(shared->data_chan->worker, self->is_helped);
+    if (!rc)
+        rc = check_setup(self);
+    if (rc) {
+        shared->setup.units = 1; /* of which the failed operation has one */
+        self->announced = 1;
+        fail(self, rc, rc == WEFT_E_TRUNCATE);
+    }
+    if (self->is_waiting) {
+        self->is_waiting = false;
+        begin(self);
+    }
+    if (self->is_draining)
+        post_next(self);
 }
 
 static int start(weft_req *req)
 {
     precv *self = req->extra;
-    weft_language_move(self->shared.ext.copies, false, 0, SIZE_MAX);
-    if (self->shared.rank == WEFT_PROC_NULL) {
+    weft_partitioned *shared = &self->shared;
+    weft_language_move(shared->ext.copies, false, 0, SIZE_MAX);
+    if (shared->rank == WEFT_PROC_NULL) {
         req->recv_info = (weft_recv_info){.source = WEFT_PROC_NULL, .tag = WEFT_ANY_TAG};
         weft_req_end(req, 0);
-    } else if (self->has_setup) {
-        post(self);
-    } else {
-        self->is_waiting = true;
-        self->is_helped = self->shared.data_chan->is_helped;
-        weft_worker_help_begin(req->worker, self->is_helped);
+        return 0;
     }
+    weft_partitioned_begin(shared, 1, shared->data_chan->is_helped);
+    if (self->has_setup)
+        begin(self);
+    else
+        self->is_waiting = true;
     return 0;
 }
 
@@ -216,11 +336,11 @@ static void unpack(precv *self, uint32_t unit)
 {
     weft_partitioned *shared = &self->shared;
     uint64_t from = shared->setup.unit_bytes * unit;
-    if (is_direct(shared, unit) || self->is_unpacked[unit])
+    if (self->states[unit] != UNIT_PACKED)
         return;
-    weft_unpack(shared->type, shared->buf, shared->count * shared->partitions, from, weft_partition_unit_bytes(&shared->setup, unit),
+    weft_unpack(shared->type, shared->buf, shared->count * shared->partitions, from, weft_partition_span_bytes(&shared->setup, unit, 1),
                 self->packed + from);
-    self->is_unpacked[unit] = 1;
+    self->states[unit] = UNIT_HERE;
 }
 
 /* Have all units with bytes of the partition arrived? */
@@ -231,12 +351,12 @@ static bool has_arrived(precv *self, uint32_t partition)
     uint32_t first, last;
     if (shared->req->is_done && shared->req->rc) /* the completing call returns the error */
         return true;
-    if (!self->has_setup || self->is_waiting || !shared->units)
+    if (!self->has_setup || self->is_waiting || !self->states)
         return false;
     first = shared->setup.unit_bytes ? (uint32_t)(from / shared->setup.unit_bytes) : 0;
     last = bytes ? (uint32_t)((to - 1) / shared->setup.unit_bytes) : first;
     for (uint32_t i = first; i <= last; i++)
-        if (!shared->units[i] || !shared->units[i]->is_done)
+        if (self->states[i] < UNIT_PACKED)
             return false;
     for (uint32_t i = first; i <= last; i++)
         unpack(self, i);
@@ -275,7 +395,7 @@ static int query(weft_req *req, MPI_Status *status, bool completes)
 {
     precv *self = req->extra;
     (void)completes;
-    for (uint32_t i = 0; self->packed && !req->rc && i < self->shared.setup.units; i++)
+    for (uint32_t i = 0; self->packed && self->states && !req->rc && i < self->shared.setup.units; i++)
         unpack(self, i);
     weft_language_move(self->shared.ext.copies, true, 0, SIZE_MAX);
     weft_status_fill(status, &req->recv_info);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * psend: partitioned sends (MPI 5.0 4.2.1). MPI_Pready counts down its unit without a lock; the thread that makes a unit complete takes the
- * worker's lock and sends it. Called by the generated entries: init with the lock held, MPI_Pready... without.
- * Invariant: what a thread wrote before its Pready is seen by the thread that sends the unit (release and acquire on unit_left).
+ * worker's lock, and sends it, or leaves it to the end of a run that is in flight: so units that are ready meanwhile move as one. Called
+ * by the generated entries: init with the lock held, MPI_Pready... without.
+ * Invariants: what a thread wrote before its Pready is seen by the thread that sends the unit (release and acquire on unit_left, then the
+ * lock). While a unit is held back, a run is in flight, whose end sends it.
  */
 #include <mpi.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "core/progress_thread.h"
@@ -15,11 +18,20 @@
 #include "mpi/request.h"
 #include "mpi/request_ops.h"
 
+#define AT_ONCE_MAX (64u << 10) /* bytes; a message up to this length holds no unit back: short ones leave in a frame each */
+
+enum unit_state { UNIT_OPEN, UNIT_HELD, UNIT_SENT }; /* HELD: complete, not sent */
+
 typedef struct psend {
     weft_partitioned shared;
     uint32_t unit_partitions;    /* partitions of a unit; the last unit may have fewer */
     _Atomic uint32_t *unit_left; /* [units] partitions that are not ready */
     _Atomic uint64_t *ready;     /* a bit for each partition */
+    uint8_t *states;             /* [units] enum unit_state */
+    uint32_t complete, sent;     /* units that are HELD or SENT; SENT */
+    uint32_t cursor;             /* unit after the latest run */
+    uint32_t in_flight;          /* runs */
+    bool is_sending;             /* inside send_held, which is not re-entrant: a run may end in the call that sends it */
     weft_req *setup_req;         /* of the SETUP message; NULL: sent */
 } psend;
 
@@ -39,6 +51,7 @@ static void free_psend(weft_req *req)
     weft_partitioned_close(&self->shared);
     free(self->unit_left);
     free(self->ready);
+    free(self->states);
     free(self);
 }
 
@@ -53,7 +66,8 @@ static bool divide(psend *self)
     shared->setup.units = (shared->partitions + self->unit_partitions - 1) / self->unit_partitions;
     self->unit_left = calloc(shared->setup.units, sizeof *self->unit_left);
     self->ready = calloc(shared->partitions / 64 + 1, sizeof *self->ready);
-    return self->unit_left && self->ready;
+    self->states = calloc(shared->setup.units, 1);
+    return self->unit_left && self->ready && self->states;
 }
 
 /* The message outlives the request if that is freed first. */
@@ -98,7 +112,7 @@ int weft_mpi_psend_init(const void *buf, int partitions, MPI_Count count, const 
         rc = weft_fail(WEFT_E_NOMEM, "no memory for %d partitions", partitions);
     } else if (dest != WEFT_PROC_NULL) {
         shared->setup.tag = (int32_t)(shared->data_chan->tags_used & 0x3fffffffu);
-        shared->data_chan->tags_used += shared->setup.units;
+        shared->data_chan->tags_used += 2;
         rc = send_setup(self, comm);
     }
     if (rc) {
@@ -117,29 +131,98 @@ static int start(weft_req *req)
         atomic_store_explicit(&self->unit_left[i], partitions_of(self, i), memory_order_relaxed);
     for (uint32_t i = 0; i <= self->shared.partitions / 64; i++)
         atomic_store_explicit(&self->ready[i], 0, memory_order_relaxed);
-    weft_partitioned_begin(&self->shared, units);
+    memset(self->states, UNIT_OPEN, units);
+    self->complete = self->sent = self->cursor = 0;
+    weft_partitioned_begin(&self->shared, units, false);
     return 0;
 }
 
-/* The partitions of the unit are ready. Requires the worker's lock. */
-static int send_unit(psend *self, uint32_t unit)
+/* -- runs; all require the worker's lock -- */
+
+static int send_held(psend *self);
+
+static void on_run_done(weft_completion *completion)
+{
+    weft_partition_run *run = weft_container(completion, weft_partition_run, completion);
+    psend *self = weft_container(run->of, psend, shared);
+    uint32_t units = run->span.units;
+    int rc = completion->rc;
+    self->in_flight--;
+    weft_partition_run_end(run);
+    send_held(self); /* its error is the request's */
+    weft_partitioned_done(&self->shared, units, rc);
+}
+
+/* Sends one of the two messages of a run. */
+static int send_part(weft_partition_run *run, weft_req *req, int tag, const void *buf, uint64_t count, const weft_type *type,
+                     enum weft_send_mode mode)
+{
+    weft_partitioned *shared = run->of;
+    int rc = mode == WEFT_SEND_SYNC ? WEFT_AGAIN : weft_send_try(buf, count, type, shared->rank, tag, shared->data_chan, false);
+    if (rc <= 0)
+        return rc;
+    run->completion.left++;
+    rc = weft_isend_into(shared->data_chan, shared->rank, tag, buf, count, type, mode, req);
+    run->completion.left -= rc != 0;
+    return rc;
+}
+
+/* Sends units that are SENT now. A run behind which others may be held is synchronous: it ends when the receiver has it, not when it has
+ * left, so that its end is a measure of what the receiver takes. One more end is awaited until both messages are started. */
+static int send_run(psend *self, uint32_t first, uint32_t units)
 {
     weft_partitioned *shared = &self->shared;
-    uint64_t from = (uint64_t)unit * self->unit_partitions * shared->count, count = partitions_of(self, unit) * shared->count;
-    const char *buf = (const char *)shared->buf + (int64_t)from * shared->type->extent;
-    int tag = (int)(((uint32_t)shared->setup.tag + unit) & 0x3fffffffu), rc = 0;
-    weft_req *req;
-    if (shared->rank != WEFT_PROC_NULL)
-        rc = weft_send_try(buf, count, shared->type, shared->rank, tag, shared->data_chan, false);
-    if (rc <= 0) {
-        weft_partitioned_one_done(shared, rc);
+    uint64_t from = (uint64_t)first * self->unit_partitions, to = from + (uint64_t)units * self->unit_partitions;
+    const char *buf = (const char *)shared->buf + (int64_t)(from * shared->count) * shared->type->extent;
+    bool is_last = self->complete == shared->setup.units || shared->setup.bytes <= AT_ONCE_MAX;
+    weft_partition_run *run = shared->rank == WEFT_PROC_NULL ? NULL : weft_partition_run_begin(shared, WEFT_REQ_SEND);
+    int rc = 0;
+    if (!run) {
+        rc = shared->rank == WEFT_PROC_NULL ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for a send request");
+        weft_partitioned_done(shared, units, rc);
         return rc;
     }
-    req = weft_partitioned_unit(shared, unit, WEFT_REQ_SEND);
-    rc = req ? weft_isend_into(shared->data_chan, shared->rank, tag, buf, count, shared->type, WEFT_SEND_STANDARD, req)
-             : weft_fail(WEFT_E_NOMEM, "no memory for a send request");
-    if (rc)
-        weft_partitioned_one_done(shared, rc);
+    to = to < shared->partitions ? to : shared->partitions;
+    run->span = (weft_partition_span){first, units};
+    weft_partition_run_await(run, 1, on_run_done);
+    self->in_flight++;
+    rc = send_part(run, run->head, weft_partition_head_tag(&shared->setup), &run->span, sizeof run->span, weft_type_of(MPI_BYTE),
+                   WEFT_SEND_STANDARD);
+    if (!rc)
+        rc = send_part(run, run->body, weft_partition_body_tag(&shared->setup), buf, (to - from) * shared->count, shared->type,
+                       is_last ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
+    run->completion.rc = weft_status_worse(run->completion.rc, rc);
+    if (--run->completion.left == 0)
+        on_run_done(&run->completion);
+    return rc;
+}
+
+/* The next run that is HELD becomes SENT, and is sent. */
+static int send_next(psend *self)
+{
+    uint32_t units = self->shared.setup.units, first, end;
+    const uint8_t *found = memchr(self->states + self->cursor, UNIT_HELD, units - self->cursor);
+    if (!found)
+        found = memchr(self->states, UNIT_HELD, units);
+    first = end = (uint32_t)(found - self->states);
+    while (end < units && self->states[end] == UNIT_HELD)
+        self->states[end++] = UNIT_SENT;
+    self->cursor = end;
+    self->sent += end - first;
+    return send_run(self, first, end - first);
+}
+
+/* Sends what is HELD: of a long message one run at a time. Two at once of unlike lengths would also spoil the measurements by which p2p
+ * selects a protocol for each length. */
+static int send_held(psend *self)
+{
+    int rc = 0;
+    if (self->is_sending)
+        return 0;
+    self->is_sending = true;
+    while (self->sent < self->complete && (!self->in_flight || self->shared.setup.bytes <= AT_ONCE_MAX))
+        rc = weft_status_worse(rc, send_next(self));
+    self->is_sending = false;
     return rc;
 }
 
@@ -157,36 +240,59 @@ static int mark(psend *self, int partition, uint32_t *unit)
     return 0;
 }
 
-/* Marks the partitions list[0 .. length - 1], or low, low + 1, ... if list is NULL, and sends the units that are complete. */
-static int make_ready(MPI_Request request, int length, const int *list, int low)
+static int check_ready(MPI_Request request, int length, const int *list, int low, weft_req **out)
 {
-    bool is_idle, is_locked = false;
-    weft_req *req;
-    psend *self;
-    int rc = weft_partitioned_find(request, WEFT_REQ_PSEND, &req, &is_idle);
+    bool is_idle;
+    int rc = weft_partitioned_find(request, WEFT_REQ_PSEND, out, &is_idle);
+    const weft_partitioned *shared = rc || is_idle ? NULL : (*out)->extra;
     if (!rc && is_idle)
-        rc = weft_fail(WEFT_E_REQUEST, req ? "the request is not started" : "request is MPI_REQUEST_NULL");
-    self = rc ? NULL : req->extra;
+        rc = weft_fail(WEFT_E_REQUEST, *out ? "the request is not started" : "request is MPI_REQUEST_NULL");
     for (int i = 0; i < length && !rc; i++) {
         int partition = list ? list[i] : low + i;
-        if (partition < 0 || (uint32_t)partition >= self->shared.partitions)
-            rc = weft_fail(WEFT_E_ARG, "partition %d is not in 0..%u", partition, self->shared.partitions - 1);
+        if (partition < 0 || (uint32_t)partition >= shared->partitions)
+            rc = weft_fail(WEFT_E_ARG, "partition %d is not in 0..%u", partition, shared->partitions - 1);
     }
+    return rc;
+}
+
+/* Marks the partitions list[0 .. length - 1], or low, low + 1, ... if list is NULL. Locks the worker at the first unit that is complete. */
+static int mark_all(psend *self, weft_worker *worker, int length, const int *list, int low, bool *is_locked)
+{
+    int rc = 0;
     for (int i = 0; i < length && !rc; i++) {
+        int partition = list ? list[i] : low + i;
         uint32_t unit;
         if (weft_unlikely(self->shared.ext.copies != NULL))
-            weft_partitioned_move(&self->shared, (uint32_t)(list ? list[i] : low + i), false);
-        rc = mark(self, list ? list[i] : low + i, &unit);
+            weft_partitioned_move(&self->shared, (uint32_t)partition, false);
+        rc = mark(self, partition, &unit);
         if (unit == UINT32_MAX)
             continue;
-        if (!is_locked)
-            weft_worker_lock(req->worker);
-        is_locked = true;
-        rc = send_unit(self, unit);
+        if (!*is_locked)
+            weft_worker_lock(worker);
+        *is_locked = true;
+        self->states[unit] = UNIT_HELD;
+        self->complete++;
     }
-    if (is_locked) {
-        weft_worker_unlock(req->worker);
-        weft_progress_thread_offer(req->worker);
+    return rc;
+}
+
+/* Marks partitions and sends the units that are complete. Looks whether the run has ended behind which units are held back. */
+static int make_ready(MPI_Request request, int length, const int *list, int low)
+{
+    bool is_locked = false;
+    weft_req *req;
+    int rc = check_ready(request, length, list, low, &req);
+    if (!rc) {
+        psend *self = req->extra;
+        weft_worker *worker = req->worker;
+        rc = mark_all(self, worker, length, list, low, &is_locked);
+        if (is_locked) {
+            rc = weft_status_worse(rc, send_held(self));
+            if (self->sent < self->complete)
+                weft_worker_poll(worker);
+            weft_worker_unlock(worker);
+            weft_progress_thread_offer(worker);
+        }
     }
     if (rc && req && req->chan)
         weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, rc);
