@@ -120,8 +120,6 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     return 0;
 }
 
-uint64_t weft_world_clock_ns(const weft_world *world) { return world->sleep_ops->now_ns ? world->sleep_ops->now_ns() : weft_clock_ns(); }
-
 static void drain(weft_worker *worker, bool (*is_over)(weft_worker *, uint64_t waited_ns))
 {
     uint64_t begin = weft_world_clock_ns(worker->world);
