@@ -6,7 +6,6 @@
 #include "test/contract/ofi_contact.h"
 
 #include <dirent.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -374,32 +373,6 @@ static void rare_polls_answer(void)
     close_rig(rig);
 }
 
-static uint64_t ahead_ns;
-static uint64_t now_ahead(void) { return weft_clock_ns() + ahead_ns; }
-
-/* Side a polls so rarely that its connections are given up before it has sent its knock. */
-static void late_knocks_hurry(void)
-{
-    weft_rig *rig = open_rig(true);
-    weft_frame frame = {.hdr = {.seq = 1}};
-    int seconds = 0, turns = 0;
-    if (!rig)
-        return;
-    ofi_of(rig->a)->now_ns = now_ahead;
-    CHECK(setsockopt(ofi_of(rig->b)->listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds) == 0);
-    for (; turns < 400 && ofi_of(rig->b)->is_deferred && !rig->a->losts; turns++, usleep(100)) {
-        rig->a->iface->ops->send(rig->a->iface, rig->a->ep, &frame);
-        rig_poll(rig->a, 16);
-        ahead_ns += 31 * SECOND_NS;
-        for (int i = 0; i < 64; i++)
-            rig_poll(rig->b, 16);
-    }
-    CHECK(!ofi_of(rig->b)->is_deferred && !rig->a->losts && turns < 20);
-    CHECK(rig_send(rig->a, &frame) == 0 && rig_until(rig, &rig->b->arrival_count, 1));
-    close_rig(rig);
-    ahead_ns = 0;
-}
-
 /* A window's memory gets its key by opening libfabric. */
 static void opens_for_a_key(void)
 {
@@ -423,6 +396,5 @@ const contact_test contact_tests[] = {{"opens-when-called", opens_when_called},
                                       {"busy-peers-share-sockets", busy_peers_share_sockets},
                                       {"knocks-are-called-back", knocks_are_called_back},
                                       {"rare-polls-answer", rare_polls_answer},
-                                      {"late-knocks-hurry", late_knocks_hurry},
                                       {"opens-for-a-key", opens_for_a_key},
                                       {NULL, NULL}};
