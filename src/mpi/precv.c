@@ -243,8 +243,9 @@ static int check_setup(const precv *self)
     if (!is_plausible(&shared->setup))
         return damaged(shared, "the first message");
     if (bytes != shared->setup.bytes)
-        return weft_fail(WEFT_E_TRUNCATE, "the partitioned message of rank %d with tag %d has %llu bytes, the receive buffer %llu: they must "
-                         "be equal", shared->rank, shared->tag, (unsigned long long)shared->setup.bytes, (unsigned long long)bytes);
+        return weft_fail(WEFT_E_TRUNCATE, "the partitioned message of rank %d with tag %d has %llu bytes, the receive buffer %llu: "
+                         "they must be equal",
+                         shared->rank, shared->tag, (unsigned long long)shared->setup.bytes, (unsigned long long)bytes);
     return 0;
 }
 
