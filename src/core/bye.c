@@ -72,7 +72,7 @@ static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
 {
     for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next) {
         weft_peer *peer = weft_container(link, weft_peer, backlog);
-        if (!needs_no_bye(peer) && !is_absent(peer, waited_ns))
+        if (!is_ended(peer) && !needs_no_bye(peer) && !is_absent(peer, waited_ns))
             return true;
     }
     return !weft_list_is_empty(&worker->fragments);

@@ -273,6 +273,7 @@ void weft_wait_progress(weft_wait *wait)
             disarm(wait);
         return;
     }
+    worker->empty_turns++;
     if (weft_likely(++wait->idle <= worker->world->wait_policy.spins) && !wait->is_armed) {
         if (wait->idle % RELAX_EVERY == 0) /* a pause takes as long as a cache line transfer: not at every poll */
             weft_cpu_relax();

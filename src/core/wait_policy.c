@@ -7,6 +7,8 @@
 #define YIELD_TRUSTED 256     /* waits that yielding ended: a trial has not failed */
 #define LIMIT_MIN_NS 1024u    /* the shortest limit of yields but 0; a few yields */
 #define YIELD_MAX_NS 1000000u /* cap of a sample: three long yields in a row count as dear, one in ten does not */
+#define COST_MAX_NS 20000000u /* cap of a yield's cost: a process that was stopped is no program beside it */
+#define FEW_RANKS 4u          /* more ranks than these try more rarely, so that together they delay as much */
 #define WAKE_MAX_NS 600000u   /* cap of a sample: a single long wake-up changes nothing, five short ones outweigh all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
@@ -61,7 +63,7 @@ bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yielded
 uint32_t weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns)
 {
     policy->yield_ns = record(policy->yield_ns, ns < YIELD_MAX_NS ? ns : YIELD_MAX_NS);
-    policy->yield_cost_ns += ns;
+    policy->yield_cost_ns += ns < COST_MAX_NS ? ns : COST_MAX_NS;
     return ns < WEFT_WAIT_YIELD_COUNTS_NS ? (uint32_t)ns | 1 : WEFT_WAIT_YIELD_COUNTS_NS;
 }
 
@@ -101,7 +103,7 @@ void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
             begin_trial(policy);
         return;
     }
-    policy->yield_trial_at_ns = now_ns + cost * policy->yield_share;
+    policy->yield_trial_at_ns = now_ns + cost * policy->yield_share * ((policy->yield_ranks + FEW_RANKS - 1) / FEW_RANKS + !policy->yield_ranks);
     if (policy->yield_share < WEFT_WAIT_TRIAL_SHARE_MAX)
         policy->yield_share *= 2;
 }

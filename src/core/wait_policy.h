@@ -36,6 +36,7 @@ typedef struct weft_wait_policy {
     uint64_t yield_cost_ns;   /* duration of the yields since one ended a wait, or since the latest trial of yielding began */
     uint64_t yield_trial_at_ns; /* time of the next trial; 0: one goes on */
     uint32_t yield_share;     /* WEFT_WAIT_TRIAL_SHARE_MIN .. MAX: of the next trial that fails */
+    uint32_t yield_ranks;     /* ranks of the node that try so: a dear yield of one delays the others; 0: not set */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
     uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;

@@ -85,6 +85,7 @@ typedef struct weft_worker {
     void *slabs;               /* memory of the request pool, returned to the process at close; NULL: none */
     struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */
     uint32_t failure_next;     /* count of failures; its remainder is the slot of the next one */
+    uint64_t empty_turns;      /* turns of waits whose poll found nothing */
     uint32_t unpolled;         /* receives completed by unexpected messages since weft_worker_catch_up polled */
     uint64_t post_order;       /* post number of the next receive */
     uint64_t synced_order;     /* receives with lower post numbers need no check for unmapped memory (core/reg) */

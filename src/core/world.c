@@ -41,6 +41,7 @@ static void choose_waiting(weft_world *world)
     if (world->boot->sleep_ops)
         return;
     *policy = world->is_oversubscribed ? weft_wait_policy_oversubscribed : weft_wait_policy_dedicated;
+    policy->yield_ranks = world->boot->local_size;
     policy->is_fixed = weft_knob.spin_us >= 0 || weft_knob.sleep != WEFT_SLEEP_AUTO;
     if (weft_knob.spin_us >= 0)
         policy->spin_ns = (uint64_t)weft_knob.spin_us * 1000;

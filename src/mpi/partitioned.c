@@ -46,25 +46,25 @@ weft_partition_body *weft_partition_body_new(const weft_partition_setup *setup)
     return body;
 }
 
-/* One that a program's request does not wait for, if it is not done, is a receive that drops what comes (precv). */
-static void free_part(weft_req *req)
+/* What is under way, though the program's request is done, is a receive that drops what comes (precv). It calls nothing at its end. */
+static void leave_run(weft_partition_run *run)
 {
-    if (!req)
-        return;
-    req->completion = NULL;
-    if (req->is_posted)
-        weft_cancel(req);
-    else if (req->has_rndv && !req->is_done)
-        weft_req_wait(req);
-    weft_req_free(req);
+    run->late = !run->completion.left ? NULL : run->head->is_done ? run->body : run->head;
+    run->head->completion = run->body->completion = NULL;
+    if (run->late && run->late->is_posted)
+        weft_cancel(run->late);
 }
 
 void weft_partitioned_close(weft_partitioned *self)
 {
+    for (weft_partition_run *run = self->runs; run; run = run->next) /* all, before a wait polls */
+        leave_run(run);
     for (weft_partition_run *run = self->runs, *next; run; run = next) {
         next = run->next;
-        free_part(run->head);
-        free_part(run->body);
+        if (run->late && !run->late->is_done)
+            weft_req_wait(run->late);
+        weft_req_free(run->head);
+        weft_req_free(run->body);
         free(run);
     }
     weft_type_drop(self->type);
@@ -107,8 +107,10 @@ weft_partition_run *weft_partition_run_begin(weft_partitioned *self, enum weft_r
         self->runs = run;
         return run;
     }
-    free_part(run->head);
-    free_part(run->body);
+    if (run->head)
+        weft_req_free(run->head);
+    if (run->body)
+        weft_req_free(run->body);
     free(run);
     return NULL;
 }

@@ -46,6 +46,7 @@ typedef struct weft_partition_run {
     weft_partition_span span;
     weft_req *head, *body;      /* of the span and of the bytes */
     weft_completion completion; /* of what is under way of both */
+    weft_req *late;             /* of them: under way while the request is freed; NULL: none */
 } weft_partition_run;
 
 typedef struct weft_partitioned {

@@ -31,6 +31,7 @@ typedef struct psend {
     uint32_t complete, sent;     /* units that are HELD or SENT; SENT */
     uint32_t cursor;             /* unit after the latest run */
     uint32_t in_flight;          /* runs */
+    int failed;                  /* a span left and its bytes did not: nothing may follow. 0: not so */
     bool is_sending;             /* inside send_held, which is not re-entrant: a run may end in the call that sends it */
     weft_req *setup_req;         /* of the SETUP message; NULL: sent */
 } psend;
@@ -189,7 +190,7 @@ static int send_run(psend *self, uint32_t first, uint32_t units)
     rc = send_part(run, run->head, weft_partition_head_tag(&shared->setup), &run->span, sizeof run->span, weft_type_of(MPI_BYTE),
                    WEFT_SEND_STANDARD);
     if (!rc)
-        rc = send_part(run, run->body, weft_partition_body_tag(&shared->setup), buf, (to - from) * shared->count, shared->type,
+        rc = self->failed = send_part(run, run->body, weft_partition_body_tag(&shared->setup), buf, (to - from) * shared->count, shared->type,
                        is_last ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
     run->completion.rc = weft_status_worse(run->completion.rc, rc);
     if (--run->completion.left == 0)
@@ -209,7 +210,9 @@ static int send_next(psend *self)
         self->states[end++] = UNIT_SENT;
     self->cursor = end;
     self->sent += end - first;
-    return send_run(self, first, end - first);
+    if (weft_unlikely(self->failed))
+        weft_partitioned_done(&self->shared, end - first, self->failed);
+    return self->failed ? self->failed : send_run(self, first, end - first);
 }
 
 /* Sends what is HELD: of a long message one run at a time. Two at once of unlike lengths would also spoil the measurements by which p2p
@@ -288,7 +291,7 @@ static int make_ready(MPI_Request request, int length, const int *list, int low)
         rc = mark_all(self, worker, length, list, low, &is_locked);
         if (is_locked) {
             rc = weft_status_worse(rc, send_held(self));
-            if (self->sent < self->complete)
+            if (!rc && self->sent < self->complete) /* not after an error, whose text a poll may replace */
                 weft_worker_poll(worker);
             weft_worker_unlock(worker);
             weft_progress_thread_offer(worker);

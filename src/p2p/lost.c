@@ -75,10 +75,20 @@ void weft_lost_on_posted(weft_chan *chan, const weft_req *req)
         end_posted(chan, source, source, dead(source));
 }
 
-void weft_lost_end_receives(weft_chan *chan, uint32_t member, int rc)
+static void end_receives(weft_chan *chan, uint32_t member, int rc)
 {
     while (end_posted(chan, (int)member, (int)member, rc))
         ;
+}
+
+void weft_lost_left(weft_chan *chan, uint32_t member, int rc)
+{
+    weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, member));
+    char cause[512];
+    snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
+    end_receives(chan, member, rc);
+    if (peer)
+        weft_rndv_end_sends(peer, chan, weft_fail(rc, "%s", cause));
 }
 
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info)
@@ -117,7 +127,7 @@ static void lose_member(weft_chan *chan, const weft_peer *peer)
     if (chan->on_notify) /* it may end requests of the channel */
         chan->on_notify(chan, UINT32_MAX, NULL, 0);
     drop_announced(chan, peer);
-    weft_lost_end_receives(chan, (uint32_t)member, dead(member));
+    end_receives(chan, (uint32_t)member, dead(member));
 }
 
 void weft_lost_peer(weft_peer *peer, int rc)

@@ -187,8 +187,8 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
         weft_rndv_send_on_fin(rndv, rc);
 }
 
-/* As if the peer had reported the error. A promise is given up by p2p/promise. */
-void weft_rndv_lost(weft_peer *peer, int rc)
+/* As if the peer had reported the error. A promise is given up by p2p/promise. chan: only sends on it; NULL: all. */
+static void end_all(weft_peer *peer, const weft_chan *chan, int rc)
 {
     weft_rndv *rndv;
     char cause[512];
@@ -196,6 +196,8 @@ void weft_rndv_lost(weft_peer *peer, int rc)
     for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
         uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
         if (rndv->peer != peer || (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM))
+            continue;
+        if (chan && (is_recv(rndv) || rndv->req->chan != chan))
             continue;
         weft_fail(rc, "%s", cause);
         rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
@@ -205,3 +207,7 @@ void weft_rndv_lost(weft_peer *peer, int rc)
             weft_rndv_send_on_fin(rndv, rc);
     }
 }
+
+void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, rc); }
+
+void weft_rndv_end_sends(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }

@@ -8,7 +8,8 @@
  * If the job goes on when a member dies (mpirun --enable-recovery), what a dead member had by messages is given back by the target. A lock
  * of the word that it held or awaited stays taken: the word does not tell its owners. Each member notes its own in control->holds, so that
  * those that wait get an error which names the dead. A target that has left (MPI_Finalize without MPI_Win_free) answers no LOCK: who asks
- * it gets an error; where the word is mapped the lock can still be taken.
+ * it gets an error; where the word is mapped the lock can still be taken, unless members hold or await it by messages: these do not give it
+ * back any more (control->by_message).
  */
 #include "base/status.h"
 #include "core/worker.h"
@@ -45,6 +46,12 @@ static void note_lock(weft_window *window, uint32_t target, bool is_taken)
     atomic_store_explicit(&window->targets[window->rank].control->holds, holds, memory_order_seq_cst);
 }
 
+static void count_by_message(weft_window *window, bool has_come)
+{
+    _Atomic uint32_t *count = &window->targets[window->rank].control->by_message;
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (has_come ? 1 : UINT32_MAX), memory_order_release);
+}
+
 static void refuse(weft_window *window)
 {
     weft_window_sync *sync = window->sync;
@@ -52,9 +59,16 @@ static void refuse(weft_window *window)
     for (uint32_t member; (member = sync->first) != NONE; sync->first = sync->members[member].next) {
         sync->members[member].queues = false;
         atomic_fetch_sub_explicit(&control->queued, 1, memory_order_seq_cst);
+        count_by_message(window, false);
         weft_window_sync_tell(window, member, WEFT_SYNC_REFUSE, false);
     }
     sync->last = NONE;
+}
+
+static void give_back(weft_window *window, bool is_exclusive)
+{
+    count_by_message(window, false);
+    weft_lock_word_release(&window->targets[window->rank].control->lock, is_exclusive);
 }
 
 /* Grants the lock to members that queue by messages, as far as it is their turn. */
@@ -79,8 +93,8 @@ static void serve(weft_window *window)
         at->holds = !weft_window_target_is_gone(&window->targets[member]);
         if (at->holds)
             weft_window_sync_tell(window, member, WEFT_SYNC_GRANT, at->is_exclusive);
-        else /* given back for the dead */
-            weft_lock_word_release(&control->lock, at->is_exclusive);
+        else
+            give_back(window, at->is_exclusive); /* for the dead */
         if (atomic_load_explicit(&control->waiting, memory_order_seq_cst))
             weft_window_memory_wake(window); /* a reader lets the next one in */
     }
@@ -109,6 +123,7 @@ static void enqueue(weft_window *window, uint32_t from, bool is_exclusive)
     if (at->queues) /* a correct member asks once */
         return;
     atomic_fetch_add_explicit(&control->queued, 1, memory_order_seq_cst);
+    count_by_message(window, true);
     at->queues = true;
     at->is_exclusive = is_exclusive;
     at->ticket = weft_lock_word_take_ticket(&control->lock);
@@ -129,7 +144,7 @@ void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_syn
     case WEFT_SYNC_REFUSE: window->sync->members[from].is_refused = true; break;
     case WEFT_SYNC_UNLOCK:
         window->sync->members[from].holds = false;
-        weft_lock_word_release(&window->targets[window->rank].control->lock, note->is_exclusive);
+        give_back(window, note->is_exclusive);
         wake(window, window->rank);
         break;
     case WEFT_SYNC_SERVE: serve(window); break;
@@ -141,17 +156,26 @@ void weft_window_lock_on_gone(weft_window *window, uint32_t member)
     weft_sync_member *at = &window->sync->members[member];
     if (at->holds) {
         at->holds = false;
-        weft_lock_word_release(&window->targets[window->rank].control->lock, at->is_exclusive);
+        give_back(window, at->is_exclusive);
         wake(window, window->rank);
     }
     serve(window);
+}
+
+/* The target has left, and members of other nodes hold or await its lock. Rare: asks for the end only if there are such members. */
+static bool is_kept_from_afar(weft_window *window, uint32_t target)
+{
+    const weft_window_control *control = window->targets[target].control;
+    return weft_unlikely(atomic_load_explicit(&control->by_message, memory_order_relaxed) && target != window->rank) &&
+           weft_window_is_gone(window, target) && atomic_load_explicit(&control->by_message, memory_order_acquire);
 }
 
 static bool is_turn(weft_sync_wait *self)
 {
     if (weft_unlikely(self->window->has_lost) && dead_holder(self->window, self->member) != NONE)
         return true;
-    return weft_lock_word_is_turn(&self->window->targets[self->member].control->lock, self->ticket, self->is_exclusive);
+    return weft_lock_word_is_turn(&self->window->targets[self->member].control->lock, self->ticket, self->is_exclusive) ||
+           is_kept_from_afar(self->window, self->member);
 }
 
 /* Slow path: gets in line. */
@@ -163,8 +187,12 @@ static __attribute__((noinline)) int lock_in_line(weft_window *window, uint32_t 
     self.ticket = weft_lock_word_take_ticket(&control->lock);
     weft_window_sync_await(&self);
     atomic_fetch_sub_explicit(&control->waiting, 1, memory_order_seq_cst);
-    if (!weft_lock_word_is_turn(&control->lock, self.ticket, is_exclusive))
-        return held_by_dead(dead_holder(window, target), target);
+    if (!weft_lock_word_is_turn(&control->lock, self.ticket, is_exclusive)) {
+        uint32_t dead = dead_holder(window, target);
+        return dead != NONE ? held_by_dead(dead, target)
+                            : weft_fail(WEFT_E_PEER, "the lock of target %u cannot be given: its process %s, and members of other nodes "
+                                        "held or awaited it", target, weft_window_gone_text(window, target));
+    }
     weft_lock_word_enter(&control->lock, is_exclusive);
     if (!is_exclusive)
         wake(window, target);
@@ -182,7 +210,7 @@ static int lock_by_message(weft_window *window, uint32_t target, bool is_exclusi
     weft_sync_wait self = {.window = window, .is_over = is_granted, .member = target, .is_exclusive = is_exclusive};
     int rc;
     window->sync->members[target].is_granted = window->sync->members[target].is_refused = false;
-    rc = weft_window_is_gone(window, target) ? 0 : weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
+    rc = weft_window_look_gone(window, target) ? 0 : weft_window_sync_tell(window, target, WEFT_SYNC_LOCK, is_exclusive);
     if (!rc) /* not at all if it is gone */
         weft_window_sync_await(&self);
     if (rc || window->sync->members[target].is_granted)

@@ -112,7 +112,7 @@ static __attribute__((noinline)) int flush_all(weft_window *window, int target, 
     if (window->moving)
         flush_devices(&self);
     for (uint32_t i = self.first; i <= self.last && is_remote && !rc; i++)
-        if (window->targets[i].sent != window->targets[i].performed && !weft_window_is_gone(window, i))
+        if (window->targets[i].sent != window->targets[i].performed && !weft_window_look_gone(window, i))
             rc = weft_rma_ask(window, i);
     if (rc)
         return rc;
@@ -197,6 +197,7 @@ static __attribute__((noinline)) int start_other(weft_window *window, const weft
         return 0;
     if (op->notify)
         settle_devices(window, op->target);
+    weft_window_look_gone(window, op->target);
     return weft_rma_send(window, op, req);
 }
 

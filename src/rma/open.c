@@ -38,6 +38,17 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         weft_rma_inbox_on_notify(window, from, body, bytes);
 }
 
+/* A thread has slept for long: the answers to operations may be owed by members that have ended without having been heard of. */
+static void on_long_wait(weft_chan *chan)
+{
+    weft_window *window = chan->owner;
+    for (uint32_t i = 0; i < window->size; i++)
+        if (!weft_list_is_empty(&window->inbox->peers[i].records)) {
+            weft_chan_ask(chan, i);
+            weft_window_is_gone(window, i);
+        }
+}
+
 static int exchange(weft_window *window, const weft_window_wire *own, weft_window_wire *all)
 {
     weft_coll coll = {.sendbuf = own, .recvbuf = all, .sendcount = sizeof *own, .recvcount = sizeof *own,
@@ -106,6 +117,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     wire.base = (uintptr_t)window->targets[window->rank].mapped;
     window->chan->owner = window; /* messages may come as soon as another member returns */
     window->chan->on_notify = on_notify;
+    window->chan->on_long_wait = on_long_wait;
     rc = weft_window_agree(window, &wire, wires, rc);
     if (rc)
         return rc;
@@ -118,6 +130,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
 void weft_window_abandon(weft_window *window)
 {
     window->chan->on_notify = NULL;
+    window->chan->on_long_wait = NULL;
     window->chan->owner = NULL;
     weft_window_device_close(window);
     if (window->inbox)

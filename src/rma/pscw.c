@@ -82,7 +82,7 @@ const char *weft_window_gone_text(const weft_window *window, uint32_t member)
 static void set_left(weft_window *window, uint32_t member)
 {
     window->targets[member].has_left = true;
-    weft_lost_end_receives(window->chan, member, weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", member,
+    weft_lost_left(window->chan, member, weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", member,
                                                            weft_window_gone_text(window, member)));
 }
 
@@ -104,10 +104,20 @@ void weft_window_sync_on_gone(weft_window *window, uint32_t from)
 bool weft_window_is_gone(weft_window *window, uint32_t member)
 {
     weft_window_target *at = &window->targets[member];
-    if (weft_window_target_is_gone(at))
-        return true;
-    /* the launcher may tell of an end before the last frames have been read here */
-    if (weft_chan_has_left(window->chan, member) && weft_worker_poll(window->worker) <= 0 && !weft_window_target_is_gone(at))
+    if (weft_window_target_is_gone(at) || !weft_chan_has_left(window->chan, member))
+        return weft_window_target_is_gone(at);
+    if (!at->left_turn)
+        at->left_turn = window->worker->empty_turns + 1;
+    else if (window->worker->empty_turns >= at->left_turn) /* its last frames have been read */
+        set_left(window, member);
+    return at->has_left;
+}
+
+bool weft_window_look_gone(weft_window *window, uint32_t member)
+{
+    weft_window_target *at = &window->targets[member];
+    if (!weft_window_target_is_gone(at) && weft_chan_has_left(window->chan, member) && weft_worker_poll(window->worker) <= 0 &&
+        !weft_window_target_is_gone(at))
         set_left(window, member);
     return weft_window_target_is_gone(at);
 }

@@ -60,8 +60,11 @@ int weft_window_sync_tell(weft_window *window, uint32_t to, enum weft_sync_kind 
 void weft_window_sync_on_gone(weft_window *window, uint32_t from);
 /* The same for locks (lock.c); may be called again for the same member. */
 void weft_window_lock_on_gone(weft_window *window, uint32_t member);
-/* Will a member perform and send nothing more? Looks also at its page, if it is on this node; for waits. */
+/* Will a member perform and send nothing more? Knows it also of the launcher, and if the member is on this node by its page; then true only
+ * after a turn that found no frame. For conditions of waits: does not poll. */
 bool weft_window_is_gone(weft_window *window, uint32_t member);
+/* The same for calls, outside of waits and polls: polls, and may give up the lock meanwhile. */
+bool weft_window_look_gone(weft_window *window, uint32_t member);
 /* What the member, which is gone, did: "has died". */
 const char *weft_window_gone_text(const weft_window *window, uint32_t member);
 /* A LOCK, GRANT, UNLOCK, SERVE or REFUSE has come (lock.c). */

@@ -35,6 +35,7 @@ typedef struct weft_window_control {
     _Alignas(WEFT_LINE) _Atomic uint64_t lock;        /* passive target lock (lock_word.h) */
     _Atomic uint32_t waiting;                         /* members of the node that wait for it (lock.c) */
     _Atomic uint32_t queued;                          /* members that wait for it by messages (lock.c) */
+    _Atomic uint32_t by_message;                      /* members that wait for it or hold it by messages; written by the target */
     _Alignas(WEFT_LINE) _Atomic uint32_t accumulate;  /* guards accumulates that no atomic instruction performs (atomic.c): its
                                                        * holder, a thread that neither waits nor calls the program meanwhile; 0: free */
     _Alignas(WEFT_LINE) _Atomic uint32_t awaited[WEFT_WINDOW_ENDS]; /* 1 + the member whose post or complete this one waits for; 0: none */
@@ -71,6 +72,7 @@ typedef struct weft_window_target {
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
     bool is_lost;                 /* its process has died (p2p/lost) */
+    uint64_t left_turn;           /* 1 + worker->empty_turns when it was first seen to have left; 0: not yet */
     bool has_left;                /* it has called MPI_Finalize, or has freed the window: nothing comes from it any more */
 } weft_window_target;
 

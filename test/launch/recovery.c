@@ -262,9 +262,12 @@ static void lock_the_gone(int is_near, const char *word)
     CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* a target that is not reachable counts as dead */
 }
 
-/* One operation on the last rank that needs its answer. */
+#define LONG (1 << 20) /* bytes of a long operation: announced, and fetched by the target */
+
+/* One operation on the last rank that needs its answer, or its part in a rendezvous. */
 static int fetch(int kind)
 {
+    static char block[LONG];
     uint64_t one = 1, zero = 0, got = 0;
     MPI_Request req;
     int rc;
@@ -273,6 +276,11 @@ static int fetch(int kind)
     case 1: rc = MPI_Compare_and_swap(&one, &zero, &got, MPI_UINT64_T, last, 0, win); break;
     case 2: rc = MPI_Get_accumulate(&one, 1, MPI_UINT64_T, &got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, MPI_SUM, win); break;
     case 3: rc = MPI_Get(&got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, win); break;
+    case 4: rc = MPI_Put(block, LONG, MPI_BYTE, last, 0, LONG, MPI_BYTE, win); break;
+    case 5: rc = MPI_Accumulate(block, LONG, MPI_BYTE, last, 0, LONG, MPI_BYTE, MPI_BOR, win); break;
+    case 6:
+        rc = MPI_Rput(block, LONG, MPI_BYTE, last, 0, LONG, MPI_BYTE, win, &req);
+        return rc ? rc : MPI_Wait(&req, MPI_STATUS_IGNORE);
     default:
         rc = MPI_Rget_accumulate(&one, 1, MPI_UINT64_T, &got, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, MPI_SUM, win, &req);
         return rc ? rc : MPI_Wait(&req, MPI_STATUS_IGNORE);
@@ -281,11 +289,13 @@ static int fetch(int kind)
 }
 
 /* The last rank calls MPI_Finalize while others fetch from it by messages (and by a device, for gets): each kind ends with an error, but for
- * a get that needs no answer of the process. */
+ * gets and puts that need no part of the process. */
 static void fetch_from_the_gone(void)
 {
     int rc = MPI_SUCCESS;
-    open_window(1);
+    OK(MPI_Win_create(calloc(1, LONG), LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
     if (rank == last) {
         usleep(100000);
         MPI_Finalize();
@@ -293,11 +303,39 @@ static void fetch_from_the_gone(void)
     }
     OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     for (int i = 0; rc == MPI_SUCCESS; i++) /* the end may come in any of them */
-        rc = fetch(i % 5);
+        rc = fetch(i % 8);
     is_abort(rc, "an operation that needs an answer");
-    for (int kind = 0; kind < 5; kind++)
-        if ((rc = fetch(kind)) != MPI_SUCCESS || kind != 3)
+    for (int kind = 0; kind < 8; kind++)
+        if ((rc = fetch(kind)) != MPI_SUCCESS || (kind != 3 && kind != 4 && kind != 6))
             is_abort(rc, "an operation on a target that has left");
+}
+
+/* The last rank calls MPI_Finalize while rank 0 has its lock: giving it back ends, and so does whoever else asks for it. */
+static void hold_the_lock_of_the_gone(void)
+{
+    uint64_t one = 1;
+    int rc;
+    open_window(0);
+    if (rank == 0)
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, last, 0, win));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == last) {
+        MPI_Finalize();
+        exit(0);
+    }
+    if (rank == 0) {
+        usleep(300000);
+        rc = MPI_Put(&one, 1, MPI_UINT64_T, last, 0, 1, MPI_UINT64_T, win);
+        if (rc)
+            is_abort(rc, "MPI_Put");
+        rc = MPI_Win_unlock(last, win);
+    } else {
+        rc = MPI_Win_lock(MPI_LOCK_SHARED, last, 0, win); /* within a node the lock is in memory, and comes when rank 0 gives it back */
+        if (!rc)
+            rc = MPI_Win_unlock(last, win);
+    }
+    if (rc)
+        is_abort(rc, "MPI_Win_lock or MPI_Win_unlock");
 }
 
 /* The last rank dies, or calls MPI_Finalize, and others ask for its lock then. */
@@ -420,6 +458,7 @@ int main(int argc, char **argv)
         : !strcmp(what, "lock") ? in_a_lock() : !strcmp(what, "notify") ? in_a_notification()
         : !strcmp(what, "target") ? a_target_goes(1) : !strcmp(what, "left") ? a_target_goes(0)
         : !strcmp(what, "fetch") ? fetch_from_the_gone()
+        : !strcmp(what, "held") ? hold_the_lock_of_the_gone()
         : !strcmp(what, "coll") ? in_a_collective() : after_death();
     leave_together();
     fprintf(stderr, "%s: rank %d is done\n", what, rank);

@@ -133,6 +133,29 @@ static void refused(MPI_Request good)
     together(good);
 }
 
+/* The same, but the failed request is freed while parts of the message are on their way; the sender's have all left. */
+static void freed_at_once(MPI_Request good)
+{
+    MPI_Request req;
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int turn = 0; turn < 40; turn++) {
+        int each = 3000 / PARTS + turn;
+        if (rank == 0)
+            OK(MPI_Psend_init(buf, PARTS, each, MPI_CHAR, 1, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &req));
+        else
+            OK(MPI_Precv_init(buf, PARTS, each - 1, MPI_CHAR, 0, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &req));
+        OK(MPI_Start(&req));
+        if (rank == 0) {
+            OK(MPI_Pready_range(0, PARTS - 1, req));
+            OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+        } else
+            BAD(MPI_Wait(&req, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE, "they must be equal");
+        OK(MPI_Request_free(&req));
+    }
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    together(good);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[KINDS] = {"weft_rndv_copy", "weft_rndv_get", "weft_rndv_split", "weft_rndv_put"};
@@ -156,6 +179,7 @@ int main(int argc, char **argv)
     in_groups(req);
     holes(both);
     refused(req);
+    freed_at_once(req);
     OK(MPI_Request_free(&req));
     OK(MPI_Request_free(&both[0]));
     OK(MPI_Request_free(&both[1]));

@@ -235,7 +235,9 @@ static void speak(const ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candi
     struct pollfd fd = {.fd = candidate->probe, .events = POLLOUT};
     int error = 0;
     socklen_t bytes = sizeof error;
-    if (poll(&fd, 1, candidate->hurries ? HURRY_MS : 0) != 1) {
+    bool hurries = candidate->hurries;
+    candidate->hurries = false; /* waits once: of many such peers each would delay all */
+    if (poll(&fd, 1, hurries ? HURRY_MS : 0) != 1) {
         if (now - candidate->probed_ns <= OFI_PROBE_NS)
             return;
         if (candidate->releases)
@@ -266,6 +268,7 @@ static void begin(ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candidate, 
     if (candidate->probe < 0) { /* knocks at other peers may end, and give theirs back */
         iface->denied_ns = now;
         candidate->state = OFI_CANDIDATE_NEW;
+        candidate->begin_ns = now + AGAIN_NS;
         if (now - ep->began_ns > 1000000ull * silence_ms)
             fail(candidate, "no socket can be made (ulimit -n)");
         return;

@@ -387,6 +387,10 @@ void verbs_conn_on_offer(verbs_ep *ep, const verbs_conn_msg *msg)
     verbs_handshake *hs = ep->hs;
     int32_t ahead = (int32_t)(msg->epoch - ep->epoch);
     ep->silent_since_ns = 0;
+    if (hs->is_excused && ep->state == VERBS_CONNECTING) { /* the next call has queue pairs: at once */
+        ep->next_try_ns = verbs_conn_now(ep);
+        verbs_conn_due(ep, ep->next_try_ns);
+    }
     hs->is_excused = false;
     if (ahead <= 0 && ep->state == VERBS_NEW && hs->is_abandoned && msg->kind != VERBS_MSG_READY) {
         verbs_conn_begin_epoch(ep, ep->epoch + 1, 0); /* the peer calls in an epoch that was left without asking it */

@@ -234,6 +234,8 @@ void verbs_conn_after_drain(verbs_ep *ep, uint64_t now)
         verbs_conn_retry_now(ep->iface);
         if (verbs_conn_is_settled(ep) && !ep->is_blocked) {
             ep->evict = VERBS_EVICT_NONE;
+            if (!hs->trouble_count)
+                hs->trouble_ns = 0; /* the timeout begins with the next attempt */
             verbs_conn_set_state(ep, VERBS_NEW);
             return;
         }

@@ -174,7 +174,7 @@ static bool take_unanswered_qps(verbs_ep *ep)
         verbs_ep *other = weft_container(link, verbs_ep, by_iface);
         verbs_handshake *hs = other->hs;
         if (other == ep || other->state != VERBS_CONNECTING || hs->is_connected || hs->is_closing || verbs_conn_has_offer(other) ||
-            !verbs_conn_has_qps(other) || !may_take(ep, other))
+            !has_useful_qp(ep, other) || !may_take(ep, other))
             continue;
         hs->gives_way = true;
         verbs_conn_renew(&other->qps[0], "its queue pairs are given to another peer, as the device has no more");
@@ -226,10 +226,19 @@ static void set_heir(const verbs_ep *ep)
     conn->heir_ns = now;
 }
 
+static bool share_a_rail(const verbs_ep *a, const verbs_ep *b)
+{
+    for (uint8_t i = 0; i < a->qp_count; i++)
+        for (uint8_t k = 0; k < b->qp_count; k++)
+            if (a->qps[i].rail == b->qps[k].rail)
+                return true;
+    return false;
+}
+
 const verbs_ep *verbs_evict_heir_before(const verbs_ep *ep)
 {
     const verbs_ep *heir = ep->iface->conn->heir;
-    return heir && heir != ep && is_heir(heir, ep->iface->now_ns()) ? heir : NULL;
+    return heir && heir != ep && is_heir(heir, ep->iface->now_ns()) && share_a_rail(ep, heir) ? heir : NULL;
 }
 
 void verbs_evict_has_qps(const verbs_ep *ep)
