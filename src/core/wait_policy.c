@@ -13,7 +13,7 @@
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
 const weft_wait_policy weft_wait_policy_oversubscribed = {.spins = 4, .yields = true,
-                                                              .yield_limit_ns = WEFT_WAIT_YIELDING_NS, .yield_share = WEFT_WAIT_TRIAL_SHARE_MIN};
+                                                          .yield_limit_ns = WEFT_WAIT_YIELDING_NS, .yield_share = WEFT_WAIT_TRIAL_SHARE_MIN};
 
 void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns)
 {
@@ -94,6 +94,7 @@ static void begin_trial(weft_wait_policy *policy)
 void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
 {
     uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;
+    uint32_t times = policy->yield_ranks > FEW_RANKS ? (policy->yield_ranks + FEW_RANKS - 1) / FEW_RANKS : 1;
 
     policy->yield_limit_ns = policy->yield_limit_ns > LIMIT_MIN_NS ? policy->yield_limit_ns / 2 : 0;
     if (policy->yield_limit_ns && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS)
@@ -103,7 +104,7 @@ void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
             begin_trial(policy);
         return;
     }
-    policy->yield_trial_at_ns = now_ns + cost * policy->yield_share * ((policy->yield_ranks + FEW_RANKS - 1) / FEW_RANKS + !policy->yield_ranks);
+    policy->yield_trial_at_ns = now_ns + cost * policy->yield_share * times;
     if (policy->yield_share < WEFT_WAIT_TRIAL_SHARE_MAX)
         policy->yield_share *= 2;
 }

@@ -190,8 +190,8 @@ static int send_run(psend *self, uint32_t first, uint32_t units)
     rc = send_part(run, run->head, weft_partition_head_tag(&shared->setup), &run->span, sizeof run->span, weft_type_of(MPI_BYTE),
                    WEFT_SEND_STANDARD);
     if (!rc)
-        rc = self->failed = send_part(run, run->body, weft_partition_body_tag(&shared->setup), buf, (to - from) * shared->count, shared->type,
-                       is_last ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
+        rc = self->failed = send_part(run, run->body, weft_partition_body_tag(&shared->setup), buf, (to - from) * shared->count,
+                                      shared->type, is_last ? WEFT_SEND_STANDARD : WEFT_SEND_SYNC);
     run->completion.rc = weft_status_worse(run->completion.rc, rc);
     if (--run->completion.left == 0)
         on_run_done(&run->completion);

@@ -366,7 +366,8 @@ int weft_rma_send(weft_window *window, const weft_rma_op *op, weft_req **req)
                           .bytes = op->target_count * (uint64_t)op->target_type->size};
     int rc;
     if (weft_unlikely(weft_window_target_is_gone(&window->targets[op->target])))
-        return weft_fail(WEFT_E_PEER, "target %u cannot be accessed: its process %s", op->target, weft_window_gone_text(window, op->target));
+        return weft_fail(WEFT_E_PEER, "target %u cannot be accessed: its process %s", op->target,
+                         weft_window_gone_text(window, op->target));
     rc = describe(inbox, op, &head);
     if (rc)
         return rc;
