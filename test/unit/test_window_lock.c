@@ -64,8 +64,10 @@ void weft_window_memory_wake(const weft_window *window)
 
 bool weft_window_is_gone(weft_window *window, uint32_t member)
 {
-    return window->targets[member].is_lost || window->targets[member].has_left;
+    return weft_window_target_is_gone(&window->targets[member]);
 }
+
+bool weft_window_look_gone(weft_window *window, uint32_t member) { return weft_window_is_gone(window, member); }
 
 const char *weft_window_gone_text(const weft_window *window, uint32_t member)
 {
