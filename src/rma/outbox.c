@@ -45,6 +45,14 @@ typedef struct record {
 
 static char *head_data(weft_window_inbox *inbox) { return inbox->out + sizeof(weft_rma_head); }
 
+/* A target in MPI_Finalize has freed the window's channel before its last frame: what comes then is refused (E_COMM). */
+static int explain(const weft_window *window, uint32_t target, int rc)
+{
+    if (rc == WEFT_E_COMM || (rc == WEFT_E_PEER && weft_window_target_is_gone(&window->targets[target])))
+        return weft_fail(WEFT_E_PEER, "the operation is lost: the process of target %u %s", target, weft_window_gone_text(window, target));
+    return rc;
+}
+
 static void on_complete(weft_completion *completion)
 {
     record *self = weft_container(completion, record, completion);
@@ -86,6 +94,7 @@ static record *record_new(weft_window_inbox *inbox, uint32_t target, uint64_t me
 static void record_made(record *self, int rc)
 {
     self->numbers = self->inbox->peers[self->target].number - self->first_number + 1;
+    rc = explain(self->inbox->window, self->target, rc);
     if (rc)
         weft_rma_error_set(&self->error, rc, weft_fail_text(rc));
     if (--self->completion.left == 0)
@@ -137,7 +146,7 @@ static int send_head(weft_window_inbox *inbox, uint32_t target, const weft_rma_h
     memcpy(inbox->out, head, sizeof *head);
     rc = weft_send_try(inbox->out, bytes, weft_sched_bytes(), (int)target, WEFT_RMA_TAG_HEAD, chan, false);
     if (rc <= 0)
-        return rc;
+        return explain(inbox->window, target, rc);
     if (!*at && !(*at = record_new(inbox, target, 1, NULL)))
         return WEFT_E_NOMEM;
     copy = malloc(bytes);
@@ -424,10 +433,7 @@ static int result_of(const record *self)
 {
     if (self->error.rc)
         return weft_fail(self->error.rc, "%s", self->error.text ? self->error.text : weft_fail_text(self->error.rc));
-    if (self->completion.rc == WEFT_E_PEER && weft_window_target_is_gone(&self->inbox->window->targets[self->target]))
-        return weft_fail(WEFT_E_PEER, "the operation is lost: the target's process %s",
-                         weft_window_gone_text(self->inbox->window, self->target));
-    return self->completion.rc;
+    return explain(self->inbox->window, self->target, self->completion.rc);
 }
 
 static void record_free(record *self)
