@@ -547,11 +547,13 @@ int verbs_rdmacm_progress(verbs_iface *iface)
     return n;
 }
 
-/* A message of the kernel's may be lost. On iWARP TCP repeats it. */
+/* A message of the kernel's may be lost. On iWARP TCP repeats it. Where another rail has connected the kernel's word is awaited: a rail that
+ * never answers must be found out and left out. */
 static void drop_silent_attempt(verbs_rc_qp *qp)
 {
     verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);
-    if (!qp->cm_id || !qp_hs->is_active || qp_hs->is_connected || qp->rail->is_iwarp || qp_hs->repeats >= REPEATS ||
+    if (!qp->cm_id || !qp_hs->is_active || qp_hs->is_connected || qp->ep->hs->is_connected || qp->rail->is_iwarp ||
+        qp_hs->repeats >= REPEATS ||
         verbs_conn_now(qp->ep) - qp_hs->asked_ns < REPEAT_NS << qp_hs->repeats)
         return;
     qp_hs->repeats++;
