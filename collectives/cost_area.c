@@ -21,7 +21,8 @@ static double area(const weft_coll_query *query, double bound, double blocks)
 
 static double others(const weft_coll_query *query) { return query->ranks - 1.0; }
 
-/* Where ranks share CPUs a message is a hand-over more, at any length: 16 and 64 MB with 4 ranks on 2 CPUs take a half to a tenth. */
+/* Where ranks share CPUs a message costs one more hand-over of the CPU, so slots are faster at any length: with 4 ranks on 2 CPUs 16 and
+ * 64 MB take a half to a tenth of the time. */
 static double reduction(const weft_coll_query *query)
 {
     return area(query, query->params->shares_cpus ? INFINITY : 256.0 / query->ranks, 1);

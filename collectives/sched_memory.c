@@ -6,8 +6,8 @@
  * Invariant: temporary memory lives as long as the schedule.
  */
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "base/memory_size.h"
 #include "base/status.h"
 #include "collectives/sched_internal.h"
 #include "core/worker.h"
@@ -34,9 +34,8 @@ struct weft_sched_blocks {
 
 static uint64_t kept_max(const weft_worker *worker)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint32_t ranks = worker->world->boot->local_size ? worker->world->boot->local_size : 1;
-    uint64_t share = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / OF_MEMORY / ranks : 0;
+    uint64_t share = weft_memory_size(0) / OF_MEMORY / ranks;
     return share < KEPT_MIN ? KEPT_MIN : share > KEPT_MAX ? KEPT_MAX : share;
 }
 

@@ -6,7 +6,7 @@ libweft_a_SOURCES += \
 	src/base/hw_resource.c src/base/hw_resource.h src/base/fifomap.c src/base/fifomap.h \
 	src/base/knob.c src/base/knob.h src/base/knobs.def \
 	src/base/language.c src/base/language.h \
-	src/base/list.h \
+	src/base/list.h src/base/memory_size.h \
 	src/base/log.c src/base/log.h \
 	src/base/macros.h \
 	src/base/random.c src/base/random.h src/base/object.c src/base/object.h src/base/slot_table.c src/base/slot_table.h \

@@ -24,13 +24,13 @@ static bool is_self(const weft_peer *peer) { return peer->ep->iface->ops == &wef
 
 static bool outlives_sender(const weft_peer *peer) { return peer->ep->iface->caps.outlives_sender; }
 
-/* Its connection needs polling, so a side at rest has none. Also where this side may not rest: the peer's iface may (caps.may_rest). */
+/* The connection needs polling, so a side at rest has none. This side's caps.may_rest does not matter: the peer may rest. */
 static bool closes_at_rest(const weft_peer *peer) { return peer->ep->iface->ops->ep_rest; }
 
 /* It has sent REST: it is at rest, or soon will be. */
 static bool is_at_rest(const weft_peer *peer) { return peer->bye_received && !peer->is_gone; }
 
-/* It has sent REST and closes its connection: a BYE would have to connect, and it waits for none but the SEEN that it may lack. */
+/* The peer has sent REST and closes its connection. A BYE would need a new connection; the peer awaits at most a SEEN. */
 static bool needs_no_bye(const weft_peer *peer) { return closes_at_rest(peer) && is_at_rest(peer); }
 
 /* number: of the REST that is sent or answered. */
@@ -102,7 +102,7 @@ static bool close_if_drained(weft_peer *peer)
     return rests ? set_closed(peer) : close_ep(peer);
 }
 
-/* A peer that needs no BYE: waits until what it may lack has arrived, or it is known to rest. Its ep is closed with the iface. */
+/* For a peer that needs no BYE: true once all frames have arrived there, or the peer is known to rest. The iface closes its ep. */
 static bool close_resting(weft_peer *peer, uint64_t waited_ns)
 {
     weft_iface *iface = peer->ep->iface;
@@ -122,7 +122,7 @@ bool weft_bye_close(weft_worker *worker, uint64_t waited_ns)
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
         if (peer->bye_received && !is_ended(peer) && outlives_sender(peer))
             weft_peer_discard(peer);
-    waits = has_backlog(worker, 0); /* also for frames to a peer at rest that has not said so: it may return for them */
+    waits = has_backlog(worker, 0); /* includes frames to a peer at rest that has not sent REST: it may return and take them */
     all = !waits;
     for (weft_peer *peer = worker->peers; peer && !waits; peer = peer->next)
         if (!is_ended(peer) && !needs_no_bye(peer))

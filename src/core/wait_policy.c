@@ -7,8 +7,8 @@
 #define YIELD_TRUSTED 256     /* waits that yielding ended: a trial has not failed */
 #define LIMIT_MIN_NS 1024u    /* the shortest limit of yields but 0; a few yields */
 #define YIELD_MAX_NS 1000000u /* cap of a sample: three long yields in a row count as dear, one in ten does not */
-#define COST_MAX_NS 20000000u /* cap of a yield's cost: a process that was stopped is no program beside it */
-#define FEW_RANKS 4u          /* more ranks than these try more rarely, so that together they delay as much */
+#define COST_MAX_NS 20000000u /* cap of a yield's cost: in a longer one the process was stopped */
+#define FEW_RANKS 4u          /* beyond this number of ranks the interval of trials grows with it: a dear yield of one rank delays all */
 #define WAKE_MAX_NS 600000u   /* cap of a sample: a single long wake-up changes nothing, five short ones outweigh all before */
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
@@ -79,7 +79,7 @@ void weft_wait_policy_yield_succeeded(weft_wait_policy *policy)
         policy->yield_share = WEFT_WAIT_TRIAL_SHARE_MIN;
 }
 
-/* Yields in it as long as a wait ever may: the other ranks may be asleep, and the one that is awaited be woken first. */
+/* A trial has the longest limit: the other ranks may sleep, and the awaited rank has to wake first. */
 static void begin_trial(weft_wait_policy *policy)
 {
     policy->yield_trial_at_ns = policy->yield_cost_ns = 0;
@@ -89,8 +89,8 @@ static void begin_trial(weft_wait_policy *policy)
 }
 
 /* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap
- * ones save. But a rank of the job that copies for long makes yields dear, too, and what follows may be short: so a trial that fails is
- * repeated after a multiple of the time that it took. */
+ * ones save. A rank of the job that copies for long makes yields dear, too, and later waits may be short. So a trial that fails is repeated
+ * after a multiple of its duration. */
 void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
 {
     uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;

@@ -14,9 +14,9 @@
 #define WEFT_WAIT_YIELDING_NS 100000u   /* duration of the yields of one wait, at most: two wake-ups in a virtual machine */
 #define WEFT_WAIT_YIELD_COUNTS_NS 2000u /* a yield counts as this at most: in a longer one another rank runs */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
-#define WEFT_WAIT_TRIAL_COST_NS 20000u  /* yields that did not end a wait cost so much, or as long as they took; they are tried again ... */
+#define WEFT_WAIT_TRIAL_COST_NS 20000u  /* least cost of yields that did not end a wait; yielding is tried again ... */
 #define WEFT_WAIT_TRIAL_SHARE_MIN 16    /* ... after so many times the cost, twice as many after each trial that fails ... */
-#define WEFT_WAIT_TRIAL_SHARE_MAX 64    /* ... up to this: in vain they take 1.5 % of the time */
+#define WEFT_WAIT_TRIAL_SHARE_MAX 64    /* ... up to this: trials that fail take 1.5 % of the time */
 #define WEFT_WAIT_WAKE_DEAR_NS 200000u  /* longer wake-ups mean that the thread waited for another program's time slice */
 #define WEFT_WAIT_LOOKS 400             /* looks at a flag before the full wait; longer than some transfers of a cache line */
 #define WEFT_WAIT_LOOKS_TRUST 16        /* ranks share CPUs: waits in which looks may fail after one that they ended ... */
@@ -34,9 +34,9 @@ typedef struct weft_wait_policy {
     uint64_t yield_ns; /* duration of a yield; 0: none yet */
     uint32_t yield_limit_ns; /* duration of the yields of a wait, 0..WEFT_WAIT_YIELDING_NS */
     uint64_t yield_cost_ns;   /* duration of the yields since one ended a wait, or since the latest trial of yielding began */
-    uint64_t yield_trial_at_ns; /* time of the next trial; 0: one goes on */
+    uint64_t yield_trial_at_ns; /* time of the next trial; 0: waits may yield */
     uint32_t yield_share;     /* WEFT_WAIT_TRIAL_SHARE_MIN .. MAX: of the next trial that fails */
-    uint32_t yield_ranks;     /* ranks of the node that try so: a dear yield of one delays the others; 0: not set */
+    uint32_t yield_ranks;     /* ranks of the node; 0: not set */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
     uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/knob.h"
+#include "base/memory_size.h"
 #include "mem/regcache_internal.h"
 
 /* Numerators over 16. Not tuned to any machine; each leaves a share for other users of the limit. */
@@ -35,10 +36,8 @@ static bool may_lock_all(void)
 static uint64_t default_bytes(const weft_regcache_config *config)
 {
     struct rlimit limit;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t ranks = config->ranks ? config->ranks : 1, ports = config->ports ? config->ports : 1;
-    uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 40;
-    uint64_t max = share(memory, OF_MEMORY) / (ranks * ports);
+    uint64_t max = share(weft_memory_size((uint64_t)1 << 40), OF_MEMORY) / (ranks * ports);
 
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY && !may_lock_all())
         max = lower(max, share(limit.rlim_cur, OF_MEMLOCK) / ports);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory_size.h"
 #include "base/status.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -146,9 +147,7 @@ static uint64_t file_limit(void)
 
 static uint64_t heap_bytes_wanted(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page * HEAP_OF_MEMORY : (uint64_t)1 << 32;
+    return weft_memory_size(((uint64_t)1 << 32) / HEAP_OF_MEMORY) * HEAP_OF_MEMORY;
 }
 
 /* Sizes the file, with as much heap as the limit and the file system allow: each try has half as much; the last ones have none, and at last

@@ -46,7 +46,7 @@ weft_partition_body *weft_partition_body_new(const weft_partition_setup *setup)
     return body;
 }
 
-/* What is under way, though the program's request is done, is a receive that drops what comes (precv). It calls nothing at its end. */
+/* The program's request is done. A message still under way is a receive of a failed operation, which drops the data (precv). */
 static void leave_run(weft_partition_run *run)
 {
     run->late = !run->completion.left ? NULL : run->head->is_done ? run->body : run->head;

@@ -31,7 +31,7 @@ typedef struct psend {
     uint32_t complete, sent;     /* units that are HELD or SENT; SENT */
     uint32_t cursor;             /* unit after the latest run */
     uint32_t in_flight;          /* runs */
-    int failed;                  /* a span left and its bytes did not: nothing may follow. 0: not so */
+    int failed;                  /* error of bytes whose span was sent: no further run may be sent. 0: none */
     bool is_sending;             /* inside send_held, which is not re-entrant: a run may end in the call that sends it */
     weft_req *setup_req;         /* of the SETUP message; NULL: sent */
 } psend;
@@ -150,7 +150,7 @@ static void on_run_done(weft_completion *completion)
     int rc = completion->rc;
     self->in_flight--;
     weft_partition_run_end(run);
-    send_held(self); /* its error is the request's */
+    send_held(self); /* records its error in the request */
     weft_partitioned_done(&self->shared, units, rc);
 }
 

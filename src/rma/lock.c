@@ -2,14 +2,14 @@
  *
  * lock: passive target locks (MPI 5.0 12.5.3). The lock of a target is a word of its control (lock_word.h). Members that map the control
  * use the word; the others ask the target by a message, and the target uses it for them: it takes a ticket for each in the order of the
- * messages. Who changes the word wakes those that may enter: members of the node that sleep (control->waiting), and the target, if others
+ * messages. A member that changes the word wakes the members of the node that sleep (control->waiting), and the target, if others
  * queue there (control->queued). Both counts are raised before their owner looks at the word, and are read after it was changed, so that no
  * wake-up is lost.
  * If the job goes on when a member dies (mpirun --enable-recovery), what a dead member had by messages is given back by the target. A lock
  * of the word that it held or awaited stays taken: the word does not tell its owners. Each member notes its own in control->holds, so that
- * those that wait get an error which names the dead. A target that has left (MPI_Finalize without MPI_Win_free) answers no LOCK: who asks
- * it gets an error; where the word is mapped the lock can still be taken, unless members hold or await it by messages: these do not give it
- * back any more (control->by_message).
+ * those that wait get an error which names the dead. A target that has left (MPI_Finalize without MPI_Win_free) answers no LOCK:
+ * the call fails. Where the word is mapped the lock can still be taken, unless members hold or await it by messages: their UNLOCK is not
+ * performed any more (control->by_message).
  */
 #include "base/status.h"
 #include "core/worker.h"
@@ -46,10 +46,10 @@ static void note_lock(weft_window *window, uint32_t target, bool is_taken)
     atomic_store_explicit(&window->targets[window->rank].control->holds, holds, memory_order_seq_cst);
 }
 
-static void count_by_message(weft_window *window, bool has_come)
+static void count_by_message(weft_window *window, bool is_added)
 {
     _Atomic uint32_t *count = &window->targets[window->rank].control->by_message;
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (has_come ? 1 : UINT32_MAX), memory_order_release);
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (is_added ? 1 : UINT32_MAX), memory_order_release);
 }
 
 static void refuse(weft_window *window)
@@ -162,8 +162,8 @@ void weft_window_lock_on_gone(weft_window *window, uint32_t member)
     serve(window);
 }
 
-/* The target has left, and members of other nodes hold or await its lock. Rare: asks for the end only if there are such members. */
-static bool is_kept_from_afar(weft_window *window, uint32_t target)
+/* The target has left, and members of other nodes hold or await its lock. Reads the target's state only if there are such members. */
+static bool is_held_remotely(weft_window *window, uint32_t target)
 {
     const weft_window_control *control = window->targets[target].control;
     return weft_unlikely(atomic_load_explicit(&control->by_message, memory_order_relaxed) && target != window->rank) &&
@@ -175,7 +175,7 @@ static bool is_turn(weft_sync_wait *self)
     if (weft_unlikely(self->window->has_lost) && dead_holder(self->window, self->member) != NONE)
         return true;
     return weft_lock_word_is_turn(&self->window->targets[self->member].control->lock, self->ticket, self->is_exclusive) ||
-           is_kept_from_afar(self->window, self->member);
+           is_held_remotely(self->window, self->member);
 }
 
 /* Slow path: gets in line. */

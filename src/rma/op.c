@@ -197,7 +197,8 @@ static __attribute__((noinline)) int start_other(weft_window *window, const weft
         return 0;
     if (op->notify)
         settle_devices(window, op->target);
-    weft_window_look_gone(window, op->target);
+    if (op->kind != WEFT_RMA_PUT && op->kind != WEFT_RMA_ACCUMULATE) /* the operation awaits an answer */
+        weft_window_look_gone(window, op->target);
     return weft_rma_send(window, op, req);
 }
 

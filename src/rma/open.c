@@ -38,7 +38,7 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         weft_rma_inbox_on_notify(window, from, body, bytes);
 }
 
-/* A thread has slept for long: the answers to operations may be owed by members that have ended without having been heard of. */
+/* A thread has slept for a second or longer. A target that owes an answer may have ended without a frame to this process. */
 static void on_long_wait(weft_chan *chan)
 {
     weft_window *window = chan->owner;

@@ -49,7 +49,7 @@ static char *head_data(weft_window_inbox *inbox) { return inbox->out + sizeof(we
 static int explain(const weft_window *window, uint32_t target, int rc)
 {
     if (rc == WEFT_E_COMM || (rc == WEFT_E_PEER && weft_window_target_is_gone(&window->targets[target])))
-        return weft_fail(WEFT_E_PEER, "the operation is lost: the process of target %u %s", target, weft_window_gone_text(window, target));
+        return weft_fail(WEFT_E_PEER, "the process of target %u %s", target, weft_window_gone_text(window, target));
     return rc;
 }
 

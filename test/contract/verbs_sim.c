@@ -218,6 +218,19 @@ static void peer_fails(void)
         __lsan_enable();
 }
 
+/* EFA: its ports are active and have GIDs, but it has no connected queue pairs. No object is left. */
+static void adapter_without_connections(void)
+{
+    static const weft_iface_callbacks callbacks;
+    weft_iface_params params = {.callbacks = &callbacks};
+    weft_iface *iface = NULL;
+    weft_knobs_load(false);
+    CU_ASSERT_FATAL(verbs_net_open(simhca_profile_find("efa"), 1, false) != NULL);
+    CU_ASSERT_EQUAL(verbs_net_ops.open(&params, &iface), WEFT_E_UNSUPPORTED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(weft_fail_text(WEFT_E_UNSUPPORTED), "no connected queue pairs (EFA: libfabric's provider efa uses it)"));
+    CU_ASSERT_EQUAL(verbs_net_close(stdout), 0);
+}
+
 /* Three tests need progress while only one side is polled, one needs the outcome of every atomic: not where connections break at random. */
 static bool is_for(const char *profile, const char *test)
 {
@@ -260,13 +273,14 @@ int main(int argc, char **argv)
         add(argv[1], strtoull(argv[2], NULL, 10), argc > 3 ? argv[3] : NULL);
     }
     for (const simhca_profile *profile = simhca_profiles; argc <= 2 && profile->name; profile++)
-        for (unsigned long long seed = 1; seed <= SEEDS && strcmp(profile->name, "flipped"); seed++)
+        for (unsigned long long seed = 1; seed <= SEEDS && strcmp(profile->name, "flipped") && !profile->no_rc; seed++)
             add(profile->name, seed, NULL);
     if (argc <= 2) {
         CU_pSuite relaxed = CU_add_suite("relaxed ordering", NULL, NULL);
         CU_add_test(relaxed, "bulk-alone-is-relaxed", bulk_alone_is_relaxed);
         CU_add_test(relaxed, "puts-by-rails-are-visible", puts_by_rails_are_visible);
         CU_add_test(relaxed, "misplaced-relaxation-is-detected", misplaced_relaxation_is_detected);
+        CU_add_test(CU_add_suite("refused adapters", NULL, NULL), "no-connections-no-iface", adapter_without_connections);
     }
     CU_basic_set_mode(is_verbose ? CU_BRM_VERBOSE : CU_BRM_NORMAL);
     CU_basic_run_tests();

@@ -310,7 +310,7 @@ static void fetch_from_the_gone(void)
             is_abort(rc, "an operation on a target that has left");
 }
 
-/* The last rank calls MPI_Finalize while rank 0 has its lock: giving it back ends, and so does whoever else asks for it. */
+/* The last rank calls MPI_Finalize while rank 0 holds its lock. MPI_Win_unlock of rank 0 and MPI_Win_lock of the other ranks return. */
 static void hold_the_lock_of_the_gone(void)
 {
     uint64_t one = 1;

@@ -165,7 +165,7 @@ static int await(app_self *self, uint8_t *out, uint8_t *in)
     return join(self, (UINT64_C(1) << self->size) - 1, 0, &draws, out, in);
 }
 
-/* Odd ranks leave the job at MPI_Finalize, where they connect by rdma_cm; even ones rest for long. Nobody waits for those. */
+/* Odd ranks connect by rdma_cm, so MPI_Finalize ends them. Even ranks rest for long. MPI_Finalize does not wait for a rank at rest. */
 static int part(app_self *self, uint8_t *out, uint8_t *in)
 {
     uint64_t (*now_ns)(void) = weft_world_now->sleep_ops->now_ns, draws = self->what->seed, evens = UINT64_C(0x5555555555555555), begin;

@@ -591,7 +591,7 @@ int main(int argc, char **argv)
         return 1;
     CU_pSuite whole = CU_add_suite("whole library", NULL, NULL), rest = CU_add_suite("fabrics and deaths", NULL, NULL);
     for (const simhca_profile *profile = simhca_profiles; profile->name; profile++)
-        for (int i = 0; i < PROGRAMS && strcmp(profile->name, "flipped"); i++) {
+        for (int i = 0; i < PROGRAMS && strcmp(profile->name, "flipped") && !profile->no_rc; i++) {
             if (profile->early && programs[i].rests)
                 continue; /* no process returns there */
             snprintf(name, sizeof name, "%s %s", programs[i].name, profile->name);

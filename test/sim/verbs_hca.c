@@ -21,6 +21,8 @@ static void ping_pong(void)
         struct ibv_wc wc;
         uint32_t bad = 0;
         simhca_profile gentle = *profile;
+        if (profile->no_rc)
+            continue;
         gentle.break_per_100k = gentle.refuse_per_100k = gentle.reg_refuse_permille = gentle.flip_permille = 0;
         gentle.flap_per_100k = 0;
         if (gentle.max_srq_wr < END_DEPTH)

@@ -424,7 +424,7 @@ static void echoed(ofi_iface *iface, ofi_ep *ep, const ofi_handshake *msg)
     }
 }
 
-ofi_ep *ofi_ep_greet(ofi_iface *iface, const weft_proc_id *proc_id)
+ofi_ep *ofi_ep_find_or_accept(ofi_iface *iface, const weft_proc_id *proc_id)
 {
     ofi_ep *ep = ofi_ep_of(iface, proc_id);
     return ep || !iface->iface.callbacks->accept_peer(iface->iface.owner, proc_id) ? ep : ofi_ep_of(iface, proc_id);
@@ -433,7 +433,7 @@ ofi_ep *ofi_ep_greet(ofi_iface *iface, const weft_proc_id *proc_id)
 static ofi_ep *known(ofi_iface *iface, const ofi_handshake *msg)
 {
     bool is_first = msg->attempt && !(msg->wire.flags & OFI_HANDSHAKE_CLOSE);
-    ofi_ep *ep = is_first ? ofi_ep_greet(iface, &msg->proc_id) : ofi_ep_of(iface, &msg->proc_id);
+    ofi_ep *ep = is_first ? ofi_ep_find_or_accept(iface, &msg->proc_id) : ofi_ep_of(iface, &msg->proc_id);
     return ep && ep->addr.nonce == msg->nonce ? ep : NULL;
 }
 

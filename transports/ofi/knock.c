@@ -5,8 +5,8 @@
  * opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot; the handshake follows
  * (handshake.c). The socket stays open as long as the iface, as the published address does not change.
  * No call waits for the peer: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the
- * rank computes. The sockets of knocks are few: one that waits for long is given up for a knock that finds none free. The peer's kernel
- * keeps that knock, too, and the peer calls back, as there is nobody left to take an answer.
+ * rank computes. The number of sockets for knocks is bounded. A knock that waits for long closes its socket for a knock that finds none free. The
+ * peer's kernel keeps the closed knock too; the peer cannot answer on its socket, so it connects to the calling rank.
  * The socket's descriptor wakes a rank that sleeps. With TCP_DEFER_ACCEPT a connection is accepted once its knock has come: the rank keeps
  * no connection, and a silent one costs it nothing. Connections without the nonce are closed without an answer.
  */
@@ -97,10 +97,10 @@ static void await(ofi_iface *iface, const weft_proc_id *from)
         ep->began_ns = iface->now_ns();
 }
 
-/* The peer has given its knock up, and takes no answer: this side connects. */
+/* The peer has closed its knock's socket, so this side connects. */
 static void call_back(ofi_iface *iface, const weft_proc_id *from)
 {
-    ofi_ep *ep = ofi_ep_greet(iface, from);
+    ofi_ep *ep = ofi_ep_find_or_accept(iface, from);
     if (ep)
         ofi_handshake_begin(iface, ep);
 }
@@ -144,7 +144,7 @@ static bool has_pending(const ofi_iface *iface)
     return poll(&fd, 1, 0) == 1;
 }
 
-/* A look is a system call. Its interval is counted in polls, as polls have no clock; who polls rarely looks in each. */
+/* A look is a system call. Its interval is a number of polls, because a poll reads no clock. A process that polls rarely looks in each poll. */
 static void time_looks(ofi_iface *iface)
 {
     uint64_t now = iface->now_ns();
@@ -236,7 +236,7 @@ static void speak(const ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candi
     int error = 0;
     socklen_t bytes = sizeof error;
     bool hurries = candidate->hurries;
-    candidate->hurries = false; /* waits once: of many such peers each would delay all */
+    candidate->hurries = false; /* waits once: with many such peers each wait would delay all */
     if (poll(&fd, 1, hurries ? HURRY_MS : 0) != 1) {
         if (now - candidate->probed_ns <= OFI_PROBE_NS)
             return;
@@ -265,7 +265,7 @@ static void begin(ofi_iface *iface, const ofi_ep *ep, ofi_candidate *candidate, 
     ofi_tcp_probe_begin(candidate, now);
     if (candidate->state != OFI_CANDIDATE_PROBED)
         return;
-    if (candidate->probe < 0) { /* knocks at other peers may end, and give theirs back */
+    if (candidate->probe < 0) { /* knocks at other peers may end and close their sockets */
         iface->denied_ns = now;
         candidate->state = OFI_CANDIDATE_NEW;
         candidate->begin_ns = now + AGAIN_NS;

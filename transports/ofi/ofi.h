@@ -449,9 +449,9 @@ int ofi_ep_open(weft_iface *iface, const weft_proc_id *proc_id, const void *addr
 int ofi_ep_close(weft_iface *iface, weft_ep *ep);
 /* State IDLE becomes CALLING; no effect in other states. */
 void ofi_handshake_begin(ofi_iface *iface, ofi_ep *ep);
-/* The ep to a process; NULL: none. `greet` makes one by callbacks.accept_peer. */
+/* The ep to a process; NULL: none. The second opens one by callbacks.accept_peer. */
 ofi_ep *ofi_ep_of(const ofi_iface *iface, const weft_proc_id *proc_id);
-ofi_ep *ofi_ep_greet(ofi_iface *iface, const weft_proc_id *proc_id);
+ofi_ep *ofi_ep_find_or_accept(ofi_iface *iface, const weft_proc_id *proc_id);
 /* Handles a received handshake. May call callbacks.accept_peer. */
 void ofi_handshake_recv(ofi_iface *iface, const ofi_handshake *msg);
 /* Handles pending handshakes and checks silent peers. Returns the number of events. */

@@ -117,12 +117,12 @@ static int open_qp(verbs_rc_qp *qp)
 /* Called again while refused QPs must be requested again. Existing QPs stay, and keep suspects out. */
 static void open_qps(verbs_ep *ep)
 {
-    const verbs_ep *heir = verbs_evict_heir_before(ep);
+    const verbs_ep *first = verbs_evict_reserved_before(ep);
     uint32_t wanted = 0;
     bool is_full = false;
-    if (heir && !verbs_conn_has_qps(ep)) {
-        ep->hs->lack_error = heir->hs->lack_error;
-        snprintf(ep->last_error, sizeof ep->last_error, "the next free queue pair is for the connection to rank %u", heir->proc_id.rank);
+    if (first && !verbs_conn_has_qps(ep)) {
+        ep->hs->lack_error = first->hs->lack_error;
+        snprintf(ep->last_error, sizeof ep->last_error, "the next free queue pair is for the connection to rank %u", first->proc_id.rank);
         note_lack(ep, true);
         return;
     }
@@ -311,7 +311,7 @@ static uint32_t grant_credits(verbs_ep *ep)
 
 void verbs_conn_retry_now(verbs_iface *iface)
 {
-    iface->conn->heir_ns = iface->now_ns(); /* its time begins when something is free */
+    iface->conn->reserved_ns = iface->now_ns(); /* a reservation lasts from the latest release */
     for (weft_list_link *link = iface->eps.next; link != &iface->eps; link = link->next) {
         verbs_ep *ep = weft_container(link, verbs_ep, by_iface);
         if (ep->state != VERBS_CONNECTING || ep->hs->is_excused || (ep->hs->local_credits && !ep->hs->lacks_qps))

@@ -129,8 +129,8 @@ struct verbs_conn {
     weft_list_link busy;       /* verbs_handshake.by_busy */
     bool checks_events; /* at the next verbs_conn_progress */
     bool has_reported_wait; /* the log has a line about an ep that lacks QPs */
-    const verbs_ep *heir; /* ep that lacks QPs, and for which another one gives way; NULL: none */
-    uint64_t heir_ns;     /* since when */
+    const verbs_ep *reserved_for; /* ep that lacks QPs, and for which another ep gives way; NULL: none */
+    uint64_t reserved_ns;     /* since when */
     const verbs_ep *shown; /* ep whose lack of QPs was reported by callbacks.waits; NULL: none */
     uint64_t stuck_ns;    /* last check for stuck QPs */
     uint64_t events_ns, next_ns; /* last check for device events; earliest timer of busy eps */
@@ -203,8 +203,8 @@ bool verbs_evict_for(verbs_ep *ep);
  * try again. */
 bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested);
 void verbs_evict_has_qps(const verbs_ep *ep); /* `ep` lacks no QPs any more */
-/* The ep for which another one gave way comes before this one. It has lack_error; NULL: none. */
-const verbs_ep *verbs_evict_heir_before(const verbs_ep *ep);
+/* The ep with a reservation, which gets QPs before this one. It has lack_error; NULL: none. */
+const verbs_ep *verbs_evict_reserved_before(const verbs_ep *ep);
 int verbs_evict_progress(verbs_ep *ep, uint64_t now);  /* of an ep that is UP */
 
 /* Ends the epoch without an error: the next one has other QPs, or the peer has begun it. */

@@ -18,8 +18,8 @@
  * before its EVICT_REQ or EVICT_ACK on the same QP: they are visible when that comes, and are read then.
  *
  * Queue pairs of a connecting ep that has no answer are given to one that precedes it in an order of the job's connections; to any one
- * whose peer has created its own, only after several times as long. Their numbers belong to the epoch, so that epoch ends. What is given
- * away is kept for the ep that asked, its heir, for some time: else whoever tries first gets it, and gives it away again.
+ * whose peer has created its own, only after several times as long. Their numbers belong to the epoch, so that epoch ends. Freed
+ * queue pairs are reserved for the ep that asked, for some time: else the first ep that tries gets them, and gives them away again.
  *
  * By rdma_cm they do not: a connecting ep's queue pairs are just destroyed, and the attempt with them. A request, whose sender has its
  * queue pair, takes those of an ep without an attempt under way, or of one that it precedes: so of requests that run in a circle one
@@ -45,7 +45,7 @@
 #define TRIES_TO_KEEP 2u          /* attempts to connect that an ep may make before it gives its QPs to one that precedes it, ... */
 #define TRIES_AGAINST_OFFER 6u    /* ... or to one that does not, but whose peer has created its own: 30 times as long, 63 ms, ... */
 #define CM_KEEP_NS 40000000ull    /* ... and the time that an attempt has by rdma_cm, where it takes several messages */
-#define HEIR_NS 30000000ull       /* how long what others give away is kept for the ep that asked */
+#define RESERVED_NS 30000000ull       /* duration of a reservation */
 #define TRIES_FOR_BUSY 4u         /* attempts before an ep that is not idle is evicted */
 
 static uint32_t uses(const verbs_ep *ep) { return ep->tx_seq + ep->rx_seq; }
@@ -208,22 +208,22 @@ static void unshow(const verbs_ep *ep)
     iface->iface.callbacks->waits(iface->iface.owner, NULL);
 }
 
-/* -- who gets what is given away -- */
+/* -- reservation of freed queue pairs -- */
 
-static bool is_heir(const verbs_ep *ep, uint64_t now)
+static bool has_reservation(const verbs_ep *ep, uint64_t now)
 {
-    return ep->iface->conn->heir == ep && ep->state == VERBS_CONNECTING && ep->hs->lacks_qps && now - ep->iface->conn->heir_ns < HEIR_NS;
+    return ep->iface->conn->reserved_for == ep && ep->state == VERBS_CONNECTING && ep->hs->lacks_qps && now - ep->iface->conn->reserved_ns < RESERVED_NS;
 }
 
 /* Another ep gives way for this one. */
-static void set_heir(const verbs_ep *ep)
+static void reserve_for(const verbs_ep *ep)
 {
     struct verbs_conn *conn = ep->iface->conn;
     uint64_t now = ep->iface->now_ns();
-    if (conn->heir && conn->heir != ep && is_heir(conn->heir, now) && !precedes(ep, conn->heir))
+    if (conn->reserved_for && conn->reserved_for != ep && has_reservation(conn->reserved_for, now) && !precedes(ep, conn->reserved_for))
         return;
-    conn->heir = ep;
-    conn->heir_ns = now;
+    conn->reserved_for = ep;
+    conn->reserved_ns = now;
 }
 
 static bool share_a_rail(const verbs_ep *a, const verbs_ep *b)
@@ -235,17 +235,17 @@ static bool share_a_rail(const verbs_ep *a, const verbs_ep *b)
     return false;
 }
 
-const verbs_ep *verbs_evict_heir_before(const verbs_ep *ep)
+const verbs_ep *verbs_evict_reserved_before(const verbs_ep *ep)
 {
-    const verbs_ep *heir = ep->iface->conn->heir;
-    return heir && heir != ep && is_heir(heir, ep->iface->now_ns()) && share_a_rail(ep, heir) ? heir : NULL;
+    const verbs_ep *first = ep->iface->conn->reserved_for;
+    return first && first != ep && has_reservation(first, ep->iface->now_ns()) && share_a_rail(ep, first) ? first : NULL;
 }
 
 void verbs_evict_has_qps(const verbs_ep *ep)
 {
     unshow(ep);
-    if (ep->iface->conn->heir == ep)
-        ep->iface->conn->heir = NULL;
+    if (ep->iface->conn->reserved_for == ep)
+        ep->iface->conn->reserved_for = NULL;
 }
 
 bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
@@ -261,7 +261,7 @@ bool verbs_evict_for_qps(verbs_ep *ep, bool is_requested)
     if (hs->by_cm && take_attempt(ep, is_requested))
         return true;
     if (!is_giving(ep->iface) && ((!hs->by_cm && take_unanswered_qps(ep)) || verbs_evict_for(ep)))
-        set_heir(ep);
+        reserve_for(ep);
     if (ep->iface->conn->has_reported_wait || now - hs->lack_ns < REPORT_NS)
         return false;
     ep->iface->conn->has_reported_wait = true;

@@ -78,6 +78,9 @@ static int try_queue_pair(verbs_rail *rail)
         if (qp)
             rail->max_inline = min(init.cap.max_inline_data, 1024);
     }
+    if (!qp && errno == EOPNOTSUPP)
+        return weft_fail(WEFT_E_UNSUPPORTED, "RDMA device %s has no connected queue pairs (EFA: libfabric's provider efa uses it)",
+                         rail->name);
     if (!qp)
         return cannot(rail, "create a connected queue pair");
     ibv_destroy_qp(qp);

@@ -547,8 +547,8 @@ int verbs_rdmacm_progress(verbs_iface *iface)
     return n;
 }
 
-/* A message of the kernel's may be lost. On iWARP TCP repeats it. Where another rail has connected the kernel's word is awaited: a rail that
- * never answers must be found out and left out. */
+/* A lost connection message is repeated here before the kernel repeats it. On iWARP TCP does that. An ep with a connected rail does not
+ * repeat either: the kernel's time-out excludes a rail that never answers. */
 static void drop_silent_attempt(verbs_rc_qp *qp)
 {
     verbs_qp_handshake *qp_hs = verbs_qp_handshake_of(qp);

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/macros.h"
+#include "base/memory_size.h"
 #include "base/status.h"
 
 #define SHORT_BYTES 512u
@@ -159,8 +160,7 @@ uint32_t verbs_receives_of_peers(const verbs_iface *iface)
 /* Limit of long slots: receives for all peers are three quarters of them, within the shares of memory. */
 static uint32_t long_slots(const verbs_iface *iface, uint32_t stride)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / OF_MEMORY / (iface->ranks ? iface->ranks : 1) : 0;
+    uint64_t bytes = weft_memory_size(0) / OF_MEMORY / (iface->ranks ? iface->ranks : 1);
     uint64_t wanted = (uint64_t)verbs_receives_of_peers(iface) * iface->rail_count * 4 / 3 + 1;
     if (bytes > verbs_lockable_bytes() / OF_MEMLOCK)
         bytes = verbs_lockable_bytes() / OF_MEMLOCK;

@@ -2,7 +2,7 @@
 bin_PROGRAMS += mpirun
 mpirun_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(PMIX_CFLAGS) \
 	-DWEFT_BINDIR='"$(bindir)"' -DWEFT_LIBDIR='"$(libdir)"' -DWEFT_INCLUDEDIR='"$(includedir)"'
-# By libtool, which adds the folder of a library that is not in the linker's.
+# Linked by libtool, which adds the run path of libraries outside of the linker's folders.
 mpirun_LDFLAGS = $(AM_LDFLAGS)
 mpirun_LDADD = libweft.a $(HWLOC_LIBS)
 nodist_mpirun_SOURCES = src/api/call_names.c

@@ -75,6 +75,9 @@ const simhca_profile simhca_profiles[] = {
      * required while the SM's LID is permissive. No inline space, whatever is asked. */
     {.name = "hfi1", .is_ib = true, .delay_ns = 3000, .torn = true, .drops_inline = true, .no_windows = true, .max_qp_wr = 16383,
      .max_srq_wr = 131071, .max_sge = 96, .max_rd_atomic = 16, .max_init_rd_atomic = 255},
+    /* efa: u/efa/verbs: queue pairs are datagrams' or the driver's own (SRD), no SRQ, no atomics, no windows. */
+    {.name = "efa", .delay_ns = 10000, .no_rc = true, .no_srq = true, .no_atomics = true, .no_windows = true, .max_qp_wr = 1024,
+     .max_sge = 2, .max_inline = 32},
     {.name = "flipped", .delay_ns = 1000, .flip_permille = 30},
     {.name = NULL},
 };

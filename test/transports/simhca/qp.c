@@ -50,6 +50,8 @@ static int is_refused(const hca_context *context, const struct ibv_qp_init_attr 
         return EIO;
     if ((attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UD) || !attr->send_cq || !attr->recv_cq)
         return EINVAL;
+    if (attr->qp_type == IBV_QPT_RC && profile->no_rc)
+        return EOPNOTSUPP;
     if (cap->max_send_wr > wr || (!attr->srq && cap->max_recv_wr > wr) || cap->max_send_sge > sge || cap->max_recv_sge > sge)
         return EINVAL;
     return !profile->drops_inline && cap->max_inline_data > hca_limit(profile->max_inline, 256) ? EINVAL : 0;

@@ -46,6 +46,7 @@ typedef struct simhca_profile {
     bool early;                   /* as iWARP: sends and writes complete when sent, reads when answered */
     bool no_windows;              /* memory windows of type 2B */
     bool no_srq;                  /* no shared receive queues */
+    bool no_rc;                   /* no connected queue pairs: transports/verbs refuses the device */
     bool needs_grh;               /* InfiniBand: paths within the subnet need a GRH, too (IBV_QPF_GRH_REQUIRED) */
     bool drops_inline;            /* creates queue pairs with max_inline_data 0, whatever is asked */
     bool foreign_gid;             /* GID 3, IPv4 of RoCE v2, belongs to another network namespace; 5 is this one's */
