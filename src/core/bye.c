@@ -55,11 +55,11 @@ static void take_leave(weft_peer *peer, enum weft_bye why)
 
 /* -- peers that do not answer -- */
 
-/* Its ep closes at rest, and it is at rest itself or has ended: nothing is waited for. Frames that wait for it are kept. */
+/* It is at rest or has ended: nothing is waited for. Frames that wait for it are kept. */
 static bool is_absent(weft_peer *peer, uint64_t waited_ns)
 {
     enum weft_absence absence;
-    if (!closes_at_rest(peer) || waited_ns < ASK_NS)
+    if (is_self(peer) || waited_ns < ASK_NS)
         return false;
     absence = weft_absence_of(peer);
     if (absence == WEFT_ABSENCE_MAYBE)
@@ -67,15 +67,30 @@ static bool is_absent(weft_peer *peer, uint64_t waited_ns)
     return absence != WEFT_ABSENCE_NONE;
 }
 
+/* It may still take what is sent to it. */
+static bool is_awaited(weft_peer *peer, uint64_t waited_ns)
+{
+    return !is_ended(peer) && !needs_no_bye(peer) && !is_absent(peer, waited_ns);
+}
+
+/* Fragments wait, and a peer that may take them. */
+static bool has_fragments(const weft_worker *worker, uint64_t waited_ns)
+{
+    if (weft_list_is_empty(&worker->fragments))
+        return false;
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        if (!is_self(peer) && is_awaited(peer, waited_ns))
+            return true;
+    return false;
+}
+
 /* Frames wait for a peer that may still take them. */
 static bool has_backlog(const weft_worker *worker, uint64_t waited_ns)
 {
-    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next) {
-        weft_peer *peer = weft_container(link, weft_peer, backlog);
-        if (!is_ended(peer) && !needs_no_bye(peer) && !is_absent(peer, waited_ns))
+    for (weft_list_link *link = worker->backlog.next; link != &worker->backlog; link = link->next)
+        if (is_awaited(weft_container(link, weft_peer, backlog), waited_ns))
             return true;
-    }
-    return !weft_list_is_empty(&worker->fragments);
+    return has_fragments(worker, waited_ns);
 }
 
 /* -- for good -- */
@@ -163,7 +178,7 @@ static bool may_stop(weft_peer *peer, uint64_t waited_ns)
 {
     weft_iface *iface = peer->ep->iface;
     if (!closes_at_rest(peer))
-        return knows(peer);
+        return knows(peer) || is_absent(peer, waited_ns);
     if (peer->is_rest_seen && weft_list_is_empty(&peer->waiting) && iface->ops->ep_rest(iface, peer->ep, WEFT_EP_REST) != WEFT_AGAIN)
         return true;
     if (is_absent(peer, waited_ns))

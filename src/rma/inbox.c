@@ -58,7 +58,7 @@ void weft_rma_error_set(weft_rma_error *error, int rc, const char *text)
 
 void weft_rma_inbox_link(weft_window_inbox *inbox)
 {
-    if (inbox->is_linked)
+    if (inbox->is_linked || !inbox->window)
         return;
     inbox->is_linked = true;
     weft_list_append(&inbox->window->worker->inboxes, &inbox->link);
@@ -562,9 +562,11 @@ void weft_rma_inbox_drain(weft_window *window)
     weft_wait_end(&wait);
 }
 
-void weft_rma_inbox_close(weft_window *window)
+bool weft_rma_inbox_close(weft_window *window)
 {
     weft_window_inbox *inbox = window->inbox;
+    weft_list_link *link;
+    bool is_awaited;
     window->inbox = NULL;
     window->chan->on_unexpected = NULL;
     weft_worker_help_end(window->worker, inbox->is_helped);
@@ -581,8 +583,13 @@ void weft_rma_inbox_close(weft_window *window)
         weft_rma_notices_free(peer);
     }
     free(inbox->out);
-    if (!inbox->jobs_count && !inbox->records_count) /* else messages of an erroneous program still refer to it */
+    while ((link = weft_list_take(&inbox->jobs)))
+        job_free(weft_container(link, job, link));
+    is_awaited = inbox->jobs_count || inbox->records_count;
+    inbox->window = NULL;
+    if (!is_awaited) /* else messages of an erroneous program refer to it until they end */
         free(inbox);
+    return is_awaited;
 }
 
 void weft_rma_inbox_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes)

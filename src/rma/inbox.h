@@ -13,7 +13,8 @@
 int weft_rma_inbox_open(weft_window *window);
 /* Blocks until no message of the window is under way here. All operations have been flushed, so that their origins await nothing. */
 void weft_rma_inbox_drain(weft_window *window);
-void weft_rma_inbox_close(weft_window *window);
+/* True if messages are still under way, after an error or in MPI_Finalize without MPI_Win_free: the window's memory must stay. */
+bool weft_rma_inbox_close(weft_window *window);
 void weft_rma_inbox_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 
 #endif

@@ -94,7 +94,7 @@ typedef struct weft_rma_peer {
 } weft_rma_peer;
 
 typedef struct weft_window_inbox {
-    weft_window *window;
+    weft_window *window;     /* NULL: closed, while messages are under way */
     weft_list_link link;     /* in worker->inboxes if is_linked: there is something to do */
     bool is_linked;
     bool is_remote;          /* some targets are not mapped here */

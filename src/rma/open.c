@@ -129,17 +129,18 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
 
 void weft_window_abandon(weft_window *window)
 {
+    bool is_awaited;
     window->chan->on_notify = NULL;
     window->chan->on_long_wait = NULL;
     window->chan->owner = NULL;
     weft_window_device_close(window);
-    if (window->inbox)
-        weft_rma_inbox_close(window);
+    is_awaited = window->inbox && weft_rma_inbox_close(window);
     weft_notify_close(window);
     if (window->regions)
         weft_rma_regions_close(window);
     weft_window_sync_close(window);
-    weft_window_memory_close(window);
+    if (!is_awaited)
+        weft_window_memory_close(window);
     free(window->targets);
     free(window);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * apps: MPI programs from MPI_Init to MPI_Finalize for weft_sim_run. Each verifies every byte received. apps.c: messages; apps_comms.c:
- * communicators and collectives; apps_forget.c: a program that frees nothing;
- * apps_modes.c: buffered, matched, combined and partitioned messages; apps_inter.c: intercommunicators;
- * apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with arguments that differ;
- * apps_rest.c: sessions after MPI_Finalize; apps_windows.c: synchronization of windows; apps_moves.c: their puts and gets; apps_regions.c:
- * regions of dynamic windows; apps_notify.c: notified access; apps_notify_costs.c: what it sends.
+ * communicators and collectives; apps_forget.c: a program that frees nothing; apps_modes.c: buffered, matched, combined and partitioned
+ * messages; apps_inter.c: intercommunicators; apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with
+ * arguments that differ; apps_rest.c: sessions after MPI_Finalize; apps_gone.c: a window whose target has left; apps_windows.c:
+ * synchronization of windows; apps_moves.c: their puts and gets; apps_regions.c: regions of dynamic windows; apps_notify.c: notified access;
+ * apps_notify_costs.c: what it sends.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -31,7 +31,7 @@ typedef struct app {
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_windows, app_regions, app_notify, app_notify_costs;
+    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_gone, app_windows, app_regions, app_notify, app_notify_costs;
 
 typedef struct app_self {
     int rank, size;
