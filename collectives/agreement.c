@@ -28,7 +28,6 @@ static int settle(weft_team *team, weft_shmcoll_setup *setup, int rc)
 {
     weft_team_trust(team, rc);
     weft_shmcoll_setup_end(setup, rc);
-    team->needs_setup = team->stopped;
     return rc;
 }
 
@@ -51,14 +50,17 @@ int weft_agreement_run(weft_team *team, int tag)
     weft_sched_begin_immediate(&sched, team, tag);
     weft_shmcoll_setup_steps(&sched, &(weft_coll){.recvbuf = setup});
     rc = settle(team, setup, weft_sched_end_immediate(&sched));
+    team->needs_setup = team->stopped;
     if (rc)
         weft_team_stop(team, rc, tag);
     return rc;
 }
 
+/* From here on calls begin at once. Before, they must be deferred, or they would overtake those that are. */
 static void retire(agreement *self)
 {
     self->team->agreement = NULL;
+    self->team->needs_setup = self->team->stopped;
     free(self);
 }
 

@@ -1,6 +1,8 @@
 /* np: 2 3 4 6 : the first collectives of a communicator are nonblocking: slots are used from the first call on; mixed forms; freed early */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "tool_counter.h"
 
@@ -176,6 +178,62 @@ static void *rounds(void *arg)
     return NULL;
 }
 
+/* -- a call that is made while another thread begins those that were deferred -- */
+
+static atomic_int is_folding, may_fold, is_over;
+static pthread_t caller;
+
+static void slow_sum(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void)type;
+    atomic_store(&is_folding, 1);
+    while (!atomic_load(&may_fold) && !pthread_equal(pthread_self(), caller))
+        sched_yield();
+    for (int i = 0; i < *length; i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+
+static void *polls(void *arg)
+{
+    MPI_Comm *comm = arg;
+    int flag;
+    while (!atomic_load(&is_over))
+        OK(MPI_Iprobe(MPI_ANY_SOURCE, 0, *comm, &flag, MPI_STATUS_IGNORE));
+    return NULL;
+}
+
+/* The first two calls await the agreement on slots. Another thread begins the first, whose operator runs with the library unlocked, when
+ * this one makes the third: it must not overtake the second. */
+static void in_order(void)
+{
+    enum { MEMBERS = 16, LONGER = 16 };
+    int in[MEMBERS], sum = 0, all[MEMBERS], out[LONGER] = {0}, longer[MEMBERS * LONGER];
+    MPI_Request reqs[3];
+    MPI_Comm other, comm;
+    pthread_t thread;
+    MPI_Op op;
+    for (int i = 0; i < MEMBERS; i++)
+        in[i] = 1;
+    caller = pthread_self();
+    OK(MPI_Op_create(slow_sum, 1, &op));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &other));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Ireduce_scatter_block(in, &sum, 1, MPI_INT, op, comm, &reqs[0]));
+    OK(MPI_Iallgather(in, 1, MPI_INT, all, 1, MPI_INT, comm, &reqs[1]));
+    CHECK(pthread_create(&thread, NULL, polls, &other) == 0);
+    while (!atomic_load(&is_folding))
+        sched_yield();
+    OK(MPI_Iallgather(out, LONGER, MPI_INT, longer, LONGER, MPI_INT, comm, &reqs[2]));
+    atomic_store(&may_fold, 1);
+    OK(MPI_Waitall(3, reqs, MPI_STATUSES_IGNORE));
+    atomic_store(&is_over, 1);
+    pthread_join(thread, NULL);
+    CHECK(sum == size && all[size - 1] == 1 && longer[LONGER * size - 1] == 0);
+    OK(MPI_Op_free(&op));
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Comm_free(&other));
+}
+
 int main(int argc, char **argv)
 {
     share shares[THREADS];
@@ -197,6 +255,8 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
         OK(MPI_Comm_free(&shares[i].comm));
     }
+    if (provided == MPI_THREAD_MULTIPLE && is_one_node())
+        in_order();
     OK(MPI_T_pvar_session_free(&session));
     OK(MPI_T_finalize());
     OK(MPI_Finalize());
