@@ -73,13 +73,13 @@ static bool is_awaited(weft_peer *peer, uint64_t waited_ns)
     return !is_ended(peer) && !needs_no_bye(peer) && !is_absent(peer, waited_ns);
 }
 
-/* Fragments wait, and a peer that may take them. */
+/* Fragments wait for a peer that may take them. */
 static bool has_fragments(const weft_worker *worker, uint64_t waited_ns)
 {
     if (weft_list_is_empty(&worker->fragments))
         return false;
     for (weft_peer *peer = worker->peers; peer; peer = peer->next)
-        if (!is_self(peer) && is_awaited(peer, waited_ns))
+        if (peer->fragments && is_awaited(peer, waited_ns))
             return true;
     return false;
 }

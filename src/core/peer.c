@@ -270,6 +270,21 @@ void weft_peer_discard(weft_peer *peer)
         end_pending(peer, weft_container(peer->waiting.next, weft_pending_frame, link), 0);
 }
 
+void weft_peer_withdraw(weft_peer *peer, uint32_t chan, int rc)
+{
+    for (weft_list_link *link = peer->waiting.next, *next; link != &peer->waiting; link = next) {
+        weft_pending_frame *pending = weft_container(link, weft_pending_frame, link);
+        const weft_hdr *hdr = &pending->frame.hdr;
+        bool is_whole = weft_frame_is_message(hdr->kind) && hdr->kind != WEFT_FRAME_EAGER_FRAGS && hdr->kind != WEFT_FRAME_FRAG;
+        next = link->next;
+        if (hdr->chan != chan || !(is_whole || hdr->kind == WEFT_FRAME_NOTIFY))
+            continue;
+        if (is_whole)
+            peer->credit += weft_peer_cost(hdr->bytes);
+        end_pending(peer, pending, rc);
+    }
+}
+
 void weft_peer_fail(weft_peer *peer, int rc)
 {
     if (peer->state == WEFT_PEER_FAILED)

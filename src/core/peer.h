@@ -91,6 +91,9 @@ void weft_peer_abort_job(weft_peer *peer, int rc) __attribute__((noreturn, cold)
 void weft_peer_update_backlog(weft_peer *peer);
 /* Finalize: the peer has sent BYE, so that it needs none of the deferred frames, and may have exited: completes them unsent. */
 void weft_peer_discard(weft_peer *peer);
+/* A peer that has left a channel, `chan` by its id of it: completes the deferred messages and NOTIFYs of it with rc, unsent, and takes back
+ * their credit. Fragments of eager messages stay. */
+void weft_peer_withdraw(weft_peer *peer, uint32_t chan, int rc);
 /* The peer has failed: sets weft_null_ep and completes all deferred frames with rc. Idempotent. */
 void weft_peer_fail(weft_peer *peer, int rc);
 

@@ -77,6 +77,7 @@ typedef struct weft_peer {
     uint32_t offers;       /* queues of sendqs with requests (ASK) to answer once no queue can send */
     weft_list_link backlog; /* in worker->backlog while waiting or sendqs is not empty */
     weft_proc_id proc_id;
+    uint32_t fragments;    /* of transfers with it, in worker->fragments (p2p/frag) */
     uint32_t number;       /* of the worker's peers, in the order of contact */
     struct weft_peer *next; /* in worker->peers */
     weft_eager_frags frags;

@@ -66,6 +66,8 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
 void weft_worker_close(weft_worker *worker)
 {
     weft_peer_free_all(worker);
+    if (worker->free_kept)
+        worker->free_kept(worker);
     while (worker->iface_count) {
         weft_iface *iface = worker->ifaces[--worker->iface_count];
         weft_reg_close(iface);

@@ -69,6 +69,8 @@ typedef struct weft_worker {
     void (*on_window_notify)(struct weft_worker *worker, uint32_t value); /* a put's notification with WEFT_NOTIFY_WINDOW; set by rma */
     struct weft_window **notified; /* windows by their number (rma/notify.h), owned; NULL: none yet */
     uint32_t notified_count;       /* numbers given so far */
+    struct weft_window_kept *kept; /* memory of windows that the program did not free, latest first (rma/open.c), owned; NULL: none */
+    void (*free_kept)(struct weft_worker *worker); /* frees it; set by rma; NULL: there is none */
     const struct weft_segment_hdr *recovery; /* the launcher lists deaths here (mpirun --enable-recovery); NULL: a death ends the job */
     uint32_t deaths_seen;   /* number of those passed to on_death */
     void (*on_death)(struct weft_worker *worker, uint32_t rank); /* the process of a rank of the job has died; set by p2p */

@@ -258,11 +258,11 @@ bool weft_chan_has_left(const weft_chan *chan, uint32_t rank)
     return process.job == chan->worker->world->boot->job && weft_bye_is_final(chan->worker, process.rank);
 }
 
-void weft_chan_ask(const weft_chan *chan, uint32_t rank)
+bool weft_chan_ask(const weft_chan *chan, uint32_t rank)
 {
     weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, rank));
-    if (peer && peer->state == WEFT_PEER_ALIVE)
-        weft_absence_of(peer);
+    enum weft_absence absence = peer && peer->state == WEFT_PEER_ALIVE ? weft_absence_of(peer) : WEFT_ABSENCE_NONE;
+    return absence == WEFT_ABSENCE_END || (absence == WEFT_ABSENCE_REST && !chan->is_lasting);
 }
 
 int weft_chan_resolve_peer(weft_chan *chan, uint32_t rank, weft_peer **peer)

@@ -135,8 +135,9 @@ bool weft_chan_has_closed(const weft_chan *chan, uint32_t rank);
 /* The same, also if there was no contact: its process has ended, or is not in MPI and will not return. What it sent before may
  * have to be polled. False if that is not known. */
 bool weft_chan_has_left(const weft_chan *chan, uint32_t rank);
-/* After a long wait for a member with which there was contact: asks the launcher, so that weft_chan_has_left knows of its end. */
-void weft_chan_ask(const weft_chan *chan, uint32_t rank);
+/* After a long wait for a member with which there was contact: asks the launcher, so that weft_chan_has_left knows of its end. True: it is
+ * known to have left the channel, at rest or by its end; what it sent before may have to be polled. */
+bool weft_chan_ask(const weft_chan *chan, uint32_t rank);
 static inline weft_peer *weft_chan_peer(weft_chan *chan, uint32_t rank)
 {
     return chan->peers[rank]; /* NULL until weft_chan_resolve_peer */

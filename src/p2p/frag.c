@@ -241,12 +241,17 @@ static int push(weft_frag *frag, int *n)
 
 /* -- both -- */
 
+static void enqueue(weft_frag *frag)
+{
+    frag->rndv->peer->fragments++;
+    weft_list_append(&frag->req->worker->fragments, &frag->link);
+}
+
 void weft_frag_start(weft_frag *frag)
 {
-    weft_worker *worker = frag->req->worker;
     int n = 0, rc = frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, 0);
     if (rc == WEFT_AGAIN)
-        weft_list_append(&worker->fragments, &frag->link);
+        enqueue(frag);
 }
 
 void weft_frag_await(weft_frag *frag, void (*on_registered)(weft_frag *frag, int rc))
@@ -255,7 +260,7 @@ void weft_frag_await(weft_frag *frag, void (*on_registered)(weft_frag *frag, int
     frag->on_registered = on_registered;
     worker->awaited_regs++;
     worker->idle_fragments++;
-    weft_list_append(&worker->fragments, &frag->link);
+    enqueue(frag);
 }
 
 /* AGAIN: the registration is not made yet. */
@@ -283,12 +288,14 @@ int weft_frag_pump(weft_worker *worker)
     weft_list_splice(&todo, &worker->fragments);
     while ((link = weft_list_take(&todo))) {
         weft_frag *frag = weft_container(link, weft_frag, link);
+        weft_peer *peer = frag->rndv->peer;
         uint64_t from = frag->from;
         int rc = frag->on_registered ? settle(frag) : frag->kind == WEFT_FRAG_DATA ? push(frag, &n) : try_move(frag, until_ns);
         if (rc == WEFT_AGAIN) {
             weft_list_append(&worker->fragments, link);
             n += frag->kind != WEFT_FRAG_DATA && frag->from > from;
         } else {
+            peer->fragments--;
             n++;
         }
         if (!weft_list_is_empty(&todo) && weft_clock_ns() >= until_ns) {

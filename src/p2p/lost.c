@@ -12,6 +12,7 @@
 #include "mem/segment.h"
 #include "p2p/eager_frags.h"
 #include "p2p/rndv.h"
+#include "p2p/sendq.h"
 
 static int dead(int member) { return weft_fail(WEFT_E_PEER, "the process of rank %d of the communicator has died", member); }
 
@@ -87,8 +88,11 @@ void weft_lost_left(weft_chan *chan, uint32_t member, int rc)
     char cause[512];
     snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
     end_receives(chan, member, rc);
-    if (peer)
-        weft_rndv_end_sends(peer, chan, weft_fail(rc, "%s", cause));
+    if (!peer)
+        return;
+    weft_rndv_left(peer, chan, weft_fail(rc, "%s", cause));
+    weft_sendq_leave(peer, chan, weft_fail(rc, "%s", cause));
+    weft_peer_withdraw(peer, weft_chan_id_at(chan, (int)member), weft_fail(rc, "%s", cause));
 }
 
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info)

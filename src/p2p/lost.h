@@ -17,7 +17,7 @@ void weft_lost_on_death(weft_worker *worker, uint32_t rank);
 void weft_lost_on_posted(weft_chan *chan, const weft_req *req);
 /* 0, or the error of a probe that finds no message. *info gets the source. */
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info);
-/* Ends all posted receives from this member, and announced sends to it, with rc: it has left the channel, and all that it sent has come. */
+/* Ends all receives from this member, and all sends to it, with rc: it has left the channel, and all that it sent has come. */
 void weft_lost_left(weft_chan *chan, uint32_t member, int rc);
 /* Has the member's process died? O(1) while none has. */
 bool weft_lost_is_member(const weft_chan *chan, uint32_t rank);

@@ -187,7 +187,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
         weft_rndv_send_on_fin(rndv, rc);
 }
 
-/* As if the peer had reported the error. A promise is given up by p2p/promise. chan: only sends on it; NULL: all. */
+/* As if the peer had reported the error. A promise is given up by p2p/promise. chan: only those on it; NULL: all. */
 static void end_all(weft_peer *peer, const weft_chan *chan, int rc)
 {
     weft_rndv *rndv;
@@ -197,7 +197,7 @@ static void end_all(weft_peer *peer, const weft_chan *chan, int rc)
         uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
         if (rndv->peer != peer || (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM))
             continue;
-        if (chan && (is_recv(rndv) || rndv->req->chan != chan))
+        if (chan && rndv->req->chan != chan)
             continue;
         weft_fail(rc, "%s", cause);
         rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
@@ -210,4 +210,4 @@ static void end_all(weft_peer *peer, const weft_chan *chan, int rc)
 
 void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, rc); }
 
-void weft_rndv_end_sends(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }
+void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }

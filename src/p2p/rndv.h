@@ -38,7 +38,7 @@ void weft_rndv_notify(weft_peer *peer, uint32_t id);
 
 /* The peer is lost: its rendezvous end with rc once no own fragment is in flight. */
 void weft_rndv_lost(weft_peer *peer, int rc);
-/* Ends the announced sends to the peer on this channel with rc: the peer lives, but receives nothing on it any more. */
-void weft_rndv_end_sends(weft_peer *peer, const weft_chan *chan, int rc);
+/* The same on this channel: the peer lives, but has left it. */
+void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc);
 
 #endif

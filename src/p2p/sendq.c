@@ -445,3 +445,14 @@ void weft_sendq_give_up(weft_peer *peer, int rc)
         link = stays ? link->next : peer->sendqs.next; /* from the start: requests that end may send */
     }
 }
+
+void weft_sendq_leave(weft_peer *peer, const weft_chan *chan, int rc)
+{
+    for (weft_list_link *link = peer->sendqs.next; link != &peer->sendqs; link = link->next) {
+        weft_sendq *queue = weft_container(link, weft_sendq, link);
+        if (queue->chan == chan) {
+            drop(queue, rc, true);
+            return;
+        }
+    }
+}

@@ -40,4 +40,7 @@ void weft_sendq_close(weft_chan *chan);
 /* The peer has sent BYE (rc 0) or failed: ends all requests queued for it and drops the copies. */
 void weft_sendq_give_up(weft_peer *peer, int rc);
 
+/* The peer has left this channel: ends all requests queued for it on the channel with rc and drops the copies. */
+void weft_sendq_leave(weft_peer *peer, const weft_chan *chan, int rc);
+
 #endif

@@ -10,6 +10,7 @@
 #include "core/worker.h"
 #include "p2p/p2p.h"
 #include "rma/device_state.h"
+#include "rma/sync_state.h"
 #include "type/pack.h"
 
 #define PARTS_MAX 64u    /* of an operation under way at one time */
@@ -203,10 +204,25 @@ static void keep_error(weft_device_op *op)
     inbox->has_error = true;
 }
 
+/* Keys of a window that is not dynamic are valid until the target closes the window. May run inside a poll: asks, but does not wait. */
+static void explain_key(weft_device_op *op)
+{
+    weft_window *window = window_of(op);
+    uint32_t rank = op->target->rank;
+    if (op->error.rc != WEFT_E_KEY || window->flavor == WEFT_WINDOW_DYNAMIC || !weft_window_has_closed(window, rank))
+        return;
+    free(op->error.text);
+    op->error = (weft_rma_error){0};
+    weft_rma_error_set(&op->error, WEFT_E_PEER,
+                       weft_fail_text(weft_fail(WEFT_E_PEER, "the process of target %u %s", rank, weft_window_gone_text(window, rank))));
+}
+
 void weft_device_op_end(weft_device_op *op)
 {
     weft_device_target *target = op->target;
-    int rc = op->error.rc;
+    int rc;
+    explain_key(op);
+    rc = op->error.rc;
     if (op->slot) {
         if (!rc && op->what.kind == WEFT_RMA_GET && op->is_issued)
             weft_unpack(op->what.origin_type, (void *)op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);

@@ -198,9 +198,8 @@ int weft_window_memory_map(weft_window *window, const weft_window_wire *wires, b
     return rc;
 }
 
-void weft_window_memory_close(weft_window *window)
+void weft_window_memory_free(weft_window_memory *memory)
 {
-    weft_window_memory *memory = window->memory;
     if (!memory)
         return;
     if (memory->shared.addr)
@@ -210,7 +209,6 @@ void weft_window_memory_close(weft_window *window)
     free(memory->allocated);
     free(memory->control);
     free(memory);
-    window->memory = NULL;
 }
 
 weft_window_told *weft_window_memory_told(const weft_window_memory *memory, uint32_t reader, uint32_t writer)

@@ -37,7 +37,8 @@ int weft_window_memory_open(weft_window *window);
 int weft_window_memory_make(weft_window *window, const weft_window_wire *wires, bool is_contiguous, uint64_t *handle);
 /* Maps the memory of `handle` (0: none), and sets targets of this node and of this member, own memory included. 0 or an error. */
 int weft_window_memory_map(weft_window *window, const weft_window_wire *wires, bool is_contiguous, uint64_t handle);
-void weft_window_memory_close(weft_window *window);
+/* memory: NULL is allowed. */
+void weft_window_memory_free(weft_window_memory *memory);
 /* What the reader, a member of this node by its index, is told by the writer. Requires memory->told. */
 weft_window_told *weft_window_memory_told(const weft_window_memory *memory, uint32_t reader, uint32_t writer);
 /* Wakes the other members of this node, if they sleep. */

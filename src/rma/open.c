@@ -12,6 +12,7 @@
 #include "collectives/coll.h"
 #include "collectives/sched.h"
 #include "collectives/stop.h"
+#include "core/absence.h"
 #include "core/worker.h"
 #include "rma/device.h"
 #include "rma/device_state.h"
@@ -38,15 +39,27 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         weft_rma_inbox_on_notify(window, from, body, bytes);
 }
 
-/* A thread has slept for a second or longer. A target that owes an answer may have ended without a frame to this process. */
+static bool owes_answer(const weft_window *window, uint32_t target)
+{
+    const weft_rma_peer *peer = &window->inbox->peers[target];
+    return !weft_list_is_empty(&peer->records) || peer->asked > window->targets[target].performed;
+}
+
+/* A thread has slept for a second or longer. A member that owes an answer may have left without a frame to this process. */
 static void on_long_wait(weft_chan *chan)
 {
     weft_window *window = chan->owner;
     for (uint32_t i = 0; i < window->size; i++)
-        if (!weft_list_is_empty(&window->inbox->peers[i].records)) {
-            weft_chan_ask(chan, i);
-            weft_window_is_gone(window, i);
-        }
+        if (owes_answer(window, i))
+            weft_window_ask_gone(window, i);
+    weft_window_sync_ask_gone(window);
+}
+
+/* Answers of the launcher from before the window do not count: a member that was at rest then has returned. */
+static void forget_absences(const weft_worker *worker)
+{
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next)
+        weft_absence_forget(peer);
 }
 
 static int exchange(weft_window *window, const weft_window_wire *own, weft_window_wire *all)
@@ -124,26 +137,61 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     set_targets(window, wires);
     for (uint32_t i = 0; i < window->size; i++)
         window->device->keys[i] = wires[i].key;
+    forget_absences(window->worker);
     return 0;
 }
 
-void weft_window_abandon(weft_window *window)
+/* What others may still access, or refer to. */
+typedef struct weft_window_kept {
+    struct weft_window_kept *next; /* in worker->kept */
+    weft_window_memory *memory;
+    weft_window_inbox *inbox;      /* NULL: freed */
+} weft_window_kept;
+
+static void free_kept(weft_worker *worker)
 {
+    for (weft_window_kept *one = worker->kept, *next; one; one = next) {
+        next = one->next;
+        weft_window_memory_free(one->memory);
+        free(one->inbox);
+        free(one);
+    }
+    worker->kept = NULL;
+}
+
+static void keep(weft_worker *worker, weft_window_memory *memory, weft_window_inbox *inbox)
+{
+    weft_window_kept *one = malloc(sizeof *one);
+    if (!one) /* better lost than used anew */
+        return;
+    *one = (weft_window_kept){.next = worker->kept, .memory = memory, .inbox = inbox};
+    worker->kept = one;
+    worker->free_kept = free_kept;
+}
+
+/* is_over: no member operates on this one's memory any more. */
+static void close_window(weft_window *window, bool is_over)
+{
+    weft_window_inbox *inbox = window->inbox;
     bool is_awaited;
     window->chan->on_notify = NULL;
     window->chan->on_long_wait = NULL;
     window->chan->owner = NULL;
     weft_window_device_close(window);
-    is_awaited = window->inbox && weft_rma_inbox_close(window);
+    is_awaited = inbox && weft_rma_inbox_close(window);
     weft_notify_close(window);
     if (window->regions)
         weft_rma_regions_close(window);
     weft_window_sync_close(window);
-    if (!is_awaited)
-        weft_window_memory_close(window);
+    if (is_over && !is_awaited)
+        weft_window_memory_free(window->memory);
+    else
+        keep(window->worker, window->memory, is_awaited ? inbox : NULL);
     free(window->targets);
     free(window);
 }
+
+void weft_window_abandon(weft_window *window) { close_window(window, false); }
 
 int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *own, weft_window **out)
 {
@@ -166,7 +214,7 @@ int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *ow
     rc = open_steps(window, own, wires, rc);
     free(wires);
     if (rc)
-        weft_window_abandon(window);
+        close_window(window, true);
     else
         *out = window;
     return rc;
@@ -176,6 +224,6 @@ int weft_window_close(weft_window *window)
 {
     int rc = weft_rma_fence(window, true, false);
     weft_rma_inbox_drain(window);
-    weft_window_abandon(window);
+    close_window(window, true);
     return rc;
 }

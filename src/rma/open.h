@@ -24,7 +24,8 @@ typedef struct weft_window_own {
 int weft_window_open(weft_chan *chan, weft_team *team, const weft_window_own *own, weft_window **window);
 /* Collective; blocking: all operations to this member have been performed when it returns. Frees the window. */
 int weft_window_close(weft_window *window);
-/* Local, at finalize: frees a window that the members did not close. Its channel must not be used any more. */
+/* Local, at finalize: frees a window that the members did not close. Its channel must not be used any more. Its memory, which others may
+ * still access through the kernel, and the state of messages under way stay until the worker closes. */
 void weft_window_abandon(weft_window *window);
 
 struct weft_window_wire; /* memory.h */

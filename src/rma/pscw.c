@@ -24,6 +24,7 @@ int weft_window_sync_open(weft_window *window)
     if (!window->sync)
         return weft_fail(WEFT_E_NOMEM, "no memory for the synchronization of a window of %u members", window->size);
     window->sync->first = window->sync->last = UINT32_MAX;
+    weft_list_init(&window->sync->waits);
     for (uint32_t i = 0; i < window->size; i++)
         window->sync->members[i].from = &window->sync->members[i].told;
     window->sync->members[window->rank].to = &window->sync->members[window->rank].told;
@@ -104,7 +105,7 @@ void weft_window_sync_on_gone(weft_window *window, uint32_t from)
 bool weft_window_is_gone(weft_window *window, uint32_t member)
 {
     weft_window_target *at = &window->targets[member];
-    if (weft_window_target_is_gone(at) || !weft_chan_has_left(window->chan, member))
+    if (weft_window_target_is_gone(at) || (!at->left_turn && !weft_chan_has_left(window->chan, member)))
         return weft_window_target_is_gone(at);
     if (!at->left_turn)
         at->left_turn = window->worker->empty_turns + 1;
@@ -122,6 +123,28 @@ bool weft_window_look_gone(weft_window *window, uint32_t member)
     return weft_window_target_is_gone(at);
 }
 
+bool weft_window_has_closed(weft_window *window, uint32_t member)
+{
+    return weft_window_target_is_gone(&window->targets[member]) || weft_chan_has_left(window->chan, member) ||
+           weft_chan_ask(window->chan, member);
+}
+
+void weft_window_ask_gone(weft_window *window, uint32_t member)
+{
+    weft_window_target *at = &window->targets[member];
+    if (weft_window_is_gone(window, member))
+        return;
+    if (!at->left_turn && weft_chan_ask(window->chan, member))
+        at->left_turn = window->worker->empty_turns + 1;
+}
+
+void weft_window_sync_ask_gone(weft_window *window)
+{
+    const weft_list_link *waits = &window->sync->waits;
+    for (const weft_list_link *link = waits->next; link != waits; link = link->next)
+        weft_window_ask_gone(window, weft_container(link, weft_sync_wait, link)->member);
+}
+
 static bool is_over(weft_wait *wait)
 {
     weft_sync_wait *self = weft_container(wait, weft_sync_wait, wait);
@@ -135,8 +158,10 @@ void weft_window_sync_await(weft_sync_wait *self)
         return;
     weft_wait_begin(&self->wait, window->worker, WEFT_WAIT_REASON_WINDOW, weft_chan_job_rank(window->chan, (int)self->member), 0, 0);
     self->wait.is_over = is_over;
+    weft_list_append(&window->sync->waits, &self->link);
     while (!self->is_over(self))
         weft_wait_progress(&self->wait);
+    weft_list_remove(&self->link);
     weft_wait_end(&self->wait);
 }
 

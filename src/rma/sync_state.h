@@ -46,6 +46,7 @@ typedef struct weft_window_sync {
     uint32_t calls; /* of weft_rma_start_epoch and weft_rma_wait */
     uint32_t locks; /* that this member holds or waits for, of members that it maps, while deaths matter */
     uint32_t first, last; /* of the members that queue by messages for this member's lock; UINT32_MAX: none */
+    weft_list_link waits;  /* weft_sync_wait of this process's threads */
     weft_sync_member members[];
 } weft_window_sync;
 
@@ -65,6 +66,12 @@ void weft_window_lock_on_gone(weft_window *window, uint32_t member);
 bool weft_window_is_gone(weft_window *window, uint32_t member);
 /* The same for calls, outside of waits and polls: polls, and may give up the lock meanwhile. */
 bool weft_window_look_gone(weft_window *window, uint32_t member);
+/* In a long wait for the member: asks the launcher, whose answer may be known at the next call. Ends what waits for it, once it is gone. */
+void weft_window_ask_gone(weft_window *window, uint32_t member);
+/* The same for the members that threads wait for here. */
+void weft_window_sync_ask_gone(weft_window *window);
+/* Has the member closed the window, or died? Knows it also before its last frames have been read; asks, but neither polls nor waits. */
+bool weft_window_has_closed(weft_window *window, uint32_t member);
 /* What the member, which is gone, did: "has died". */
 const char *weft_window_gone_text(const weft_window *window, uint32_t member);
 /* A LOCK, GRANT, UNLOCK, SERVE or REFUSE has come (lock.c). */
@@ -73,6 +80,7 @@ void weft_window_lock_on_note(weft_window *window, uint32_t from, const weft_syn
 /* Waits until is_over(), which may be called by another thread of this process, under the lock. member: which is awaited; WEFT_ANY. */
 typedef struct weft_sync_wait {
     weft_wait wait;
+    weft_list_link link; /* in window->sync->waits */
     weft_window *window;
     bool (*is_over)(struct weft_sync_wait *self);
     const uint32_t *ranks; /* arguments of is_over */

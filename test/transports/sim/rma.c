@@ -98,8 +98,8 @@ static int check_keys(const sim_event *event)
 static int perform(sim_event *event)
 {
     sim_flow *flow = event->flow;
-    if (flow->to->is_dead)
-        return weft_fail(WEFT_E_PEER, "rank %u died before the transfer was over", flow->to->proc_id.rank);
+    if (flow->to->is_dead || !flow->to->iface)
+        return weft_fail(WEFT_E_PEER, "rank %u ended before the transfer was over", flow->to->proc_id.rank);
     if (flow->is_cut)
         return weft_fail(WEFT_E_PEER, "transport retry exceeded: the connection to rank %u is broken", flow->to->proc_id.rank);
     if (event->kind == SIM_FLUSH)
