@@ -14,8 +14,8 @@ int weft_partitioned_open(weft_partitioned *self, weft_comm *comm, enum weft_req
 {
     uint64_t most = self->count ? self->type->count_max / self->count : UINT64_MAX;
     weft_req *req;
-    if (partitions <= 0)
-        return weft_fail(WEFT_E_ARG, "partitions is %d: a partitioned message has at least one", partitions);
+    if (partitions < 0)
+        return weft_fail(WEFT_E_ARG, "partitions is %d: it cannot be negative", partitions);
     if ((uint64_t)partitions > most)
         return weft_fail(WEFT_E_COUNT, "count is %llu: %d partitions of so many elements exceed 2^62 bytes",
                          (unsigned long long)self->count, partitions);
@@ -133,6 +133,13 @@ void weft_partitioned_move(const weft_partitioned *self, uint32_t partition, boo
     int64_t low = (from < to ? from : to) + type->true_lb, high = (from < to ? to : from) + type->true_lb + type->true_extent;
     if (self->count && high > 0)
         weft_language_move(self->ext.copies, is_out, (size_t)(low > 0 ? low : 0), (size_t)high);
+}
+
+int weft_partitioned_no_partition(const weft_partitioned *self, int partition)
+{
+    if (!self->partitions)
+        return weft_fail(WEFT_E_ARG, "partition is %d: the request has no partitions", partition);
+    return weft_fail(WEFT_E_ARG, "partition %d is not in 0..%u", partition, self->partitions - 1);
 }
 
 int weft_partitioned_find(MPI_Request request, enum weft_req_kind kind, weft_req **out, bool *is_idle)

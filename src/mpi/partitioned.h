@@ -4,7 +4,7 @@
  * At Psend_init a SETUP message goes to the SETUP context, under the program's tag: so requests match in the order in which they were
  * initialized, by p2p's matching. A unit is one of the sender's partitions, or several short ones. Neighbouring units that are ready
  * together move as a *run*: two messages in the DATA context, its span and its bytes, under two tags of the pair. The receiver posts a
- * receive for the next span, and when that has come one for the bytes, in their place.
+ * receive for the next span, and when that has come one for the bytes, in their place. A send without partitions has one unit without bytes, which is complete at its start.
  * Invariants: a pair of requests stays matched until it is freed; the n-th span and the n-th body belong to the same run.
  */
 #ifndef WEFT_MPI_PARTITIONED_H
@@ -93,6 +93,8 @@ void weft_partition_run_end(weft_partition_run *run);
 void weft_partition_run_await(weft_partition_run *run, uint32_t left, void (*open)(weft_completion *completion));
 /* Moves a partition between a binding's copy of the buffer, if there is one, and the buffer. Any thread. */
 void weft_partitioned_move(const weft_partitioned *self, uint32_t partition, bool is_out);
+/* The error of a partition that the request does not have. */
+int weft_partitioned_no_partition(const weft_partitioned *self, int partition);
 /* The active request of this kind behind a handle. MPI_ERR_REQUEST if it has another kind; is_idle: it is null or inactive. */
 int weft_partitioned_find(MPI_Request request, enum weft_req_kind kind, weft_req **req, bool *is_idle);
 

@@ -377,7 +377,7 @@ int weft_mpi_parrived(MPI_Request request, int partition, int *flag)
     self = req->extra;
     if (partition < 0 || (uint32_t)partition >= self->shared.partitions) {
         weft_errors_set_object(&((weft_comm *)req->chan->user)->traits, WEFT_E_ARG);
-        return weft_fail(WEFT_E_ARG, "partition %d is not in 0..%u", partition, self->shared.partitions - 1);
+        return weft_partitioned_no_partition(&self->shared, partition);
     }
     if (is_idle || self->shared.rank == WEFT_PROC_NULL)
         return 0;

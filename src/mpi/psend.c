@@ -60,11 +60,13 @@ static void free_psend(weft_req *req)
 static bool divide(psend *self)
 {
     weft_partitioned *shared = &self->shared;
-    uint64_t bytes = weft_partition_bytes(shared), each = bytes ? (WEFT_PARTITION_UNIT_MIN + bytes - 1) / bytes : shared->partitions;
-    self->unit_partitions = each < shared->partitions ? (uint32_t)each : shared->partitions;
-    shared->setup.bytes = bytes * shared->partitions;
+    uint32_t partitions = shared->partitions ? shared->partitions : 1;
+    uint64_t bytes = shared->partitions ? weft_partition_bytes(shared) : 0;
+    uint64_t each = bytes ? (WEFT_PARTITION_UNIT_MIN + bytes - 1) / bytes : partitions;
+    self->unit_partitions = each < partitions ? (uint32_t)each : partitions;
+    shared->setup.bytes = bytes * partitions;
     shared->setup.unit_bytes = bytes * self->unit_partitions;
-    shared->setup.units = (shared->partitions + self->unit_partitions - 1) / self->unit_partitions;
+    shared->setup.units = (partitions + self->unit_partitions - 1) / self->unit_partitions;
     self->unit_left = calloc(shared->setup.units, sizeof *self->unit_left);
     self->ready = calloc(shared->partitions / 64 + 1, sizeof *self->ready);
     self->states = calloc(shared->setup.units, 1);
@@ -123,6 +125,9 @@ int weft_mpi_psend_init(const void *buf, int partitions, MPI_Count count, const 
     return weft_request_return(comm, comm->chan, req, 0, request);
 }
 
+static int send_held(psend *self);
+
+/* Requires the worker's lock. */
 static int start(weft_req *req)
 {
     psend *self = req->extra;
@@ -135,12 +140,15 @@ static int start(weft_req *req)
     memset(self->states, UNIT_OPEN, units);
     self->complete = self->sent = self->cursor = 0;
     weft_partitioned_begin(&self->shared, units, false);
+    if (!self->shared.partitions) { /* there is nothing that the program could mark */
+        self->states[0] = UNIT_HELD;
+        self->complete = 1;
+        send_held(self); /* records its error in the request */
+    }
     return 0;
 }
 
 /* -- runs; all require the worker's lock -- */
-
-static int send_held(psend *self);
 
 static void on_run_done(weft_completion *completion)
 {
@@ -253,7 +261,7 @@ static int check_ready(MPI_Request request, int length, const int *list, int low
     for (int i = 0; i < length && !rc; i++) {
         int partition = list ? list[i] : low + i;
         if (partition < 0 || (uint32_t)partition >= shared->partitions)
-            rc = weft_fail(WEFT_E_ARG, "partition %d is not in 0..%u", partition, shared->partitions - 1);
+            rc = weft_partitioned_no_partition(shared, partition);
     }
     return rc;
 }

@@ -1,4 +1,4 @@
-/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single partitions, errors */
+/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single and no partitions, errors */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
@@ -236,13 +236,80 @@ static void edges(void)
     OK(MPI_Request_free(&pair[0]));
 }
 
+/* A message without bytes between requests of out_parts and in_parts partitions, of which one may have none: the n-th receive completes
+ * with the n-th send, not before. */
+static void empty(int out_parts, int out_count, int in_parts, int in_count, int to, int from)
+{
+    MPI_Request send, recv;
+    MPI_Status status;
+    int value = 7, flag = 1, count = -1;
+    OK(MPI_Psend_init(&value, out_parts, out_count, MPI_INT, to, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(&value, in_parts, in_count, MPI_INT, from, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &recv));
+    for (int turn = 0; turn < 3; turn++) {
+        OK(MPI_Start(&recv));
+        for (int i = 0; i < 20 && from != MPI_PROC_NULL; i++) {
+            OK(MPI_Request_get_status(recv, &flag, MPI_STATUS_IGNORE));
+            CHECK(!flag, "a receive was complete before its send was started");
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        OK(MPI_Start(&send));
+        if (out_parts)
+            OK(MPI_Pready_range(0, out_parts - 1, send));
+        OK(MPI_Pready_list(0, NULL, send));
+        for (int i = 0; i < in_parts; i++)
+            do
+                OK(MPI_Parrived(recv, i, &flag));
+            while (!flag);
+        OK(MPI_Wait(&recv, &status));
+        OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+        OK(MPI_Get_count(&status, MPI_INT, &count));
+        CHECK(count == 0 && status.MPI_SOURCE == from && value == 7);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&recv));
+}
+
+/* Requests without partitions: nothing can be marked or asked for, and the lengths must agree. */
+static void no_partitions(void)
+{
+    int values[4] = {0}, flag, right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Request send, recv;
+    empty(0, 5, 0, 3, right, left);
+    empty(0, 5, 3, 0, right, left);
+    empty(2, 0, 0, 3, right, left);
+    empty(0, 1, 0, 1, rank, rank);
+    empty(0, 1, 0, 1, MPI_PROC_NULL, MPI_PROC_NULL);
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Psend_init(values, 0, 4, MPI_INT, rank, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(values, 0, 4, MPI_INT, rank, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &recv));
+    OK(MPI_Start(&send));
+    OK(MPI_Start(&recv));
+    BAD(MPI_Pready(0, send), MPI_ERR_ARG, "no partitions");
+    BAD(MPI_Pready_range(0, 0, send), MPI_ERR_ARG, "no partitions");
+    BAD(MPI_Parrived(recv, 0, &flag), MPI_ERR_ARG, "no partitions");
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    OK(MPI_Wait(&recv, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&recv));
+    OK(MPI_Psend_init(values, 0, 4, MPI_INT, rank, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &send));
+    OK(MPI_Precv_init(values, 2, 2, MPI_INT, rank, 6, MPI_COMM_WORLD, MPI_INFO_NULL, &recv));
+    OK(MPI_Start(&send));
+    OK(MPI_Start(&recv));
+    BAD(MPI_Wait(&recv, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE, "0 bytes, the receive buffer 16");
+    OK(MPI_Wait(&send, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&send));
+    OK(MPI_Request_free(&recv));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+}
+
 static void errors(void)
 {
     int values[8] = {0}, flag, list[2] = {0, 9};
     MPI_Request send, recv;
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    BAD(MPI_Psend_init(values, 0, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_ARG, "partitions is 0");
+    BAD(MPI_Psend_init(values, -1, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &send), MPI_ERR_ARG, "partitions is -1");
     BAD(MPI_Precv_init(values, -1, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_ARG, "partitions is -1");
     BAD(MPI_Precv_init(values, 1, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_RANK, "wildcards");
     BAD(MPI_Precv_init(values, 1, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_INFO_NULL, &recv), MPI_ERR_TAG, "tag");
@@ -399,6 +466,7 @@ int main(int argc, char **argv)
     strided();
     order();
     edges();
+    no_partitions();
     errors();
     threads(64, 16);
     threads(64, 4000);
