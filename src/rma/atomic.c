@@ -107,11 +107,6 @@ typedef union word { /* of any type with this many bytes */
     float f4;
 } word;
 
-static inline bool is_counted(const weft_type *basic)
-{
-    return basic->class_ == WEFT_CLASS_INT || basic->class_ == WEFT_CLASS_UINT || basic->class_ == WEFT_CLASS_CHAR;
-}
-
 /* How an element is changed: an instruction of its own, or a loop with compare-and-exchange. */
 enum way { WAY_LOAD, WAY_STORE, WAY_ADD, WAY_AND, WAY_OR, WAY_XOR, WAY_ADD_FLOAT, WAY_LOOP };
 
@@ -121,7 +116,7 @@ static enum way way_of(const weft_op *op, const weft_type *basic)
     case OP_NO_OP: return WAY_LOAD;
     case OP_REPLACE: return WAY_STORE;
     case OP_SUM:
-        if (is_counted(basic))
+        if (weft_rma_is_counted(basic))
             return WAY_ADD;
         return basic->class_ == WEFT_CLASS_FLOAT && basic->size >= 4 ? WAY_ADD_FLOAT : WAY_LOOP;
     case OP_BAND: return WAY_AND;
@@ -179,19 +174,12 @@ RUN_OF(2, uint16_t)
 RUN_OF(4, uint32_t)
 RUN_OF(8, uint64_t)
 
-/* Does an atomic instruction change elements of this type at this address? */
-static inline bool is_word(const weft_type *basic, const char *at)
-{
-    uint64_t size = (uint64_t)basic->size;
-    return size <= 8 && !(size & (size - 1)) && basic->class_ != WEFT_CLASS_PAIR && !((uintptr_t)at & (size - 1));
-}
-
 /* count basic elements, one after the other in memory. */
 static void run(weft_window_control *control, const weft_rma_update *update, char *at, const char *operand, char *result, uint64_t count)
 {
     const weft_op *op = update->op;
     const weft_type *basic = update->basic;
-    if (!is_word(basic, at)) {
+    if (!weft_rma_is_word(basic, (uintptr_t)at)) {
         locked_run(control, op, basic, at, operand, result, count);
         return;
     }
@@ -255,7 +243,7 @@ void weft_rma_compare_and_swap(weft_window_control *control, const weft_type *ba
 {
     uint64_t size = (uint64_t)basic->size;
     bool is_equal;
-    if (is_word(basic, at)) {
+    if (weft_rma_is_word(basic, (uintptr_t)at)) {
         switch (size) {
             SWAP_OF(1, uint8_t)
             SWAP_OF(2, uint16_t)

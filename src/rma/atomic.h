@@ -8,11 +8,25 @@
 #ifndef WEFT_RMA_ATOMIC_H
 #define WEFT_RMA_ATOMIC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rma/window.h"
 #include "type/op.h"
 #include "type/type.h"
+
+/* Does an atomic instruction change elements of this basic type at this address? */
+static inline bool weft_rma_is_word(const weft_type *basic, uint64_t at)
+{
+    uint64_t size = (uint64_t)basic->size;
+    return size <= 8 && !(size & (size - 1)) && basic->class_ != WEFT_CLASS_PAIR && !(at & (size - 1));
+}
+
+/* Are elements of this basic type added as integers? */
+static inline bool weft_rma_is_counted(const weft_type *basic)
+{
+    return basic->class_ == WEFT_CLASS_INT || basic->class_ == WEFT_CLASS_UINT || basic->class_ == WEFT_CLASS_CHAR;
+}
 
 /* For `bytes` packed bytes from packed offset skip of count elements of target_type at `at`, all of the basic type `basic`: whole basic
  * elements. operand: packed; NULL with MPI_NO_OP. result: packed, gets the values before; NULL: none. op: predefined, fits basic. */

@@ -49,7 +49,7 @@ static bool is_held(weft_device_op *op)
     weft_device_target *target = op->target;
     weft_window *window = target->device->window;
     int rc = 0;
-    if (target->queue.next != &op->link || target->gets || op->is_led)
+    if (target->queue.next != &op->link || target->fetches || op->is_led)
         return true;
     if (window->targets[target->rank].performed >= target->sent)
         return false;
@@ -75,9 +75,9 @@ static int issue_all(weft_device_target *target)
         link = link->next;
         if (rc == WEFT_AGAIN)
             continue;
-        if (op->what.kind == WEFT_RMA_GET && !op->is_get_counted) {
-            op->is_get_counted = true;
-            target->gets++;
+        if (op->what.kind != WEFT_RMA_PUT && !op->is_fetch_counted) {
+            op->is_fetch_counted = true;
+            target->fetches++;
         }
         if (!rc)
             rc = weft_device_op_issue(op);
@@ -163,15 +163,25 @@ static int progress_devices(weft_worker *worker)
 
 /* -- operations -- */
 
+/* May operations by messages be under way, as far as is known? */
+static bool has_messages(const weft_window *window, uint32_t rank)
+{
+    const weft_window_target *at = &window->targets[rank];
+    return at->sent != at->performed || !weft_list_is_empty(&window->inbox->peers[rank].records);
+}
+
 /* Value by which a device notifies; 0: the notification goes by message, as operations before it have, or may have to (dynamic windows). */
 static uint32_t value_of(const weft_device_target *target, uint32_t notify)
 {
     const weft_window *window = target->device->window;
-    const weft_window_target *at = &window->targets[target->rank];
-    if (window->regions || !target->can_put || !target->iface->caps.notify_after_all || at->sent != at->performed ||
-        !weft_list_is_empty(&window->inbox->peers[target->rank].records))
+    if (window->regions || !target->can_put || !target->iface->caps.notify_after_all || has_messages(window, target->rank))
         return 0;
     return weft_notify_put_value(window, target->rank, notify - 1);
+}
+
+static enum weft_counter count_of(enum weft_rma_kind kind)
+{
+    return kind == WEFT_RMA_PUT ? WEFT_COUNT_DEVICE_PUTS : kind == WEFT_RMA_GET ? WEFT_COUNT_DEVICE_GETS : WEFT_COUNT_DEVICE_ATOMICS;
 }
 
 static bool start(weft_device_target *target, const weft_rma_op *what, weft_known_region *region, uint32_t value, weft_req **req)
@@ -184,7 +194,7 @@ static bool start(weft_device_target *target, const weft_rma_op *what, weft_know
         weft_rma_error_set(&op->error, WEFT_E_NOMEM, "no memory for its notification"); /* ends it */
     if (value)
         weft_device_op_notify(op, value, notice);
-    target->device->window->worker->counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
+    target->device->window->worker->counters[count_of(what->kind)]++;
     weft_list_append(&target->queue, &op->link);
     if (notice)
         weft_list_append(&target->queue, &notice->link);
@@ -195,7 +205,11 @@ static bool start(weft_device_target *target, const weft_rma_op *what, weft_know
 /* Does the target's device perform such an operation? */
 static bool performs(const weft_device_target *target, const weft_rma_op *what)
 {
-    return what->kind == WEFT_RMA_PUT ? target->can_put : what->kind == WEFT_RMA_GET && target->can_get;
+    if (what->kind == WEFT_RMA_PUT)
+        return target->can_put;
+    if (what->kind == WEFT_RMA_GET)
+        return target->can_get;
+    return target->can_amo && weft_device_amo_fits(target->device->window->targets[target->rank].base, what);
 }
 
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
@@ -209,6 +223,8 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
         return false;
     if (target->ops >= OPS_MANY)
         weft_worker_poll(window->worker);
+    if (what->kind >= WEFT_RMA_ACCUMULATE && has_messages(window, what->target))
+        return false; /* an earlier accumulate may be among them: this one stays behind it */
     if (window->regions && !(region = weft_known_acquire(&target->known, what)))
         return false;
     return start(target, what, region, value, req);
@@ -224,6 +240,12 @@ bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
     weft_list_append(&target->queue, &notice->link);
     advance(target);
     return true;
+}
+
+bool weft_rma_device_has_amos(const weft_window *window, uint32_t rank)
+{
+    const weft_device_target *target = window->targets[rank].device;
+    return target && target->amos;
 }
 
 /* -- regions of dynamic windows -- */

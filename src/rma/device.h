@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * device: puts and gets that an iface moves, without the target's CPU (window.h). They are complete at the origin when the iface reports
- * them done, and at the target after a flush of the iface. Requires worker->lock.
+ * device: puts, gets and accumulates that an iface performs, without the target's CPU (window.h). They are complete at the origin when the
+ * iface reports them done; accumulates are then at the target, too, puts after a flush of the iface. Requires worker->lock.
  */
 #ifndef WEFT_RMA_DEVICE_H
 #define WEFT_RMA_DEVICE_H
@@ -18,12 +18,15 @@ int weft_window_device_open(weft_window *window);
 /* Waits for what this process has under way, and frees all, own key included. No member may use that any more. */
 void weft_window_device_close(weft_window *window);
 
-/* Starts a put or get. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start.
+/* Starts an operation. False: not possible by a device, nothing was done; it goes by message. req: as weft_rma_start.
  * A notification is counted when it and all earlier operations on the target are performed: those by a device here; while there are some
  * by messages the answer is false. */
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *op, weft_req **req);
 /* The same for a notification without data: counter + 1. */
 bool weft_rma_device_notify(weft_window *window, uint32_t target, uint32_t notify);
+
+/* Are accumulates on the target under way? One by message must wait for them, for their order. */
+bool weft_rma_device_has_amos(const weft_window *window, uint32_t target);
 
 /* DYNAMIC: shall the message of this operation ask the target for the region at its place (known.h)? */
 bool weft_rma_device_asks(weft_window *window, const weft_rma_op *op);

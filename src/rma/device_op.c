@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * device_op: a put or get by an iface, in parts: of caps.rma_max bytes, of the runs of datatypes with gaps, or what the CPU copies in a
- * slice of time. Short ones pass through a slot (bounce.h), others need the origin's memory registered, if the iface does.
+ * device_op: an operation by an iface, in parts: of caps.rma_max bytes, of the runs of datatypes with gaps, of what the CPU copies in a
+ * slice of time, or an atomic for each element (device_amo.c). Short ones pass through a slot (bounce.h), others need the origin's memory
+ * registered, if the iface does.
  */
 #include <stdlib.h>
 
@@ -94,6 +95,7 @@ static void begin(weft_device_op *op, weft_device_target *target, const weft_rma
     weft_type_hold(what->target_type);
     op->remote = remote_of(target, what);
     target->ops++;
+    target->amos += op->amo != NULL;
     target->device->window->moving++;
     if (what->kind != WEFT_RMA_PUT)
         return;
@@ -117,6 +119,10 @@ static bool prepare(weft_device_op *op, weft_device_target *target, const weft_r
     bool is_origin_dense = what->origin_type->is_dense, is_target_dense = what->target_type->is_dense;
     uint64_t remote = remote_of(target, what);
     int rc;
+    if (what->kind >= WEFT_RMA_ACCUMULATE) {
+        op->amo = weft_device_amo_new(target->device->window->targets[target->rank].base, what);
+        return op->amo != NULL;
+    }
     op->uses_slot = is_target_dense && op->bytes <= WEFT_BOUNCE_BYTES && (target->iface->caps.mr_local || !is_origin_dense) &&
                     weft_bounce_serves(&target->device->bounce, target->iface);
     if (op->uses_slot) {
@@ -154,6 +160,7 @@ weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op
         weft_reg_release(target->iface, op->reg);
         weft_known_release(region);
         free(op->runs);
+        free(op->amo);
         free(op);
         return NULL;
     }
@@ -228,12 +235,15 @@ void weft_device_op_end(weft_device_op *op)
             weft_unpack(op->what.origin_type, (void *)op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);
         weft_bounce_give(&target->device->bounce, op->slot);
     }
+    if (op->amo)
+        weft_device_amo_end(op);
     weft_list_remove(&op->link);
     window_of(op)->worker->awaited_regs -= op->awaits_reg;
     weft_reg_release(target->iface, op->reg);
     weft_known_release(op->region);
     target->ops--;
-    target->gets -= op->is_get_counted;
+    target->amos -= op->amo != NULL;
+    target->fetches -= op->is_fetch_counted;
     if (op->notice)
         free_notice(op->notice, rc);
     window_of(op)->moving--;
@@ -245,6 +255,7 @@ void weft_device_op_end(weft_device_op *op)
     weft_type_drop(op->what.target_type);
     free(op->error.text);
     free(op->runs);
+    free(op->amo);
     free(op);
 }
 
@@ -350,24 +361,33 @@ static bool take_slot(weft_device_op *op)
 /* A notice that has not been sent. */
 static bool is_notice(const weft_device_op *op) { return !op->bytes && op->notify; }
 
+static bool has_part(weft_device_op *op)
+{
+    if (op->amo)
+        return op->issued < op->bytes;
+    return next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left) || is_notice(op);
+}
+
 int weft_device_op_issue(weft_device_op *op)
 {
     bool is_slow = op->target->iface->caps.rma_fragment;
     int rc = 0;
     if (op->uses_slot && !op->slot && !take_slot(op))
         return WEFT_AGAIN;
+    if (op->amo && !weft_device_amo_reserve(op))
+        return WEFT_AGAIN;
     op->parts++; /* keeps it while its parts end */
     if (op->region && !weft_known_is_current(&op->target->known, op->region))
         weft_rma_error_set(&op->error, WEFT_E_KEY, "its region was detached");
-    while (!rc && !op->error.rc && (next_part(op->runs, &op->local, &op->local_left, &op->remote, &op->remote_left) || is_notice(op))) {
-        rc = op->parts > PARTS_MAX ? WEFT_AGAIN : start_part(op);
+    while (!rc && !op->error.rc && has_part(op)) {
+        rc = op->parts > PARTS_MAX ? WEFT_AGAIN : op->amo ? weft_device_amo_start(op) : start_part(op);
         if (!rc && is_slow && op->issued < op->bytes)
             rc = WEFT_AGAIN; /* other work comes first */
     }
     op->parts--;
     if (!op->error.rc && rc > 0)
         return WEFT_AGAIN;
-    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && op->bytes)
+    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && op->bytes && !op->amo)
         return rc;
     if (rc < 0)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));

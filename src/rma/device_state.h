@@ -16,6 +16,8 @@
 #include "rma/message.h"
 #include "type/runs.h"
 
+#define WEFT_DEVICE_BUSY 64u /* counts of weft_device_target.busy */
+
 typedef struct weft_window_device {
     weft_window *window;
     weft_list_link link;     /* in worker->devices while `waiting` or `ended` is not empty */
@@ -39,9 +41,12 @@ typedef struct weft_device_target {
     const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none, or the window is dynamic */
     weft_known known;        /* regions of a dynamic window */
     uint32_t rank;
-    bool can_put, can_get, is_flushing;
+    bool can_put, can_get, can_amo, is_flushing;
     uint64_t ops;            /* not complete at the origin */
-    uint64_t gets;           /* of those, gets that have been issued, in part at least, or sent as messages */
+    uint64_t amos;           /* of those, accumulates */
+    uint64_t fetches;        /* of those, gets and accumulates that have been issued, in part at least, or sent as messages: a device's
+                              * notification does not follow them by itself */
+    uint32_t busy[WEFT_DEVICE_BUSY]; /* elements that accumulates under way change, by a hash of their addresses */
     uint64_t sent;           /* count of messages that the last operation sent as one has reached (weft_window_target.sent) */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */
@@ -54,8 +59,16 @@ typedef struct weft_device_runs {
     weft_runs origin, target;
 } weft_device_runs;
 
-/* A put or get, or a *notice*: a put of no bytes that carries the notification of the operation before it, where that operation cannot.
- * A notification keeps its place in the queue, and waits for the gets and messages before it. */
+/* An accumulate by atomics (device_amo.c). */
+typedef struct weft_device_amo {
+    enum weft_amo_op op;
+    uint64_t count, compare;
+    bool is_reserved;  /* its elements count in target->busy */
+    uint64_t words[];  /* [3 * count]: addresses of the elements, operands, and the values before */
+} weft_device_amo;
+
+/* A put, get or accumulate, or a *notice*: a put of no bytes that carries the notification of the operation before it, where that operation
+ * cannot. A notification keeps its place in the queue, and waits for the gets, accumulates and messages before it. */
 typedef struct weft_device_op {
     weft_done done;          /* of each part */
     weft_list_link link;     /* in target->queue, or device->ended */
@@ -65,6 +78,7 @@ typedef struct weft_device_op {
     weft_known_region *region; /* of a dynamic window, held; else NULL */
     weft_reg *reg;           /* of origin memory, held; NULL: none */
     weft_device_runs *runs;  /* owned; NULL: both sides are dense */
+    weft_device_amo *amo;    /* of an accumulate, owned; else NULL */
     char *slot;              /* taken for it; NULL: none */
     char *local;             /* next bytes: local_left there, remote_left at remote; the less of both go in one part */
     uint64_t local_left, remote, remote_left;
@@ -73,7 +87,7 @@ typedef struct weft_device_op {
     uint32_t notify;         /* value of the notification that goes with its last part; 0: none, or done */
     struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
     bool is_led;             /* a notice whose operation is under way */
-    bool awaits_reg, uses_slot, is_issued, is_get_counted;
+    bool awaits_reg, uses_slot, is_issued, is_fetch_counted;
     bool is_refused;         /* its region has ended: it waits in the queue to be sent as a message */
     weft_rma_error error;
     weft_completion completion; /* of `message` */
@@ -106,6 +120,20 @@ int weft_device_op_issue(weft_device_op *op);
 void weft_device_op_send(weft_device_op *op);
 /* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */
 void weft_device_op_end(weft_device_op *op);
+
+
+/* -- device_amo.c -- */
+
+/* Can atomics perform this accumulate: its operator, type and number of elements? base: address of the target's memory. */
+bool weft_device_amo_fits(uint64_t base, const weft_rma_op *what);
+/* For an operation that fits; the caller frees it. NULL: no memory. */
+weft_device_amo *weft_device_amo_new(uint64_t base, const weft_rma_op *what);
+/* False: an earlier operation on one of its elements is under way. */
+bool weft_device_amo_reserve(weft_device_op *op);
+/* Starts the atomic on the next element. 0, AGAIN or an error: then it is not under way. */
+int weft_device_amo_start(weft_device_op *op);
+/* No atomic is under way any more: stores what was fetched, unless the operation has failed. */
+void weft_device_amo_end(weft_device_op *op);
 
 
 /* -- device.c -- */

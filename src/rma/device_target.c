@@ -41,6 +41,8 @@ static const char *obstacle(const weft_device_target *target, const weft_window_
     return NULL;
 }
 
+static const char *way(bool is_by_device) { return is_by_device ? "by the device" : "by messages"; }
+
 static void choose(weft_device_target *target)
 {
     const weft_window_key *key = &target->device->keys[target->rank];
@@ -49,11 +51,11 @@ static void choose(weft_device_target *target)
     if (!why) {
         target->can_put = caps->put;
         target->can_get = caps->get;
+        target->can_amo = caps->key_bytes && key->amo == WEFT_AMO_CPU && caps->amo != WEFT_AMO_NONE;
         target->rkey = caps->key_bytes ? &key->rkey : &no_key;
     }
-    weft_log_debug("window: target %u: put %s, get %s over %s%s%s", target->rank, target->can_put ? "by the device" : "by messages",
-                   target->can_get ? "by the device" : "by messages", target->iface->ops->name, why ? ": " : "",
-                   why ? why : "");
+    weft_log_debug("window: target %u: put %s, get %s, accumulate %s over %s%s%s", target->rank, way(target->can_put), way(target->can_get),
+                   way(target->can_amo), target->iface->ops->name, why ? ": " : "", why ? why : "");
 }
 
 /* All puts before the flush are visible at the target, or have failed: then their operation has the error. */

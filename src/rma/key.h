@@ -21,6 +21,7 @@ enum weft_window_keyless {
 typedef struct weft_window_key {
     char network[8];  /* name of the transport, cut off; "": no key */
     uint8_t keyless;  /* enum weft_window_keyless, if there is no key */
+    uint8_t amo;      /* enum weft_amo_domain of the member's device, whose atomics the key allows; NONE: it allows none */
     weft_rkey rkey;   /* a dynamic window's: length 0 */
 } weft_window_key;
 

@@ -51,10 +51,18 @@ static weft_iface *network_of(const weft_worker *worker)
 
 static bool is_slow(const weft_iface *iface, uint64_t bytes) { return iface->caps.wants_regcache && bytes > WEFT_REG_INLINE_MAX; }
 
+/* The scope of atomics that other members' devices may perform on own memory by `iface`. A refused key of a dynamic window breaks
+ * connections (docs/rma.md), and an atomic whose outcome is unknown cannot be repeated. */
+static enum weft_amo_domain amo_domain(const weft_window *window, const weft_iface *iface)
+{
+    return iface->caps.amo == WEFT_AMO_CPU && window->flavor != WEFT_WINDOW_DYNAMIC ? WEFT_AMO_CPU : WEFT_AMO_NONE;
+}
+
 int weft_window_mr_reg(weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr)
 {
     /* ordered: programs poll window memory, and learn of a put from other ranks than its origin */
-    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ORDERED;
+    const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ORDERED |
+                            (amo_domain(window, iface) ? WEFT_ACCESS_ATOMIC : 0);
     bool may_flush = iface->regcache && !window->device->is_full;
     int rc;
     if (is_slow(iface, bytes))
@@ -106,6 +114,7 @@ void weft_window_key_make(weft_window *window, weft_window_key *key)
         window->device->iface = iface;
         name_of(iface, key->network);
         key->rkey = window->device->mr.rkey;
+        key->amo = (uint8_t)amo_domain(window, iface);
     }
 }
 

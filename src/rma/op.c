@@ -164,7 +164,8 @@ int weft_rma_flush(weft_window *window, int target)
 
 /* -- start -- */
 
-/* A notification goes by message: operations by devices before it must be complete at the target (docs/rma.md, "Notified access"). */
+/* A notification, or an accumulate behind such by a device, goes by message: operations by devices before it must be complete at the target
+ * (docs/rma.md). */
 static void settle_devices(weft_window *window, uint32_t target)
 {
     flush self = {.window = window, .first = target, .last = target, .is_remote = true};
@@ -195,9 +196,9 @@ static __attribute__((noinline)) int start_other(weft_window *window, const weft
             weft_notify_count(window, op->target, op->notify - 1);
         return rc;
     }
-    if (op->kind <= WEFT_RMA_GET && weft_rma_device_start(window, op, req))
+    if (weft_rma_device_start(window, op, req))
         return 0;
-    if (op->notify)
+    if (op->notify || (op->kind >= WEFT_RMA_ACCUMULATE && weft_rma_device_has_amos(window, op->target)))
         settle_devices(window, op->target);
     if (op->kind != WEFT_RMA_PUT && op->kind != WEFT_RMA_ACCUMULATE) /* the operation awaits an answer */
         weft_window_look_gone(window, op->target);

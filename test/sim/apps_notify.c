@@ -16,6 +16,7 @@ enum { OPS = 6, LONGEST = 24000, COUNTERS = 2, FREE = 0xee };
 typedef struct notify_op {
     int bytes, at, id; /* at: in the area of the pair; id: -1: no notification */
     bool is_get, is_accumulate;
+    bool is_words;     /* an accumulate that a device's atomics may perform */
     uint64_t name;     /* of the bytes (rig_fill) */
 } notify_op;
 
@@ -41,6 +42,11 @@ static void plan(notify_op ops[OPS], uint64_t salt, int origin, int target)
         op->is_get = app_draw(&state, 3) == 0;
         op->is_accumulate = !op->is_get && op->id < 0 && app_draw(&state, 3) == 0;
         op->name = app_draw(&state, 1u << 30) * 2 + 1;
+        op->is_words = op->is_accumulate && app_draw(&state, 2);
+        if (op->is_words) {
+            op->bytes = 8 * (1 + op->bytes % 8);
+            at = (at + 7) & ~7;
+        }
         op->at = at;
         at += op->bytes;
     }
@@ -54,7 +60,9 @@ static int issue(notify_app *app, const notify_op *op, int target)
     int id = self->rank * COUNTERS + op->id;
     if (!op->is_get)
         rig_fill(buffer, op->name, (uint64_t)op->bytes);
-    if (op->is_accumulate)
+    if (op->is_words)
+        APP_TRY(MPI_Accumulate(buffer, op->bytes / 8, MPI_INT64_T, target, there, op->bytes / 8, MPI_INT64_T, MPI_REPLACE, app->win));
+    else if (op->is_accumulate)
         APP_TRY(MPI_Accumulate(buffer, op->bytes, MPI_BYTE, target, there, op->bytes, MPI_BYTE, MPI_REPLACE, app->win));
     else if (op->is_get && op->id < 0)
         APP_TRY(MPI_Get(buffer, op->bytes, MPI_BYTE, target, there, op->bytes, MPI_BYTE, app->win));

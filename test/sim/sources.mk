@@ -17,7 +17,7 @@ test_sim_regcost_SOURCES = test/sim/regcost.c test/sim/rig.c test/sim/rig.h
 # MPI programs in simulated worlds: the generated entry points, linked statically
 sim_programs += test/sim/mpi
 test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_modes.c test/sim/apps_inter.c test/sim/apps_leaders.c \
-	test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps_windows.c test/sim/apps_notify.c \
+	test/sim/apps_atomics.c test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps_windows.c test/sim/apps_notify.c \
 	test/sim/apps_regions.c \
 	test/sim/apps.h test/sim/rig.c \
 	test/sim/rig.h \
@@ -41,7 +41,7 @@ sim_programs += test/sim/verbs
 test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h \
 	test/sim/calls.c test/sim/colls.c \
 	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
-	test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \
+	test/sim/apps_atomics.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \
 	test/sim/apps_promises.c test/sim/apps_regions.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.a libweftverbs.a libsimhca.a $(LDADD)
 endif

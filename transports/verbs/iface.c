@@ -153,7 +153,7 @@ static void set_caps(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
     uint32_t inline_max = UINT32_MAX;
-    bool has_atomics = true;
+    bool has_atomics = true, with_cpu = true;
     *caps = (weft_caps){.frame_max = verbs_frame_max(iface), .chunk = verbs_frame_max(iface), .rma_max = 1ull << 40, .latency_ns = 1500,
                         .pages_on_demand = true, .key_bytes = (uint8_t)(4 * iface->rail_count), .rails = iface->rail_count,
                         .wants_regcache = true, .mr_local = true, .revokes = true,
@@ -166,6 +166,7 @@ static void set_caps(verbs_iface *iface)
         if (!caps->mr_count_max || (uint32_t)rail->attr.max_mr < caps->mr_count_max)
             caps->mr_count_max = (uint32_t)rail->attr.max_mr;
         has_atomics = has_atomics && rail->attr.atomic_cap != IBV_ATOMIC_NONE && !rail->is_iwarp;
+        with_cpu = with_cpu && rail->attr.atomic_cap == IBV_ATOMIC_GLOB;
         caps->get = caps->get && rail->max_rd_atomic > 0;
         caps->put = caps->put && (rail->max_rd_atomic > 0 || !rail->completes_early); /* a read fence proves placement */
         caps->revokes = caps->revokes && !rail->is_iwarp; /* whose peers are not told of a refusal */
@@ -175,7 +176,7 @@ static void set_caps(verbs_iface *iface)
     caps->may_rest = !iface->conn->cm; /* requests of rdma_cm in the kernel's queues would outlive the epochs that they are for */
     caps->inline_max = inline_max > sizeof(verbs_wire) ? inline_max - (uint32_t)sizeof(verbs_wire) : 0;
     if (has_atomics && caps->get && caps->put)
-        caps->amo = WEFT_AMO_NIC;
+        caps->amo = with_cpu ? WEFT_AMO_CPU : WEFT_AMO_NIC;
 }
 
 static void verbs_close(weft_iface *base)

@@ -78,6 +78,8 @@ const simhca_profile simhca_profiles[] = {
     /* efa: u/efa/verbs: queue pairs are datagrams' or the driver's own (SRD), no SRQ, no atomics, no windows. */
     {.name = "efa", .delay_ns = 10000, .no_rc = true, .no_srq = true, .no_atomics = true, .no_windows = true, .max_qp_wr = 1024,
      .max_sge = 2, .max_inline = 32},
+    /* atomics that agree with the CPU's, on two ports, few at one time */
+    {.name = "glob", .devices = 2, .delay_ns = 3000, .torn = true, .max_rd_atomic = 4, .glob_atomics = true},
     {.name = "flipped", .delay_ns = 1000, .flip_permille = 30},
     {.name = NULL},
 };

@@ -45,7 +45,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     attr->max_qp_rd_atom = (int)hca_limit(profile->max_rd_atomic, 16);
     attr->max_qp_init_rd_atom = (int)hca_limit(profile->max_init_rd_atomic, (uint32_t)attr->max_qp_rd_atom);
     attr->max_res_rd_atom = 65536;
-    attr->atomic_cap = profile->no_atomics ? IBV_ATOMIC_NONE : IBV_ATOMIC_HCA;
+    attr->atomic_cap = profile->no_atomics ? IBV_ATOMIC_NONE : profile->glob_atomics ? IBV_ATOMIC_GLOB : IBV_ATOMIC_HCA;
     attr->max_ah = (int)hca_limit(profile->max_ah, 4096);
     attr->max_srq = profile->no_srq ? 0 : 256;
     attr->max_srq_wr = profile->no_srq ? 0 : (int)hca_limit(profile->max_srq_wr, 4096);

@@ -43,6 +43,7 @@ typedef struct simhca_profile {
     enum simhca_relaxed relaxed;  /* honoured: writes there are acknowledged first and become visible later, line by line, in any order;
                                    * at the latest before a receive of their queue pair completes */
     bool no_atomics;
+    bool glob_atomics;            /* IBV_ATOMIC_GLOB: atomic with the CPU's; else with those of the device alone */
     bool early;                   /* as iWARP: sends and writes complete when sent, reads when answered */
     bool no_windows;              /* memory windows of type 2B */
     bool no_srq;                  /* no shared receive queues */
