@@ -26,13 +26,14 @@ typedef struct app {
     uint32_t rounds;
     uint32_t arrived; /* ranks that have entered barriers; simulated ranks share one memory */
     uint32_t cancels; /* cancels that have ended, of app_promises */
+    uint32_t unknown; /* atomics of app_unknown that failed */
     app_window windows[APP_WINDOWS];
 } app;
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
     app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_gone, app_windows, app_regions, app_notify, app_notify_costs,
-    app_atomics, app_counts;
+    app_atomics, app_counts, app_unknown;
 
 typedef struct app_self {
     int rank, size;

@@ -4,6 +4,7 @@
  * it cannot. See apps.h. Sums, tickets and swaps are checked for all ranks together; a series of operations on words that one rank alone
  * changes has one result, whatever the ways are, because they are ordered: each value fetched is predicted.
  * app_counts: a target that calls no function of MPI while the others count in its window.
+ * app_unknown: where connections break, an atomic is performed once, or not at all and reported, or reported as one of unknown outcome.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -278,6 +279,68 @@ int app_counts(int rank, void *arg)
         weft_sim_yield();
     APP_TRY(MPI_Win_unlock_all(win));
     APP_TRY(MPI_Win_free(&win));
+    free(own);
+    return MPI_Finalize();
+}
+
+/* Counts at random ranks. Failures are counted, and what was fetched without one is unique. */
+static int count_on(app_self *self, MPI_Win win, int64_t *fetched, int64_t *done, int64_t *failed)
+{
+    const int64_t one = 1;
+    for (int i = 0; i < STEPS; i++) {
+        int target = (int)app_draw(&self->own, (uint64_t)self->size), rc;
+        int64_t value = -1;
+        MPI_Request request;
+        if (app_draw(&self->own, 2)) {
+            APP_TRY(MPI_Fetch_and_op(&one, &value, MPI_INT64_T, target, 0, MPI_SUM, win));
+            rc = MPI_Win_flush(target, win);
+        } else {
+            APP_TRY(MPI_Rget_accumulate(&one, 1, MPI_INT64_T, &value, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, win, &request));
+            rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        if (!rc && (value < 0 || value >= (int64_t)self->size * STEPS))
+            return app_fail(self, "a counter gave %lld", (long long)value);
+        if (!rc)
+            fetched[target * self->size * STEPS + value]++;
+        done[target] += !rc;
+        failed[target] += rc != 0;
+    }
+    return 0;
+}
+
+int app_unknown(int rank, void *arg)
+{
+    app_self me, *self = &me;
+    app *app = arg;
+    int64_t *own, *fetched, *done, *failed;
+    MPI_Win win;
+    int values;
+    (void)rank;
+    if (!app_begin(self, arg))
+        return 1;
+    values = self->size * STEPS;
+    own = calloc(1, sizeof *own);
+    fetched = calloc((size_t)(self->size * values), sizeof *fetched);
+    done = calloc(2 * (size_t)self->size, sizeof *done);
+    failed = done + self->size;
+    APP_TRY(MPI_Win_create(own, sizeof *own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    APP_TRY(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
+    APP_TRY(MPI_Win_lock_all(0, win));
+    if (count_on(self, win, fetched, done, failed))
+        return 1;
+    APP_TRY(MPI_Win_unlock_all(win));
+    APP_TRY(MPI_Allreduce(MPI_IN_PLACE, fetched, self->size * values, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    APP_TRY(MPI_Allreduce(MPI_IN_PLACE, done, 2 * self->size, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+    if (*own < done[self->rank] || *own > done[self->rank] + failed[self->rank])
+        return app_fail(self, "%lld counted, %lld of unknown outcome, but the counter is %lld", (long long)done[self->rank],
+                        (long long)failed[self->rank], (long long)*own);
+    for (int i = 0; i < values; i++)
+        if (fetched[self->rank * values + i] > 1)
+            return app_fail(self, "%lld atomics have fetched %d", (long long)fetched[self->rank * values + i], i);
+    app->unknown += (uint32_t)failed[self->rank];
+    APP_TRY(MPI_Win_free(&win));
+    free(fetched);
+    free(done);
     free(own);
     return MPI_Finalize();
 }

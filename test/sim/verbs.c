@@ -268,6 +268,27 @@ static void targets_are_counted_at(void)
     CU_ASSERT(atomics > 500);
 }
 
+/* Connections break while atomics are under way: none is repeated. */
+static void unknown_atomics_are_reported(void)
+{
+    simhca_profile glob = *simhca_profile_find("glob");
+    uint32_t unknown = 0;
+    glob.break_per_100k = 1000;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        app app = {.seed = seed, .rounds = 1};
+        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 4), .seed = seed};
+        int rc;
+        choose_knobs(seed);
+        config.net = verbs_net_open(&glob, seed, true);
+        rc = weft_sim_run(&config, app_unknown, &app);
+        CU_ASSERT(rc == 0);
+        CU_ASSERT(verbs_net_close(rc ? NULL : stderr) == 0);
+        unknown += app.unknown;
+    }
+    printf("\n    %u atomics of unknown outcome", unknown);
+    CU_ASSERT(unknown > 10);
+}
+
 /* Faults planted into verbs: most runs that can meet them must detect them. */
 static void mutants_are_detected(void)
 {
@@ -628,6 +649,7 @@ int main(int argc, char **argv)
     add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
     add(rest, only, "targets are counted at", targets_are_counted_at);
+    add(rest, only, "unknown atomics are reported", unknown_atomics_are_reported);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "rests are quiet", rests_are_quiet);
     add(rest, only, "addresses are chosen", addresses_are_chosen);
