@@ -104,7 +104,8 @@ static uint64_t shortest_limit(const weft_wait *wait)
  * program's time slice: the policy measures it. */
 static bool has_yielded(weft_wait *wait)
 {
-    weft_wait_policy *policy = &wait->worker->world->wait_policy;
+    weft_worker *worker = wait->worker;
+    weft_wait_policy *policy = &worker->world->wait_policy;
     uint64_t begin;
     if (!weft_wait_policy_may_yield(policy, wait->yielded_ns))
         return false;
@@ -114,6 +115,7 @@ static bool has_yielded(weft_wait *wait)
     begin = weft_clock_ns() - begin;
     weft_worker_lock(wait->worker);
     wait->yielded_ns += weft_wait_policy_yielded(policy, begin);
+    weft_cpu_share_yielded(&worker->world->cpu_share, worker->world->page, begin);
     return true;
 }
 
@@ -173,6 +175,17 @@ static void watch_long(weft_wait *wait, uint64_t slept_ns, bool has_timed_out)
         worker->on_long_wait(worker);
 }
 
+/* Where ranks share CPUs: whether a long yield ran one of them, or another program, decides about the next ones. */
+static void record_sleep(weft_world *world, uint64_t now_ns)
+{
+    weft_wait_policy *policy = &world->wait_policy;
+    bool is_alone;
+    weft_cpu_share_publish(&world->cpu_share, world->page);
+    if (policy->yield_trial_at_ns && weft_cpu_share_look(&world->cpu_share, world->boot, now_ns, &is_alone))
+        weft_wait_policy_set_alone(policy, is_alone);
+    weft_wait_policy_slept(policy, now_ns);
+}
+
 static void sleep_on_wakeups(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
@@ -197,7 +210,7 @@ static void sleep_on_wakeups(weft_wait *wait)
     WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
     wait->yielded_ns = 0;
     if (world->wait_policy.yields)
-        weft_wait_policy_slept(&world->wait_policy, end);
+        record_sleep(world, end);
     disarm(wait);
     if (!wait->is_background)
         watch_long(wait, end - begin, has_timed_out);

@@ -85,12 +85,20 @@ static void begin_trial(weft_wait_policy *policy)
     policy->yield_trial_at_ns = policy->yield_cost_ns = 0;
     policy->yield_successes = 0;
     policy->yield_limit_ns = WEFT_WAIT_YIELDING_NS;
-    policy->yield_ns = WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8; /* one dear yield ends the trial */
+    policy->yield_ns = policy->is_alone ? 0 : WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8; /* one dear yield ends the trial */
+}
+
+void weft_wait_policy_set_alone(weft_wait_policy *policy, bool is_alone)
+{
+    if (is_alone && policy->yield_trial_at_ns && policy->yield_ns >= WEFT_WAIT_YIELD_DEAR_NS)
+        policy->yield_trial_at_ns = 1; /* now */
+    policy->is_alone = is_alone;
 }
 
 /* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap
  * ones save. A rank of the job that copies for long makes yields dear, too, and later waits may be short. So a trial that fails is repeated
- * after a multiple of its duration. */
+ * after a multiple of its duration; after its duration alone, if yields are dear although no other program takes
+ * CPU time. */
 void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
 {
     uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;
@@ -102,6 +110,10 @@ void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
     if (policy->yield_trial_at_ns) {
         if (now_ns >= policy->yield_trial_at_ns)
             begin_trial(policy);
+        return;
+    }
+    if (policy->is_alone && policy->yield_ns >= WEFT_WAIT_YIELD_DEAR_NS) {
+        policy->yield_trial_at_ns = now_ns + cost;
         return;
     }
     policy->yield_trial_at_ns = now_ns + cost * policy->yield_share * times;

@@ -37,6 +37,7 @@ typedef struct weft_wait_policy {
     uint64_t yield_trial_at_ns; /* time of the next trial; 0: waits may yield */
     uint32_t yield_share;     /* WEFT_WAIT_TRIAL_SHARE_MIN .. MAX: of the next trial that fails */
     uint32_t yield_ranks;     /* ranks of the node; 0: not set */
+    bool is_alone;            /* the ranks get all of the CPUs that they want: a long yield ran one of them */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
     uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;
@@ -69,6 +70,8 @@ bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yielded
 uint32_t weft_wait_policy_yielded(weft_wait_policy *policy, uint64_t ns);
 /* Records the end of a wait that yielding ended. */
 void weft_wait_policy_yield_succeeded(weft_wait_policy *policy);
+/* Records whether other programs take a part of the CPUs (core/cpu_share). */
+void weft_wait_policy_set_alone(weft_wait_policy *policy, bool is_alone);
 /* Records a sleep that has ended at this time. */
 void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns);
 

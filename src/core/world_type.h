@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "core/cpu_share.h"
 #include "core/group.h"
 #include "core/wait_policy.h"
 #include "core/worker_type.h"
@@ -34,6 +35,7 @@ typedef struct weft_world {
     int thread_level;      /* MPI_THREAD_*, as provided */
     const weft_sleep_ops *sleep_ops; /* weft_sleep_ops_here, or sim's */
     weft_wait_policy wait_policy;
+    weft_cpu_share cpu_share;
     bool is_resting;       /* the last user left; weft_world_return opens it again */
     bool has_rested;       /* it rested and is open again: peers may have to be told (core/bye) */
     bool is_oversubscribed; /* ranks share CPUs: yield at once */

@@ -288,6 +288,40 @@ static void failed_trials_are_repeated(void)
     }
 }
 
+/* Where no other program takes CPU time yields are long because ranks copy for long: they go on soon after. */
+static void yields_to_ranks_go_on(void)
+{
+    weft_wait_policy policy = weft_wait_policy_oversubscribed;
+    uint64_t now = 1, begin;
+    vain_share(&policy, &now, 2800000, 200);
+    weft_wait_policy_set_alone(&policy, true);
+    for (int i = 0; i < 100; i++) {
+        for (int k = 0; k < 5; k++)
+            yielding_wait(&policy, &now, 2800000, NEVER, 100000);
+        for (begin = now; yielding_wait(&policy, &now, 2000, 2, 50000) != 2;)
+            ;
+        CU_ASSERT(now - begin < 20000000);
+    }
+    CU_ASSERT(vain_share(&policy, &now, 300, 20000) < 0.02); /* cheap ones in vain: as ever */
+    weft_wait_policy_set_alone(&policy, false);
+    CU_ASSERT(vain_share(&policy, &now, 2800000, 20000) < 0.02);
+}
+
+/* The kernel counts in hundredths of a second: a third of a CPU is the least that counts. */
+static void cpu_shares(void)
+{
+    static const weft_cpu_share from = {.at_ns = 1000000000, .busy_ns = 70000000000, .ranks_ns = 5000000000};
+    weft_cpu_share to = {.at_ns = 1100000000, .busy_ns = 70200000000, .ranks_ns = 5180000000};
+    CU_ASSERT(weft_cpu_share_is_alone(&from, &to));
+    to.ranks_ns = 5120000000; /* one of two CPUs was shared with another program */
+    CU_ASSERT(!weft_cpu_share_is_alone(&from, &to));
+    to.busy_ns = 70110000000; /* the other one was idle */
+    CU_ASSERT(weft_cpu_share_is_alone(&from, &to));
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30 4000 500 6 7 800 9 0\n", 100), (uint64_t)55 * 10000000);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30\n", 100), 0);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("intr 10 2 30 4000 500 6 7 800 9 0\n", 100), 0);
+}
+
 /* The wait of a nonblocking collective has many events, and may yield before each. */
 static void each_event_renews_the_yields(void)
 {
@@ -357,6 +391,8 @@ int main(void)
     CU_add_test(suite, "looks go on where they pay", looks_go_on_where_they_pay);
     CU_add_test(suite, "yields have a limit", yields_have_a_limit);
     CU_add_test(suite, "failed trials of yielding are repeated", failed_trials_are_repeated);
+    CU_add_test(suite, "yields to ranks go on", yields_to_ranks_go_on);
+    CU_add_test(suite, "shares of the CPUs", cpu_shares);
     CU_add_test(suite, "each event renews the yields", each_event_renews_the_yields);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
