@@ -43,13 +43,21 @@ static int settle(weft_device_op *op)
     return rc || op->is_refused ? WEFT_E_UNSUPPORTED : 0;
 }
 
+/* May an operation by the device that is under way turn out to be refused, and be sent again behind this one? Those in the same region
+ * cannot be refused without this one, too: they have the same key. */
+static bool is_unsure(const weft_device_op *op)
+{
+    const weft_device_target *target = op->target;
+    return target->unsure && (!op->region || target->unsure_in != op->region);
+}
+
 /* Must a notification wait for what is before it? Operations by messages are asked for. */
 static bool is_held(weft_device_op *op)
 {
     weft_device_target *target = op->target;
     weft_window *window = target->device->window;
     int rc = 0;
-    if (target->queue.next != &op->link || target->fetches || op->is_led)
+    if (target->queue.next != &op->link || target->fetches || op->is_led || is_unsure(op))
         return true;
     if (window->targets[target->rank].performed >= target->sent)
         return false;
@@ -69,7 +77,7 @@ static int issue_all(weft_device_target *target)
         uint64_t issued = op->issued;
         bool awaits_reg = op->awaits_reg;
         int rc;
-        if (op->notify && is_held(op))
+        if (op->notify && !op->is_refused && is_held(op))
             return n;
         rc = settle(op);
         link = link->next;
@@ -83,8 +91,11 @@ static int issue_all(weft_device_target *target)
             rc = weft_device_op_issue(op);
         if (rc == WEFT_AGAIN)
             return n + (op->issued > issued || awaits_reg);
-        if (rc)
+        if (rc) {
+            weft_list_link *before = op->link.prev;
             weft_device_op_send(op);
+            link = before->next; /* a notice may have taken its place */
+        }
         n++;
     }
     return n;
@@ -170,11 +181,12 @@ static bool has_messages(const weft_window *window, uint32_t rank)
     return at->sent != at->performed || !weft_list_is_empty(&window->inbox->peers[rank].records);
 }
 
-/* Value by which a device notifies; 0: the notification goes by message, as operations before it have, or may have to (dynamic windows). */
+/* Value by which a device notifies; 0: the notification goes by message, as operations before it have. */
 static uint32_t value_of(const weft_device_target *target, uint32_t notify)
 {
     const weft_window *window = target->device->window;
-    if (window->regions || !target->can_put || !target->iface->caps.notify_after_all || has_messages(window, target->rank))
+    if (!target->can_put || !target->iface->caps.notify_after_all || (target->iface->caps.key_bytes && !target->rkey->length) ||
+        has_messages(window, target->rank))
         return 0;
     return weft_notify_put_value(window, target->rank, notify - 1);
 }

@@ -94,6 +94,7 @@ static void begin(weft_device_op *op, weft_device_target *target, const weft_rma
     weft_type_hold(what->origin_type);
     weft_type_hold(what->target_type);
     op->remote = remote_of(target, what);
+    op->order = ++target->begun;
     target->ops++;
     target->amos += op->amo != NULL;
     target->device->window->moving++;
@@ -174,7 +175,9 @@ weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op
 weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t value)
 {
     const weft_type *bytes = weft_sched_bytes();
-    const weft_rma_op what = {.kind = WEFT_RMA_PUT, .target = target->rank, .origin_type = bytes, .target_type = bytes};
+    const weft_window_device *device = target->device;
+    const weft_rma_op what = {.kind = WEFT_RMA_PUT, .target = target->rank, .origin_type = bytes, .target_type = bytes,
+                              .offset = device->window->regions ? device->keys[target->rank].word : 0};
     weft_device_op *op = calloc(1, sizeof *op);
     if (!op)
         return NULL;
@@ -188,6 +191,7 @@ weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t valu
 void weft_device_op_notify(weft_device_op *op, uint32_t value, weft_device_op *notice)
 {
     op->notice = notice;
+    op->what.notify = 0; /* if it goes by message after all */
     if (notice)
         notice->is_led = true;
     else
@@ -224,12 +228,31 @@ static void explain_key(weft_device_op *op)
                        weft_fail_text(weft_fail(WEFT_E_PEER, "the process of target %u %s", rank, weft_window_gone_text(window, rank))));
 }
 
+/* Nothing of it is under way: no notification waits for it, but for its place in the queue. */
+static void land(weft_device_op *op)
+{
+    op->target->unsure -= op->is_unsure;
+    op->target->fetches -= op->is_fetch_counted;
+    op->is_unsure = op->is_fetch_counted = false;
+}
+
+/* A key that was refused has served a later operation that notified. That does not happen, unless connections that broke again and again
+ * were taken for a refusal. */
+static bool is_out_of_order(const weft_device_op *op)
+{
+    return op->carried && !op->error.rc && op->region && op->region->refused && op->region->refused < op->order;
+}
+
 void weft_device_op_end(weft_device_op *op)
 {
     weft_device_target *target = op->target;
     int rc;
+    if (is_out_of_order(op))
+        weft_rma_error_set(&op->error, WEFT_E_OTHER,
+                           "its notification may have been counted before an earlier operation, in which the connection broke repeatedly");
     explain_key(op);
     rc = op->error.rc;
+    land(op);
     if (op->slot) {
         if (!rc && op->what.kind == WEFT_RMA_GET && op->is_issued)
             weft_unpack(op->what.origin_type, (void *)op->what.origin, op->what.origin_count, 0, op->bytes, op->slot);
@@ -243,7 +266,6 @@ void weft_device_op_end(weft_device_op *op)
     weft_known_release(op->region);
     target->ops--;
     target->amos -= op->amo != NULL;
-    target->fetches -= op->is_fetch_counted;
     if (op->notice)
         free_notice(op->notice, rc);
     window_of(op)->moving--;
@@ -268,6 +290,14 @@ static bool is_refused(const weft_device_op *op)
            (op->target->iface->caps.key_bytes || !weft_known_is_current(&op->target->known, op->region));
 }
 
+static void enqueue(weft_device_op *op)
+{
+    weft_list_link *queue = &op->target->queue, *at = queue->next;
+    while (at != queue && weft_container(at, weft_device_op, link)->order <= op->order)
+        at = at->next;
+    weft_list_append(at, &op->link);
+}
+
 /* All parts are done: ends it, or has it sent as messages, all of it: the target knows what is attached. Parts that were moved before
  * are moved again, by the same data. */
 static void conclude(weft_device_op *op)
@@ -278,6 +308,10 @@ static void conclude(weft_device_op *op)
         return;
     }
     weft_known_forget(&target->known, op->region);
+    land(op);
+    if (op->carried)
+        op->notify = op->carried;
+    op->carried = 0;
     if (op->slot)
         weft_bounce_give(&target->device->bounce, op->slot);
     op->slot = NULL;
@@ -285,7 +319,7 @@ static void conclude(weft_device_op *op)
     op->error = (weft_rma_error){0};
     op->is_issued = false;
     op->is_refused = true;
-    weft_list_append(&target->queue, &op->link);
+    enqueue(op);
     weft_device_wait_turn(target);
 }
 
@@ -293,6 +327,8 @@ static void on_part(weft_done *done, int rc)
 {
     weft_device_op *op = weft_container(done, weft_device_op, done);
     op->parts--;
+    if (rc == WEFT_E_KEY && op->region && (!op->region->refused || op->order < op->region->refused))
+        op->region->refused = op->order;
     if (rc)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
     if (op->is_issued && !op->parts)
@@ -337,8 +373,10 @@ static int start_part(weft_device_op *op)
     op->remote += rma.bytes;
     op->remote_left -= rma.bytes;
     op->issued += rma.bytes;
-    if (is_last)
+    if (is_last && op->notify) {
+        op->carried = op->notify;
         op->notify = 0;
+    }
     window_of(op)->worker->counters[target->iface->caps.rma_fragment ? WEFT_COUNT_BYTES_CMA : WEFT_COUNT_BYTES_RMA] += rma.bytes;
     return 0;
 }
@@ -356,6 +394,16 @@ static bool take_slot(weft_device_op *op)
     if (op->bytes > 32) /* shorter copies do not count (core/counters.def) */
         window_of(op)->worker->counters[WEFT_COUNT_BYTES_COPIED] += op->bytes;
     return true;
+}
+
+static void count_unsure(weft_device_op *op)
+{
+    weft_device_target *target = op->target;
+    if (!op->region || op->is_unsure)
+        return;
+    op->is_unsure = true;
+    target->unsure_in = !target->unsure || target->unsure_in == op->region ? op->region : NULL;
+    target->unsure++;
 }
 
 /* A notice that has not been sent. */
@@ -376,6 +424,7 @@ int weft_device_op_issue(weft_device_op *op)
         return WEFT_AGAIN;
     if (op->amo && !weft_device_amo_reserve(op))
         return WEFT_AGAIN;
+    count_unsure(op);
     op->parts++; /* keeps it while its parts end */
     if (op->region && !weft_known_is_current(&op->target->known, op->region))
         weft_rma_error_set(&op->error, WEFT_E_KEY, "its region was detached");
@@ -414,7 +463,8 @@ static bool leave_notice(weft_device_op *op)
         return false;
     op->notify = 0;
     weft_device_op_notify(op, 0, notice);
-    weft_list_append(&op->target->queue, &notice->link);
+    notice->order = op->order;
+    enqueue(notice);
     return true;
 }
 
@@ -428,7 +478,8 @@ void weft_device_op_send(weft_device_op *op)
         weft_device_op_end(op);
         return;
     }
-    rc = weft_rma_send(window, &op->what, op->user ? &message : NULL);
+    /* a get stays under way until its answer has come: notifications behind it wait */
+    rc = weft_rma_send(window, &op->what, op->user || op->what.kind == WEFT_RMA_GET ? &message : NULL);
     op->target->sent = window->targets[op->target->rank].sent;
     weft_list_remove(&op->link);
     if (!rc && message && message != &window->worker->done_req && !message->is_done) {

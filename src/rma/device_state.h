@@ -25,7 +25,8 @@ typedef struct weft_window_device {
     weft_list_link ended;    /* operations whose message is complete */
     weft_window_key *keys;   /* [size], of the members, owned */
     weft_iface *iface;       /* own memory is registered there; NULL: it is not, nor are regions */
-    weft_mr mr;              /* of own memory; a dynamic window's regions have their own (regions.c) */
+    weft_mr mr;              /* of own memory; of a dynamic window: of `word`, as its regions have their own (regions.c) */
+    uint64_t *word;          /* DYNAMIC: alone in its page, owned; NULL: none */
     bool is_full;            /* the network has refused memory, and had no unused registrations left */
     weft_bounce bounce;
 } weft_window_device;
@@ -47,6 +48,9 @@ typedef struct weft_device_target {
     uint64_t fetches;        /* of those, gets and accumulates that have been issued, in part at least, or sent as messages: a device's
                               * notification does not follow them by itself */
     uint32_t busy[WEFT_DEVICE_BUSY]; /* elements that accumulates under way change, by a hash of their addresses */
+    uint64_t begun;          /* operations so far */
+    uint64_t unsure;         /* DYNAMIC: operations issued, in part at least, that may turn out to be refused */
+    const weft_known_region *unsure_in; /* the region of all of these; NULL: several */
     uint64_t sent;           /* count of messages that the last operation sent as one has reached (weft_window_target.sent) */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */
@@ -68,7 +72,8 @@ typedef struct weft_device_amo {
 } weft_device_amo;
 
 /* A put, get or accumulate, or a *notice*: a put of no bytes that carries the notification of the operation before it, where that operation
- * cannot. A notification keeps its place in the queue, and waits for the gets, accumulates and messages before it. */
+ * cannot. A notification keeps its place in the queue, and waits for the gets, accumulates and messages before it, and for operations before
+ * it that may turn out to be refused (device.c, is_held). */
 typedef struct weft_device_op {
     weft_done done;          /* of each part */
     weft_list_link link;     /* in target->queue, or device->ended */
@@ -83,11 +88,14 @@ typedef struct weft_device_op {
     char *local;             /* next bytes: local_left there, remote_left at remote; the less of both go in one part */
     uint64_t local_left, remote, remote_left;
     uint64_t bytes, issued;
+    uint64_t order;          /* target->begun when it began, or of the operation that a notice is for: the queue is sorted by it */
     uint32_t parts;          /* under way */
     uint32_t notify;         /* value of the notification that goes with its last part; 0: none, or done */
+    uint32_t carried;        /* the same, once that part is issued */
     struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
     bool is_led;             /* a notice whose operation is under way */
     bool awaits_reg, uses_slot, is_issued, is_fetch_counted;
+    bool is_unsure;          /* counts in target->unsure */
     bool is_refused;         /* its region has ended: it waits in the queue to be sent as a message */
     weft_rma_error error;
     weft_completion completion; /* of `message` */

@@ -5,6 +5,7 @@
 #include "rma/keys.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/knob.h"
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "core/reg.h"
 #include "core/worker.h"
+#include "mem/rank_page.h"
 #include "rma/device_state.h"
 #include "rma/memory.h"
 
@@ -96,6 +98,16 @@ static int map(weft_window *window, weft_iface *iface)
     return weft_window_mr_reg(window, iface, own->mapped, own->bytes, &window->device->mr);
 }
 
+/* Of a dynamic window. A refusal costs little: notifications without data go by message. */
+static void map_word(weft_window *window, weft_iface *iface, weft_window_key *key)
+{
+    weft_window_device *device = window->device;
+    device->word = aligned_alloc(WEFT_PAGE, WEFT_PAGE);
+    if (device->word && weft_window_mr_reg(window, iface, device->word, sizeof *device->word, &device->mr))
+        device->mr = (weft_mr){0};
+    key->word = (uintptr_t)device->word;
+}
+
 void weft_window_key_make(weft_window *window, weft_window_key *key)
 {
     weft_iface *iface;
@@ -112,6 +124,8 @@ void weft_window_key_make(weft_window *window, weft_window_key *key)
                        weft_fail_text(WEFT_E_NOSPACE));
     } else {
         window->device->iface = iface;
+        if (window->flavor == WEFT_WINDOW_DYNAMIC)
+            map_word(window, iface, key);
         name_of(iface, key->network);
         key->rkey = window->device->mr.rkey;
         key->amo = (uint8_t)amo_domain(window, iface);
@@ -121,9 +135,11 @@ void weft_window_key_make(weft_window *window, weft_window_key *key)
 void weft_window_key_end(weft_window *window)
 {
     weft_window_device *device = window->device;
-    if (device->iface && window->flavor != WEFT_WINDOW_DYNAMIC)
+    if (device->iface && device->mr.rkey.length)
         device->iface->ops->mr_dereg(device->iface, &device->mr);
     device->iface = NULL;
+    free(device->word);
+    device->word = NULL;
 }
 
 bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface)

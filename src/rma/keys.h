@@ -2,7 +2,8 @@
  *
  * keys: own memory of a window, registered with the network for the other members' devices, and the members' remote keys, which they
  * exchange once when the window opens. A key opens exactly the window's bytes and ends with the window. Of a dynamic window they exchange
- * the names of their networks; its regions have keys of their own (regions.h).
+ * the names of their networks, and the key of one word, to which puts without bytes go that notify (device_op.c): those need a valid key,
+ * and its regions, which have keys of their own (regions.h), may end at any time.
  */
 #ifndef WEFT_RMA_KEYS_H
 #define WEFT_RMA_KEYS_H

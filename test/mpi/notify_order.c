@@ -7,6 +7,7 @@ enum { LONG = 40000, TURNS = 40, AREA = 2 * LONG + 64 };
 
 static int rank, size;
 static MPI_Win win;
+static MPI_Aint bases[64], unit; /* of the ranks' memory; of displacements. A dynamic window's are addresses, others count words */
 static int64_t *mine, out[AREA], in[AREA];
 
 static void fill(int64_t *words, int n, int turn)
@@ -37,19 +38,19 @@ static void send(int to, int how, int n, int turn)
     MPI_Datatype loose = gaps(n);
     fill(out, n, turn);
     if (how == 1 || how == 2)
-        OK(MPI_Put(out, n, MPI_INT64_T, to, 0, n, MPI_INT64_T, win));
+        OK(MPI_Put(out, n, MPI_INT64_T, to, bases[to], n, MPI_INT64_T, win));
     if (how == 3)
-        OK(MPI_Accumulate(out, n, MPI_INT64_T, to, 0, n, MPI_INT64_T, MPI_REPLACE, win));
+        OK(MPI_Accumulate(out, n, MPI_INT64_T, to, bases[to], n, MPI_INT64_T, MPI_REPLACE, win));
     if (how == 5)
-        OK(MPI_Get(in, n, MPI_INT64_T, to, LONG, n, MPI_INT64_T, win));
+        OK(MPI_Get(in, n, MPI_INT64_T, to, bases[to] + LONG * unit, n, MPI_INT64_T, win));
     if (how == 0 || how == 5)
-        OK(MPIX_Put_notify(out, n, MPI_INT64_T, to, 0, n, MPI_INT64_T, win, 1));
+        OK(MPIX_Put_notify(out, n, MPI_INT64_T, to, bases[to], n, MPI_INT64_T, win, 1));
     else if (how == 1)
         OK(MPIX_Put_notify(out, 0, MPI_INT64_T, to, 0, 0, MPI_INT64_T, win, 1));
     else if (how == 4)
-        OK(MPIX_Put_notify(out, n, MPI_INT64_T, to, 0, 1, loose, win, 1));
+        OK(MPIX_Put_notify(out, n, MPI_INT64_T, to, bases[to], 1, loose, win, 1));
     else
-        OK(MPIX_Put_notify(out, 1, MPI_INT64_T, to, AREA - 1, 1, MPI_INT64_T, win, 1));
+        OK(MPIX_Put_notify(out, 1, MPI_INT64_T, to, bases[to] + (AREA - 1) * unit, 1, MPI_INT64_T, win, 1));
     OK(MPI_Type_free(&loose));
 }
 
@@ -82,8 +83,8 @@ static void many_origins(int n)
     if (rank) {
         for (int turn = 1; turn <= TURNS; turn++) {
             fill(out, n, turn);
-            OK(MPI_Put(out, n, MPI_INT64_T, 0, (rank - 1) * 2 * n, n, MPI_INT64_T, win));
-            OK(MPIX_Put_notify(out, n, MPI_INT64_T, 0, ((rank - 1) * 2 + 1) * n, n, MPI_INT64_T, win, rank));
+            OK(MPI_Put(out, n, MPI_INT64_T, 0, bases[0] + (rank - 1) * 2 * n * unit, n, MPI_INT64_T, win));
+            OK(MPIX_Put_notify(out, n, MPI_INT64_T, 0, bases[0] + ((rank - 1) * 2 + 1) * n * unit, n, MPI_INT64_T, win, rank));
             OK(MPIX_Win_notify_wait(win, 0, turn, &value));
             OK(MPI_Win_flush(0, win));
         }
@@ -119,10 +120,10 @@ static void read_before_count(int n, int plain)
         } else if (rank == 0) {
             OK(MPIX_Win_notify_wait(win, 0, turn, &value));
             if (plain) {
-                OK(MPI_Get(in, n, MPI_INT64_T, last, 0, n, MPI_INT64_T, win));
-                OK(MPIX_Get_notify(&in[AREA - 1], 1, MPI_INT64_T, last, 0, 1, MPI_INT64_T, win, 1));
+                OK(MPI_Get(in, n, MPI_INT64_T, last, bases[last], n, MPI_INT64_T, win));
+                OK(MPIX_Get_notify(&in[AREA - 1], 1, MPI_INT64_T, last, bases[last], 1, MPI_INT64_T, win, 1));
             } else {
-                OK(MPIX_Get_notify(in, n, MPI_INT64_T, last, 0, n, MPI_INT64_T, win, 1));
+                OK(MPIX_Get_notify(in, n, MPI_INT64_T, last, bases[last], n, MPI_INT64_T, win, 1));
             }
             OK(MPI_Win_flush(last, win));
             check_words(in, n, last, turn, "get");
@@ -142,12 +143,25 @@ static void restart(void)
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+static void open_dynamic(void)
+{
+    MPI_Aint own;
+    mine = malloc(AREA * sizeof *mine);
+    OK(MPI_Get_address(mine, &own));
+    OK(MPI_Allgather(&own, 1, MPI_AINT, bases, 1, MPI_AINT, MPI_COMM_WORLD));
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_attach(win, mine, AREA * sizeof *mine));
+}
+
 int main(int argc, char **argv)
 {
     static const int lengths[] = {1, 100, 600, LONG};
     check_start(&argc, &argv, &rank, &size);
-    for (int flavor = 0; flavor < 2; flavor++) {
-        if (flavor)
+    for (int flavor = 0; flavor < 3; flavor++) {
+        unit = flavor == 2 ? sizeof *mine : 1;
+        if (flavor == 2)
+            open_dynamic();
+        else if (flavor == 1)
             OK(MPI_Win_create(mine = malloc(AREA * sizeof *mine), AREA * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
         else
             OK(MPI_Win_allocate(AREA * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win));

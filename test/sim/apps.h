@@ -5,7 +5,7 @@
  * messages; apps_inter.c: intercommunicators; apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with
  * arguments that differ; apps_rest.c: sessions after MPI_Finalize; apps_gone.c: a window whose target has left; apps_windows.c:
  * synchronization of windows; apps_moves.c: their puts and gets; apps_atomics.c: their accumulates; apps_regions.c: regions of dynamic
- * windows; apps_notify.c: notified access; apps_notify_costs.c: what it sends.
+ * windows; apps_notify.c: notified access, also in regions; apps_notify_costs.c: what it sends.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -32,8 +32,8 @@ typedef struct app {
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
-    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_gone, app_windows, app_regions, app_notify, app_notify_costs,
-    app_atomics, app_counts, app_unknown;
+    app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_gone, app_windows, app_regions, app_notify,
+    app_notify_regions, app_notify_costs, app_atomics, app_counts, app_unknown;
 
 typedef struct app_self {
     int rank, size;

@@ -2,7 +2,8 @@
  *
  * apps_notify: windows with notifications. See apps.h. Each rank puts to and gets from each other, mixed, with and without notifications;
  * the target waits for counts in any order. When it sees a count, what the origin put up to that operation is there, and what it read up to
- * then is marked as free: an origin that still reads it finds the mark.
+ * then is marked as free: an origin that still reads it finds the mark. app_notify_regions does so in a dynamic window, in regions that are
+ * detached and attached between rounds, with other borders: keys that origins know are stale then, some before they are told.
  */
 #include <mpi-ext.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "test/sim/apps.h"
 #include "test/sim/rig.h"
 
-enum { OPS = 6, LONGEST = 24000, COUNTERS = 2, FREE = 0xee };
+enum { OPS = 6, LONGEST = 24000, COUNTERS = 2, FREE = 0xee, PARTS = 3 };
 
 typedef struct notify_op {
     int bytes, at, id; /* at: in the area of the pair; id: -1: no notification */
@@ -25,6 +26,8 @@ typedef struct notify_app {
     MPI_Win win;
     uint8_t *memory;  /* [size][OPS * LONGEST]: for each origin */
     uint8_t *buffers; /* the same for each target */
+    MPI_Aint *bases;  /* [size] addresses of the ranks' memory, if the window is dynamic; else 0 */
+    int (*cuts)[PARTS + 1]; /* [size] borders of the regions of each origin's area; [PARTS] 0: none are attached. NULL: not dynamic */
 } notify_app;
 
 static uint8_t *area(uint8_t *base, int rank) { return base + (size_t)rank * OPS * LONGEST; }
@@ -56,7 +59,7 @@ static int issue(notify_app *app, const notify_op *op, int target)
 {
     const app_self *self = app->self;
     uint8_t *buffer = area(app->buffers, target) + op->at;
-    MPI_Aint there = (MPI_Aint)self->rank * OPS * LONGEST + op->at;
+    MPI_Aint there = app->bases[target] + (MPI_Aint)self->rank * OPS * LONGEST + op->at;
     int id = self->rank * COUNTERS + op->id;
     if (!op->is_get)
         rig_fill(buffer, op->name, (uint64_t)op->bytes);
@@ -179,11 +182,48 @@ static int finish(notify_app *app, uint64_t salt)
     return 0;
 }
 
+static int attach(notify_app *app, int origin, bool attaches)
+{
+    const app_self *self = app->self;
+    const int *cuts = app->cuts[origin];
+    for (int i = 0; i < PARTS && cuts[PARTS]; i++) {
+        uint8_t *from = area(app->memory, origin) + cuts[i];
+        if (cuts[i] == cuts[i + 1])
+            continue;
+        if (attaches)
+            APP_TRY(MPI_Win_attach(app->win, from, cuts[i + 1] - cuts[i]));
+        else
+            APP_TRY(MPI_Win_detach(app->win, from));
+    }
+    return 0;
+}
+
+/* Most areas stay as they are: their keys are known. */
+static int draw_regions(notify_app *app)
+{
+    app_self *self = app->self;
+    for (int origin = 0; app->cuts && origin < self->size; origin++) {
+        int *cuts = app->cuts[origin];
+        if (cuts[PARTS] && app_draw(&self->own, 3))
+            continue;
+        if (attach(app, origin, false))
+            return 1;
+        for (int i = 1; i < PARTS; i++)
+            cuts[i] = cuts[i - 1] + (int)app_draw(&self->own, LONGEST / 4);
+        cuts[PARTS] = OPS * LONGEST;
+        if (attach(app, origin, true))
+            return 1;
+    }
+    return 0;
+}
+
 static int round_of(notify_app *app)
 {
     app_self *self = app->self;
     uint64_t salt = app_draw(&self->shared, 1u << 30);
     notify_op ops[OPS];
+    if (draw_regions(app))
+        return 1;
     prepare(app, salt);
     APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 0; i < OPS; i++)
@@ -203,21 +243,37 @@ static int round_of(notify_app *app)
     return 0;
 }
 
-int app_notify(int rank, void *arg)
+static int open_window(notify_app *app, size_t bytes, bool is_dynamic)
+{
+    const app_self *self = app->self;
+    MPI_Aint own;
+    if (!is_dynamic) {
+        APP_TRY(MPI_Win_create(app->memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &app->win));
+        return 0;
+    }
+    app->cuts = calloc((size_t)self->size, sizeof *app->cuts);
+    APP_TRY(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &app->win));
+    APP_TRY(MPI_Get_address(app->memory, &own));
+    APP_TRY(MPI_Allgather(&own, 1, MPI_AINT, app->bases, 1, MPI_AINT, MPI_COMM_WORLD));
+    return 0;
+}
+
+static int run(void *arg, bool is_dynamic)
 {
     app_self me, *self = &me;
     notify_app app = {.self = self};
     int rc = 0;
-    (void)rank;
     if (!app_begin(self, arg))
         return 1;
     size_t bytes = (size_t)self->size * OPS * LONGEST;
     app.memory = malloc(bytes);
     app.buffers = malloc(bytes);
-    APP_TRY(MPI_Win_create(app.memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &app.win));
+    app.bases = calloc((size_t)self->size, sizeof *app.bases);
+    if (open_window(&app, bytes, is_dynamic))
+        return 1;
     APP_TRY(MPIX_Win_notify_init(app.win, self->size * COUNTERS));
     APP_TRY(MPI_Win_lock_all(0, app.win));
-    for (uint32_t i = 0; i < self->what->rounds && !rc; i++)
+    for (uint32_t i = 0; i < self->what->rounds * (is_dynamic ? 2 : 1) && !rc; i++)
         rc = round_of(&app);
     if (rc)
         return rc;
@@ -225,5 +281,19 @@ int app_notify(int rank, void *arg)
     APP_TRY(MPI_Win_free(&app.win));
     free(app.memory);
     free(app.buffers);
+    free(app.bases);
+    free(app.cuts);
     return MPI_Finalize();
+}
+
+int app_notify(int rank, void *arg)
+{
+    (void)rank;
+    return run(arg, false);
+}
+
+int app_notify_regions(int rank, void *arg)
+{
+    (void)rank;
+    return run(arg, true);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * apps_notify_costs: what notified puts cost on simulated HCAs: one write each, no frame of this library's and no message of the window's.
- * See apps.h. Rank 0 puts, rank 1 waits for the counts and looks at the data.
+ * See apps.h. Rank 0 puts, rank 1 waits for the counts and looks at the data. The same on a region of a dynamic window that rank 0 knows.
  */
 #include <mpi-ext.h>
 #include <string.h>
@@ -36,14 +36,16 @@ static int compare(const app_self *self, const char *what, costs from, uint64_t 
     return 0;
 }
 
+static MPI_Aint base; /* of the target's slots: an address if the window is dynamic */
+
 /* Slot `slot` of the target gets bytes of value i. */
 static int put(const app_self *self, MPI_Win win, char *from, int slot, int i, bool notifies)
 {
     memset(from, i, BYTES);
     if (notifies)
-        APP_TRY(MPIX_Put_notify(from, BYTES, MPI_BYTE, 1, slot * BYTES, BYTES, MPI_BYTE, win, 1));
+        APP_TRY(MPIX_Put_notify(from, BYTES, MPI_BYTE, 1, base + slot * BYTES, BYTES, MPI_BYTE, win, 1));
     else
-        APP_TRY(MPI_Put(from, BYTES, MPI_BYTE, 1, slot * BYTES, BYTES, MPI_BYTE, win));
+        APP_TRY(MPI_Put(from, BYTES, MPI_BYTE, 1, base + slot * BYTES, BYTES, MPI_BYTE, win));
     return 0;
 }
 
@@ -52,13 +54,17 @@ static int send_all(const app_self *self, MPI_Win win)
     char buffers[SERIES][BYTES];
     costs before;
     APP_TRY(MPIX_Put_notify(NULL, 0, MPI_BYTE, 1, 0, 0, MPI_BYTE, win, 0)); /* connects */
+    if (base && put(self, win, buffers[0], 0, 0, false)) /* asks for the region */
+        return 1;
     APP_TRY(MPI_Win_flush(1, win));
     before = so_far();
     for (int i = 0; i < PUTS; i++) {
-        if (put(self, win, buffers[0], i, i, true))
+        if (put(self, win, buffers[i % SERIES], i, i, true))
             return 1;
-        APP_TRY(MPI_Win_flush(1, win));
+        if (i % SERIES == 0)
+            APP_TRY(MPI_Win_flush(1, win));
     }
+    APP_TRY(MPI_Win_flush(1, win));
     if (compare(self, "puts that notify", before, PUTS, PUTS))
         return 1;
     before = so_far();
@@ -89,14 +95,19 @@ static int take_all(const app_self *self, MPI_Win win, const char *memory)
     return 0;
 }
 
-int app_notify_costs(int rank, void *arg)
+static int count_in(const app_self *self, bool is_dynamic)
 {
-    app_self me, *self = &me;
     static char memory[2][PUTS * BYTES]; /* of simulated ranks, which share it */
+    int rank = self->rank;
     MPI_Win win;
-    if (!app_begin(self, arg))
-        return 1;
-    APP_TRY(MPI_Win_create(memory[rank], sizeof memory[rank], 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    base = 0;
+    if (is_dynamic) {
+        APP_TRY(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+        APP_TRY(MPI_Win_attach(win, memory[rank], sizeof memory[rank]));
+        APP_TRY(MPI_Get_address(memory[1], &base));
+    } else {
+        APP_TRY(MPI_Win_create(memory[rank], sizeof memory[rank], 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    }
     APP_TRY(MPIX_Win_notify_init(win, 3));
     APP_TRY(MPI_Win_lock_all(MPI_MODE_NOCHECK, win));
     APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
@@ -104,5 +115,15 @@ int app_notify_costs(int rank, void *arg)
         return 1;
     APP_TRY(MPI_Win_unlock_all(win));
     APP_TRY(MPI_Win_free(&win));
+    APP_TRY(MPI_Barrier(MPI_COMM_WORLD));
+    return 0;
+}
+
+int app_notify_costs(int rank, void *arg)
+{
+    app_self me, *self = &me;
+    (void)rank;
+    if (!app_begin(self, arg) || count_in(self, false) || count_in(self, true))
+        return 1;
     return MPI_Finalize();
 }

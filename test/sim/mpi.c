@@ -24,7 +24,7 @@ static const struct {
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
             {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}, {"rest", app_rest},
             {"windows", app_windows}, {"moves", app_moves}, {"atomics", app_atomics}, {"notify", app_notify},
-            {"regions", app_regions},
+            {"regions", app_regions}, {"told-regions", app_notify_regions},
             {"gone", app_gone}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
