@@ -239,6 +239,8 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
         return false; /* an earlier accumulate may be among them: this one stays behind it */
     if (window->regions && !(region = weft_known_acquire(&target->known, what)))
         return false;
+    if (!value && weft_device_copies(target, what, region))
+        return true;
     return start(target, what, region, value, req);
 }
 

@@ -198,6 +198,25 @@ void weft_device_op_notify(weft_device_op *op, uint32_t value, weft_device_op *n
         op->notify = value;
 }
 
+bool weft_device_copies(weft_device_target *target, const weft_rma_op *what, weft_known_region *region)
+{
+    weft_iface *iface = target->iface;
+    const weft_caps *caps = &iface->caps;
+    uint64_t *counters = target->device->window->worker->counters;
+    bool is_put = what->kind == WEFT_RMA_PUT;
+    const weft_rma rma = {.local = (void *)what->origin, .remote = remote_of(target, what), .rkey = region ? &region->rkey : target->rkey,
+                          .bytes = what->target_count * (uint64_t)what->target_type->size};
+    if (!caps->prompt || caps->mr_local || rma.bytes > caps->rma_fragment || !what->origin_type->is_dense ||
+        !what->target_type->is_dense || !weft_list_is_empty(&target->queue))
+        return false;
+    if (is_put ? iface->ops->put(iface, target->peer->ep, &rma) : iface->ops->get(iface, target->peer->ep, &rma))
+        return false; /* which finds the error again */
+    counters[is_put ? WEFT_COUNT_DEVICE_PUTS : WEFT_COUNT_DEVICE_GETS]++;
+    counters[WEFT_COUNT_BYTES_CMA] += rma.bytes;
+    weft_known_release(region);
+    return true;
+}
+
 /* -- end -- */
 
 /* A notice is not sent if its operation has failed. */

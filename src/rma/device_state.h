@@ -117,6 +117,9 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
 
 /* region: of a dynamic window, which it takes; else NULL. NULL: no device can perform it, or no memory. req NULL: it has no request. */
 weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op *what, weft_known_region *region, weft_req **req);
+/* A put or get by an iface that copies inside the call (caps.prompt): is it done? It takes the region then. False: nothing is known to be
+ * moved; device_op does it. what->notify is not looked at. */
+bool weft_device_copies(weft_device_target *target, const weft_rma_op *what, weft_known_region *region);
 /* A notice with this value; NULL: no memory. */
 weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t value);
 /* The notice follows the operation; without one it goes with the operation's last part. */

@@ -98,6 +98,7 @@ typedef struct weft_caps {
     bool wants_regcache;  /* mr_reg costs a system call and pins pages: registrations should be cached */
     bool get, put, notify;
     bool notify_after_all; /* rma.notify_after_all works; such a put may have no bytes, then `local` and `mr` may be NULL */
+    bool prompt;     /* get and put without a notification are complete, also at the peer, when they return 0; flush adds nothing */
     bool ordered;    /* frames to a peer arrive in order of send; a transport over an unordered fabric must sort by seq */
     bool mr_local;   /* get and put need a weft_mr for local memory */
     bool revokes;    /* when mr_dereg returns no peer writes or reads by the region's key any more; one that tries gets WEFT_E_KEY */

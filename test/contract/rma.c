@@ -91,6 +91,24 @@ static void missing_reports_unsupported(const rig_row *row)
     yard_close(&yard);
 }
 
+/* caps.prompt: what was moved is there when the call returns, also if nobody is told. */
+static void prompt_means_done(const rig_row *row)
+{
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    for (int is_get = 0; is_get < 2; is_get++) {
+        weft_rma rma = move_of(&yard, 0, 64, 300);
+        if (!yard.rig->a->iface->caps.prompt || !has(&yard, is_get))
+            continue;
+        memset(yard.local, 7 + is_get, 300);
+        memset(yard.remote + 64, 9 + is_get, 300);
+        CHECK(rig_move(yard.rig->a, &rma, is_get) == 0);
+        CHECK(memcmp(yard.local, yard.remote + 64, 300) == 0 && yard.local[0] == (is_get ? 10 : 7));
+    }
+    yard_close(&yard);
+}
+
 static void transfers_bytes(const rig_row *row)
 {
     static const uint32_t sizes[] = {1, 2, 7, 8, 63, 64, 65, 511, 1000, 1001, 4095, 4096, 10000};
@@ -565,5 +583,6 @@ const rig_test move_tests[] = {
     {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
     {"registers-from-a-thread", registers_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
     {"notifications-among-frames", notifications_among_frames}, {"notifies-after-all", notifies_after_all},
+    {"prompt-means-done", prompt_means_done},
     {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
 };

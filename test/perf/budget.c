@@ -182,6 +182,11 @@ static void count_get_flush(char *buffer)
     COUNT("get_flush", MPI_Get(buffer, BYTES, MPI_BYTE, 1, 0, BYTES, MPI_BYTE, window); MPI_Win_flush(1, window));
 }
 
+static void count_put_flush_created(char *buffer)
+{
+    COUNT("put_flush_created", MPI_Put(buffer, BYTES, MPI_BYTE, 1, 0, BYTES, MPI_BYTE, window); MPI_Win_flush(1, window));
+}
+
 static void count_fetch_and_op_flush(char *buffer)
 {
     int64_t one = 1, old;
@@ -271,6 +276,26 @@ static int accesses(int rank)
     MPI_Win_free(&window);
     return wrong;
 }
+
+/* The same, by puts alone, in memory that rank 0 does not map. */
+static int accesses_created(int rank)
+{
+    char buffer[BYTES], word[BYTES] = "";
+    int wrong;
+
+    MPI_Win_create(word, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_lock_all(0, window);
+    for (int i = 0; i < CALLS && !rank; i++) {
+        memset(buffer, i + 1, BYTES);
+        count_put_flush_created(buffer);
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    memset(buffer, CALLS, BYTES);
+    wrong = rank && memcmp(word, buffer, BYTES) != 0;
+    MPI_Win_free(&window);
+    return wrong;
+}
 #endif
 
 int main(int argc, char **argv)
@@ -303,6 +328,7 @@ int main(int argc, char **argv)
     wrong |= receives(rank, count_irecv_wait);
     wrong |= receives(rank, count_start_recv);
     wrong |= accesses(rank);
+    wrong |= accesses_created(rank);
 #endif
     MPI_Comm_free(&made);
     MPI_Finalize();

@@ -35,7 +35,7 @@ static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
                                      .rma_max = UINT64_MAX / 2, .rma_fragment = 256u << 10, .latency_ns = 100, .mbyte_per_s = 10000,
                                      .get = true,
                                      .put = true,
-                                     .ordered = true, .share = true, .outlives_sender = true, .may_rest = true}};
+                                     .prompt = true, .ordered = true, .share = true, .outlives_sender = true, .may_rest = true}};
     shm->store[WEFT_HOT].worth = WEFT_SHM_WORTH_HOT;
     shm->store[WEFT_COLD].worth = WEFT_SHM_WORTH_COLD;
     shm->store[WEFT_COLD].trial = WEFT_SHM_TRIAL_COLD;

@@ -47,6 +47,7 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
                  .latency_ns = profile->delay_ns / 4 + 1,
                  .mbyte_per_s = profile->link_mbyte_per_s ? profile->link_mbyte_per_s : 1000,
                  .key_bytes = profile->keyless ? 0 : WEFT_KEYRING_KEY_BYTES,
+                 .prompt = profile->prompt_permille == 1000,
                  .get = !profile->no_get, .put = !profile->no_put, .notify = !profile->no_notify && !profile->no_put,
                  .notify_after_all = !profile->no_notify && !profile->no_put,
                  .revokes = !profile->keyless, .ordered = !profile->unordered, .may_rest = true, .mr_local = profile->mr_local,

@@ -29,7 +29,7 @@ const weft_sim_profile weft_sim_profiles[] = {
     {.name = "wild", .delay_ns = 8000, .again_permille = 150, .storm_max = 20, .flow_frames = 6, .flow_rma = 3,
      .blind_permille = 250, .prompt_permille = 250, .reg_refuse_permille = 100, .torn = true, .mr_local = true,
      .frame_max = 2048, .frag = 200, .rma_max = 5000, .amo = WEFT_AMO_CPU},
-    {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 400, .keyless = true, .no_notify = true,
+    {.name = "kernel", .delay_ns = 1500, .blind_permille = 100, .prompt_permille = 1000, .keyless = true, .no_notify = true,
      .rma_frag = 4096},
     {.name = "grudging", .delay_ns = 1500, .frag = 1000, .again_permille = 250, .storm_max = 10, .flow_rma = 1, .prompt_permille = 200,
      .keyless = true, .no_notify = true},

@@ -26,7 +26,7 @@ typedef struct weft_sim_profile {
     uint32_t flow_frames;         /* most unpolled frames to one peer; 0: 1,024 */
     uint32_t flow_rma;          /* most gets, puts and amos in flight to one peer; 0: 256 */
     uint32_t blind_permille;      /* polls that skip events that are due (never while armed) */
-    uint32_t prompt_permille;     /* rma ops that complete inside the call */
+    uint32_t prompt_permille;     /* rma ops that complete inside the call; 1000: caps.prompt */
     uint32_t flip_permille;       /* frames with one flipped bit in the body */
     uint32_t reg_refuse_permille; /* mr_reg calls that fail with WEFT_E_NOMEM */
     bool wants_regcache;                    /* caps.wants_regcache ... */
