@@ -4,7 +4,8 @@
  * At Psend_init a SETUP message goes to the SETUP context, under the program's tag: so requests match in the order in which they were
  * initialized, by p2p's matching. A unit is one of the sender's partitions, or several short ones. Neighbouring units that are ready
  * together move as a *run*: two messages in the DATA context, its span and its bytes, under two tags of the pair. The receiver posts a
- * receive for the next span, and when that has come one for the bytes, in their place. A send without partitions has one unit without bytes, which is complete at its start.
+ * receive for the next span, and when that has come one for the bytes, in their place. A send without partitions has one unit without
+ * bytes, which is complete at its start.
  * Invariants: a pair of requests stays matched until it is freed; the n-th span and the n-th body belong to the same run.
  */
 #ifndef WEFT_MPI_PARTITIONED_H
