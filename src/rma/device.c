@@ -43,12 +43,20 @@ static int settle(weft_device_op *op)
     return rc || op->is_refused ? WEFT_E_UNSUPPORTED : 0;
 }
 
-/* May an operation by the device that is under way turn out to be refused, and be sent again behind this one? Those in the same region
- * cannot be refused without this one, too: they have the same key. */
-static bool is_unsure(const weft_device_op *op)
+/* Is a get or accumulate before it under way, or an operation that may turn out to be refused, and be sent again behind it? Those in the
+ * same region cannot be refused without this one, too: they have the same key. Later ones, begun before this one came back to the queue, wait
+ * behind it and do not count. */
+static bool follows_unsettled(const weft_device_op *op)
 {
     const weft_device_target *target = op->target;
-    return target->unsure && (!op->region || target->unsure_in != op->region);
+    if (!target->fetches && (!target->unsure || (op->region && target->unsure_in == op->region)))
+        return false;
+    for (const weft_list_link *link = target->under_way.next; link != &target->under_way; link = link->next) {
+        const weft_device_op *other = weft_container(link, weft_device_op, under_way);
+        if (other->order < op->order && (other->is_fetch_counted || other->region != op->region))
+            return true;
+    }
+    return false;
 }
 
 /* Must a notification wait for what is before it? Operations by messages are asked for. */
@@ -57,7 +65,7 @@ static bool is_held(weft_device_op *op)
     weft_device_target *target = op->target;
     weft_window *window = target->device->window;
     int rc = 0;
-    if (target->queue.next != &op->link || target->fetches || op->is_led || is_unsure(op))
+    if (target->queue.next != &op->link || op->is_led || follows_unsettled(op))
         return true;
     if (window->targets[target->rank].performed >= target->sent)
         return false;
@@ -83,10 +91,7 @@ static int issue_all(weft_device_target *target)
         link = link->next;
         if (rc == WEFT_AGAIN)
             continue;
-        if (op->what.kind != WEFT_RMA_PUT && !op->is_fetch_counted) {
-            op->is_fetch_counted = true;
-            target->fetches++;
-        }
+        weft_device_op_count_fetch(op);
         if (!rc)
             rc = weft_device_op_issue(op);
         if (rc == WEFT_AGAIN)

@@ -156,6 +156,7 @@ weft_device_op *weft_device_op_new(weft_device_target *target, const weft_rma_op
     op->region = region;
     op->done.call = on_part;
     weft_list_init(&op->link);
+    weft_list_init(&op->under_way);
     op->bytes = what->target_count * (uint64_t)what->target_type->size;
     if (!prepare(op, target, what) || (req && !(user = request_new(target)))) {
         weft_reg_release(target->iface, op->reg);
@@ -184,6 +185,7 @@ weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t valu
     op->done.call = on_part;
     op->notify = value;
     weft_list_init(&op->link);
+    weft_list_init(&op->under_way);
     begin(op, target, &what, NULL);
     return op;
 }
@@ -253,6 +255,7 @@ static void land(weft_device_op *op)
     op->target->unsure -= op->is_unsure;
     op->target->fetches -= op->is_fetch_counted;
     op->is_unsure = op->is_fetch_counted = false;
+    weft_list_remove(&op->under_way);
 }
 
 /* A key that was refused has served a later operation that notified. That does not happen, unless connections that broke again and again
@@ -415,11 +418,27 @@ static bool take_slot(weft_device_op *op)
     return true;
 }
 
+static void track(weft_device_op *op)
+{
+    if (!op->is_fetch_counted && !op->is_unsure)
+        weft_list_append(&op->target->under_way, &op->under_way);
+}
+
+void weft_device_op_count_fetch(weft_device_op *op)
+{
+    if (op->what.kind == WEFT_RMA_PUT || op->is_fetch_counted)
+        return;
+    track(op);
+    op->is_fetch_counted = true;
+    op->target->fetches++;
+}
+
 static void count_unsure(weft_device_op *op)
 {
     weft_device_target *target = op->target;
     if (!op->region || op->is_unsure)
         return;
+    track(op);
     op->is_unsure = true;
     target->unsure_in = !target->unsure || target->unsure_in == op->region ? op->region : NULL;
     target->unsure++;

@@ -51,6 +51,7 @@ typedef struct weft_device_target {
     uint64_t begun;          /* operations so far */
     uint64_t unsure;         /* DYNAMIC: operations issued, in part at least, that may turn out to be refused */
     const weft_known_region *unsure_in; /* the region of all of these; NULL: several */
+    weft_list_link under_way; /* operations that count in fetches or unsure */
     uint64_t sent;           /* count of messages that the last operation sent as one has reached (weft_window_target.sent) */
     uint64_t puts;           /* started */
     uint64_t asked;          /* puts that shall be complete at the target */
@@ -96,6 +97,7 @@ typedef struct weft_device_op {
     bool is_led;             /* a notice whose operation is under way */
     bool awaits_reg, uses_slot, is_issued, is_fetch_counted;
     bool is_unsure;          /* counts in target->unsure */
+    weft_list_link under_way; /* in target->under_way if it counts in fetches or unsure */
     bool is_refused;         /* its region has ended: it waits in the queue to be sent as a message */
     weft_rma_error error;
     weft_completion completion; /* of `message` */
@@ -127,6 +129,8 @@ void weft_device_op_notify(weft_device_op *op, uint32_t value, weft_device_op *n
 /* Issues as much as the iface takes. 0: all is issued, or it has failed, and it may be freed; WEFT_AGAIN. WEFT_E_UNSUPPORTED: nothing was
  * moved, send it by message. */
 int weft_device_op_issue(weft_device_op *op);
+/* Before it is issued or sent: notifications behind a get or accumulate wait for it. */
+void weft_device_op_count_fetch(weft_device_op *op);
 /* Sends it as messages, which end it; its notification becomes a notice. */
 void weft_device_op_send(weft_device_op *op);
 /* Ends it with op->error: completes its request, or keeps the error for the next flush. Frees it. */

@@ -83,6 +83,7 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank)
     target->flushed_call.call = on_flushed;
     weft_list_init(&target->link);
     weft_list_init(&target->queue);
+    weft_list_init(&target->under_way);
     target->device = window->device;
     target->peer = peer;
     target->iface = peer->ep->iface;

@@ -31,7 +31,7 @@ enum job_kind { JOB_HEAD, JOB_PUT, JOB_ACCUMULATE, JOB_REPLY, JOB_TYPE };
 
 typedef struct job {
     weft_completion completion;
-    weft_list_link link;   /* in inbox->jobs, once its message is complete */
+    weft_list_link link;   /* in inbox->open, then in inbox->jobs */
     weft_list_link order;  /* JOB_PUT: in peer->puts */
     weft_window_inbox *inbox;
     weft_req *req;
@@ -96,6 +96,7 @@ static void abort_job(weft_window_inbox *inbox, uint32_t from)
 static void job_complete(weft_completion *completion)
 {
     job *self = weft_container(completion, job, completion);
+    weft_list_remove(&self->link);
     weft_list_append(&self->inbox->jobs, &self->link);
     weft_rma_inbox_link(self->inbox);
 }
@@ -125,6 +126,7 @@ static job *job_new(weft_window_inbox *inbox, uint32_t from, enum job_kind kind,
         made->head = *head;
     inbox->peers[from].jobs++;
     inbox->jobs_count++;
+    weft_list_append(&inbox->open, &made->link);
     return made;
 }
 
@@ -534,7 +536,9 @@ int weft_rma_inbox_open(weft_window *window)
     }
     inbox->window = window;
     inbox->out = buffer;
+    inbox->size = window->size;
     weft_list_init(&inbox->ready);
+    weft_list_init(&inbox->open);
     weft_list_init(&inbox->jobs);
     weft_list_init(&inbox->records);
     for (uint32_t i = 0; i < window->size; i++) {
@@ -590,6 +594,27 @@ bool weft_rma_inbox_close(weft_window *window)
     if (!is_awaited) /* else messages of an erroneous program refer to it until they end */
         free(inbox);
     return is_awaited;
+}
+
+static void forget_jobs(weft_list_link *jobs)
+{
+    weft_list_link *link;
+    while ((link = weft_list_take(jobs))) {
+        job *self = weft_container(link, job, link);
+        self->req->completion = NULL;
+        if (self->type)
+            weft_type_drop(self->type);
+        free(self->temporary);
+        free(self);
+    }
+}
+
+void weft_rma_inbox_forget(weft_window_inbox *inbox)
+{
+    forget_jobs(&inbox->open);
+    forget_jobs(&inbox->jobs);
+    weft_rma_outbox_forget(inbox);
+    free(inbox);
 }
 
 void weft_rma_inbox_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes)

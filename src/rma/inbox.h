@@ -15,6 +15,8 @@ int weft_rma_inbox_open(weft_window *window);
 void weft_rma_inbox_drain(weft_window *window);
 /* True if messages are still under way, after an error or in MPI_Finalize without MPI_Win_free: the window's memory must stay. */
 bool weft_rma_inbox_close(weft_window *window);
+/* Frees what was still under way then. Requests and their messages stay; the worker is not polled any more. */
+void weft_rma_inbox_forget(struct weft_window_inbox *inbox);
 void weft_rma_inbox_on_notify(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 
 #endif

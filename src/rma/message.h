@@ -100,8 +100,10 @@ typedef struct weft_window_inbox {
     bool is_remote;          /* some targets are not mapped here */
     uint32_t idle;           /* polls of flushes in a row without an event */
     bool is_helped;          /* counts in worker->helped */
+    uint32_t size;           /* members */
     bool has_error;          /* a peer has an error to return */
     weft_list_link ready;    /* peers */
+    weft_list_link open;     /* jobs under way */
     weft_list_link jobs, records; /* that have ended, to be finished */
     uint32_t jobs_count, records_count; /* under way */
     char *out;               /* [sizeof(weft_rma_head) + WEFT_RMA_INLINE] of the HEAD that is made */
@@ -123,5 +125,6 @@ int weft_rma_ask(weft_window *window, uint32_t target); /* sends a FLUSH unless 
 void weft_rma_outbox_finish(weft_window_inbox *inbox); /* ends records that are complete */
 void weft_rma_outbox_on_note(weft_window_inbox *inbox, uint32_t from, const weft_rma_note *note);
 void weft_rma_outbox_close(weft_window_inbox *inbox);
+void weft_rma_outbox_forget(weft_window_inbox *inbox); /* frees records under way, whose messages go on */
 
 #endif

@@ -153,7 +153,8 @@ static void free_kept(weft_worker *worker)
     for (weft_window_kept *one = worker->kept, *next; one; one = next) {
         next = one->next;
         weft_window_memory_free(one->memory);
-        free(one->inbox);
+        if (one->inbox)
+            weft_rma_inbox_forget(one->inbox);
         free(one);
     }
     worker->kept = NULL;

@@ -436,11 +436,13 @@ static int result_of(const record *self)
     return explain(self->inbox->window, self->target, self->completion.rc);
 }
 
-static void record_free(record *self)
+/* is_over: its messages have ended; else their requests go on without it. */
+static void record_free(record *self, bool is_over)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         self->children[i].req->completion = NULL;
-        weft_req_free(self->children[i].req);
+        if (is_over)
+            weft_req_free(self->children[i].req);
         free(self->children[i].buffer);
     }
     if (self->type)
@@ -461,7 +463,7 @@ static void finish(weft_window_inbox *inbox, record *self)
         set_error(inbox, self->target, rc, weft_fail_text(rc));
     if (self->user)
         weft_req_end(self->user, rc);
-    record_free(self);
+    record_free(self, true);
 }
 
 void weft_rma_outbox_finish(weft_window_inbox *inbox)
@@ -503,4 +505,18 @@ void weft_rma_outbox_close(weft_window_inbox *inbox)
         free(peer->known);
         free(peer->error.text);
     }
+}
+
+static void forget(weft_list_link *records)
+{
+    weft_list_link *link;
+    while ((link = weft_list_take(records)))
+        record_free(weft_container(link, record, link), false);
+}
+
+void weft_rma_outbox_forget(weft_window_inbox *inbox)
+{
+    for (uint32_t i = 0; i < inbox->size; i++)
+        forget(&inbox->peers[i].records);
+    forget(&inbox->records);
 }
