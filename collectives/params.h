@@ -20,7 +20,7 @@ typedef struct weft_coll_params {
     uint32_t reduce_mbyte_per_s;   /* bytes of the result */
     uint32_t copy_mbyte_per_s;
     uint32_t flag_ns;              /* until a member sees another one's post in a node area */
-    uint32_t shares_cpus;          /* not 0: all members are on one node with more ranks than CPUs. Sent: no bool, which not every byte is */
+    uint32_t shares_cpus;          /* not 0: all members are on one node with more ranks than CPUs. No bool: it is sent */
 } weft_coll_params;
 
 /* Until a team agrees on its network's, and inside all nodes. The node's link and the rates were fitted to times of each algorithm measured

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpu_share: whether programs other than the node's ranks take a part of its CPUs: the CPU time that the ranks publish in their pages, beside
- * that of all programs in /proc/stat. Called by core/wait where ranks share CPUs; requires the worker's lock.
+ * cpu_share: whether programs other than the node's ranks take a part of its CPUs: the CPU time that the ranks publish in their pages,
+ * beside that of all programs in /proc/stat. Called by core/wait where ranks share CPUs; requires the worker's lock.
  */
 #ifndef WEFT_CORE_CPU_SHARE_H
 #define WEFT_CORE_CPU_SHARE_H

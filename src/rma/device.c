@@ -44,8 +44,8 @@ static int settle(weft_device_op *op)
 }
 
 /* Is a get or accumulate before it under way, or an operation that may turn out to be refused, and be sent again behind it? Those in the
- * same region cannot be refused without this one, too: they have the same key. Later ones, begun before this one came back to the queue, wait
- * behind it and do not count. */
+ * same region cannot be refused without this one, too: they have the same key. Later ones, begun before this one came back to the queue,
+ * wait behind it and do not count. */
 static bool follows_unsettled(const weft_device_op *op)
 {
     const weft_device_target *target = op->target;

@@ -73,8 +73,8 @@ typedef struct weft_device_amo {
 } weft_device_amo;
 
 /* A put, get or accumulate, or a *notice*: a put of no bytes that carries the notification of the operation before it, where that operation
- * cannot. A notification keeps its place in the queue, and waits for the gets, accumulates and messages before it, and for operations before
- * it that may turn out to be refused (device.c, is_held). */
+ * cannot. A notification keeps its place in the queue, and waits for the gets, accumulates and messages before it, and for operations
+ * before it that may turn out to be refused (device.c, is_held). */
 typedef struct weft_device_op {
     weft_done done;          /* of each part */
     weft_list_link link;     /* in target->queue, or device->ended */
