@@ -88,5 +88,5 @@ bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t 
     if (!before.at_ns || !before.busy_ns || !share->busy_ns)
         return false;
     *is_alone = weft_cpu_share_is_alone(&before, share);
-    return true;
+    return share->ranks_ns - before.ranks_ns <= cpus * passed; /* else a rank has published what it used long before */
 }

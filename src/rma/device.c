@@ -14,6 +14,7 @@
 #include "rma/keys.h"
 #include "rma/notify.h"
 #include "rma/regions.h"
+#include "rma/sync_state.h"
 
 #define OPS_MANY 64 /* under way to a target, from which each further one polls first */
 
@@ -69,7 +70,10 @@ static bool is_held(weft_device_op *op)
         return true;
     if (window->targets[target->rank].performed >= target->sent)
         return false;
-    rc = weft_rma_ask(window, target->rank);
+    if (weft_window_target_is_gone(&window->targets[target->rank])) /* it performs nothing more */
+        rc = weft_fail(WEFT_E_PEER, "the process of target %u %s", target->rank, weft_window_gone_text(window, target->rank));
+    else
+        rc = weft_rma_ask(window, target->rank);
     if (rc)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc)); /* which ends it */
     return !rc;
@@ -229,17 +233,23 @@ static bool performs(const weft_device_target *target, const weft_rma_op *what)
     return target->can_amo && weft_device_amo_fits(target->device->window->targets[target->rank].base, what);
 }
 
+/* Else a message tells why it is not. */
+static bool is_there(const weft_device_target *target)
+{
+    return target->peer->state == WEFT_PEER_ALIVE && !weft_window_target_is_gone(&target->device->window->targets[target->rank]);
+}
+
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
 {
     weft_device_target *target = weft_device_target_of(window, what->target);
     weft_known_region *region = NULL;
     uint32_t value = 0;
-    if (!target || !performs(target, what) || target->peer->state != WEFT_PEER_ALIVE)
-        return false; /* a message tells why a peer has failed */
+    if (target && target->ops >= OPS_MANY)
+        weft_worker_poll(window->worker);
+    if (!target || !performs(target, what) || !is_there(target))
+        return false;
     if (what->notify && !(value = value_of(target, what->notify)))
         return false;
-    if (target->ops >= OPS_MANY)
-        weft_worker_poll(window->worker);
     if (what->kind >= WEFT_RMA_ACCUMULATE && has_messages(window, what->target))
         return false; /* an earlier accumulate may be among them: this one stays behind it */
     if (window->regions && !(region = weft_known_acquire(&target->known, what)))
@@ -252,7 +262,7 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
 bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
 {
     weft_device_target *target = weft_device_target_of(window, rank);
-    uint32_t value = target ? value_of(target, notify) : 0;
+    uint32_t value = target && is_there(target) ? value_of(target, notify) : 0;
     weft_device_op *notice = value ? weft_device_notice_new(target, value) : NULL;
     if (!notice)
         return false;

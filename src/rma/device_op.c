@@ -93,6 +93,8 @@ static void begin(weft_device_op *op, weft_device_target *target, const weft_rma
     op->user = user;
     weft_type_hold(what->origin_type);
     weft_type_hold(what->target_type);
+    if (what->result_type)
+        weft_type_hold(what->result_type);
     op->remote = remote_of(target, what);
     op->order = ++target->begun;
     target->ops++;
@@ -236,12 +238,12 @@ static void keep_error(weft_device_op *op)
     inbox->has_error = true;
 }
 
-/* Keys of a window that is not dynamic are valid until the target closes the window. May run inside a poll: asks, but does not wait. */
+/* Keys but those of regions are valid until the target closes the window. May run inside a poll: asks, but does not wait. */
 static void explain_key(weft_device_op *op)
 {
     weft_window *window = window_of(op);
     uint32_t rank = op->target->rank;
-    if (op->error.rc != WEFT_E_KEY || window->flavor == WEFT_WINDOW_DYNAMIC || !weft_window_has_closed(window, rank))
+    if (op->error.rc != WEFT_E_KEY || op->region || !weft_window_has_closed(window, rank))
         return;
     free(op->error.text);
     op->error = (weft_rma_error){0};
@@ -297,6 +299,8 @@ void weft_device_op_end(weft_device_op *op)
         keep_error(op);
     weft_type_drop(op->what.origin_type);
     weft_type_drop(op->what.target_type);
+    if (op->what.result_type)
+        weft_type_drop(op->what.result_type);
     free(op->error.text);
     free(op->runs);
     free(op->amo);

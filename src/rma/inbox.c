@@ -16,11 +16,13 @@
 #include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
+#include "p2p/lost.h"
 #include "p2p/p2p.h"
 #include "rma/atomic.h"
 #include "rma/message.h"
 #include "rma/notice.h"
 #include "rma/regions.h"
+#include "rma/sync_state.h"
 #include "type/pack.h"
 #include "type/wire.h"
 
@@ -136,11 +138,21 @@ static void job_hold(job *self, const weft_type *type)
     self->type = type;
 }
 
+/* A member that has left sends and receives nothing more: its messages that began before were ended when that was learnt. */
+static void end_if_gone(const job *self)
+{
+    weft_window *window = self->inbox->window;
+    if (weft_unlikely(!self->req->is_done && weft_window_target_is_gone(&window->targets[self->from])))
+        weft_lost_left(window->chan, self->from, weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", self->from,
+                                                           weft_window_gone_text(window, self->from)));
+}
+
 static void job_receive(job *self, void *buf, uint64_t count, const weft_type *type)
 {
     int rc = weft_irecv_into(self->inbox->window->chan, (int)self->from, weft_rma_tag_data(self->head.number), buf, count, type, self->req);
     if (rc)
         weft_req_end(self->req, rc);
+    end_if_gone(self);
 }
 
 static void job_reply(job *self, const void *buf, uint64_t count, const weft_type *type)
@@ -149,6 +161,7 @@ static void job_reply(job *self, const void *buf, uint64_t count, const weft_typ
                              WEFT_SEND_STANDARD, self->req);
     if (rc)
         weft_req_end(self->req, rc);
+    end_if_gone(self);
 }
 
 /* -- answers -- */

@@ -56,7 +56,7 @@ static int take_errors(weft_window *window, uint32_t first, uint32_t last)
         weft_rma_error *error = &window->inbox->peers[i].error;
         if (weft_likely(!error->rc))
             continue;
-        if (!rc && error->rc == WEFT_E_KEY && window->flavor != WEFT_WINDOW_DYNAMIC && weft_window_look_gone(window, i))
+        if (!rc && error->rc == WEFT_E_KEY && weft_window_look_gone(window, i))
             rc = weft_fail(WEFT_E_PEER, "operations on target %u are lost: its process %s", i, weft_window_gone_text(window, i));
         else if (!rc)
             rc = weft_fail(error->rc, "an operation on target %u failed: %s", i, error->text ? error->text : "no memory for its text");

@@ -39,10 +39,11 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
         weft_rma_inbox_on_notify(window, from, body, bytes);
 }
 
+/* Or data of an operation on this member. */
 static bool owes_answer(const weft_window *window, uint32_t target)
 {
     const weft_rma_peer *peer = &window->inbox->peers[target];
-    return !weft_list_is_empty(&peer->records) || peer->asked > window->targets[target].performed;
+    return !weft_list_is_empty(&peer->records) || peer->asked > window->targets[target].performed || peer->jobs;
 }
 
 /* A thread has slept for a second or longer. A member that owes an answer may have left without a frame to this process. */
@@ -175,11 +176,11 @@ static void close_window(weft_window *window, bool is_over)
 {
     weft_window_inbox *inbox = window->inbox;
     bool is_awaited;
+    weft_window_device_close(window); /* polls: what comes meanwhile is served */
     window->chan->on_notify = NULL;
     window->chan->on_long_wait = NULL;
-    window->chan->owner = NULL;
-    weft_window_device_close(window);
     is_awaited = inbox && weft_rma_inbox_close(window);
+    window->chan->owner = NULL;
     weft_notify_close(window);
     if (window->regions)
         weft_rma_regions_close(window);
@@ -225,6 +226,6 @@ int weft_window_close(weft_window *window)
 {
     int rc = weft_rma_fence(window, true, false);
     weft_rma_inbox_drain(window);
-    close_window(window, true);
+    close_window(window, !rc);
     return rc;
 }

@@ -63,6 +63,19 @@ static int64_t apply(MPI_Op op, int64_t have, int64_t with)
     return have; /* MPI_NO_OP */
 }
 
+/* The result's datatype is freed before the operation ends, and its memory used for another one (MPI 5.0 5.1.9). */
+static int get_accumulate(atomics *all, int i, int count, MPI_Datatype type, int target, size_t at, MPI_Op op)
+{
+    app_self *self = all->self;
+    MPI_Datatype result, other;
+    APP_TRY(MPI_Type_contiguous(count, MPI_INT64_T, &result));
+    APP_TRY(MPI_Type_commit(&result));
+    APP_TRY(MPI_Get_accumulate(all->operands[i], count, MPI_INT64_T, all->fetched[i], 1, result, target, byte_of(at), 1, type, op, all->win));
+    APP_TRY(MPI_Type_free(&result));
+    APP_TRY(MPI_Type_contiguous(3, MPI_CHAR, &other));
+    return MPI_Type_free(&other);
+}
+
 /* One of a series; MPI_MAX is performed by no device. Nothing is waited for. */
 static int series(atomics *all, int target)
 {
@@ -86,9 +99,8 @@ static int series(atomics *all, int target)
         APP_TRY(MPI_Accumulate(all->operands[i], count, MPI_INT64_T, target, byte_of(at), 1, type, op, all->win));
     else if (!is_pair && app_draw(draw, 2))
         APP_TRY(MPI_Fetch_and_op(all->operands[i], all->fetched[i], MPI_INT64_T, target, byte_of(at), op, all->win));
-    else
-        APP_TRY(MPI_Get_accumulate(all->operands[i], count, MPI_INT64_T, all->fetched[i], count, MPI_INT64_T, target, byte_of(at), 1, type,
-                                   op, all->win));
+    else if (get_accumulate(all, i, count, type, target, at, op))
+        return 1;
     return all->pending == PENDING || app_draw(draw, 8) == 0 ? check_pending(all) : 0;
 }
 
