@@ -234,9 +234,9 @@ static bool performs(const weft_device_target *target, const weft_rma_op *what)
 }
 
 /* Else a message tells why it is not. */
-static bool is_there(const weft_device_target *target)
+static inline bool is_there(const weft_window_target *at)
 {
-    return target->peer->state == WEFT_PEER_ALIVE && !weft_window_target_is_gone(&target->device->window->targets[target->rank]);
+    return at->device->peer->state == WEFT_PEER_ALIVE && !weft_window_target_is_gone(at);
 }
 
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
@@ -244,9 +244,11 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
     weft_device_target *target = weft_device_target_of(window, what->target);
     weft_known_region *region = NULL;
     uint32_t value = 0;
-    if (target && target->ops >= OPS_MANY)
+    if (!target)
+        return false;
+    if (target->ops >= OPS_MANY)
         weft_worker_poll(window->worker);
-    if (!target || !performs(target, what) || !is_there(target))
+    if (!performs(target, what) || !is_there(&window->targets[what->target]))
         return false;
     if (what->notify && !(value = value_of(target, what->notify)))
         return false;
@@ -262,7 +264,7 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
 bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
 {
     weft_device_target *target = weft_device_target_of(window, rank);
-    uint32_t value = target && is_there(target) ? value_of(target, notify) : 0;
+    uint32_t value = target && is_there(&window->targets[rank]) ? value_of(target, notify) : 0;
     weft_device_op *notice = value ? weft_device_notice_new(target, value) : NULL;
     if (!notice)
         return false;
