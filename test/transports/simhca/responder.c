@@ -156,6 +156,25 @@ static void read_memory(hca_qp *qp, const hca_event *request)
     answer(qp, request, event);
 }
 
+/* The word before. Atomic with the CPUs where the profile says so (IBV_ATOMIC_GLOB), else with the device itself only. */
+static uint64_t change(uint64_t *word, const hca_event *request)
+{
+    uint64_t before = request->compare;
+    bool adds = request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    if (hca.profile.glob_atomics && adds)
+        return __atomic_fetch_add(word, request->compare, __ATOMIC_ACQ_REL);
+    if (hca.profile.glob_atomics) {
+        __atomic_compare_exchange_n(word, &before, request->swap, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return before;
+    }
+    before = *word;
+    if (adds)
+        *word += request->compare;
+    else if (before == request->compare)
+        *word = request->swap;
+    return before;
+}
+
 static void atomic(hca_qp *qp, const hca_event *request)
 {
     hca_saved *saved = &qp->saved[request->seq % weft_count(qp->saved)];
@@ -170,11 +189,7 @@ static void atomic(hca_qp *qp, const hca_event *request)
             return;
         }
         hca_visibility_settle(qp, request->remote, request->remote + sizeof *word);
-        *saved = (hca_saved){request->seq, *word};
-        if (request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-            *word += request->compare;
-        else if (*word == request->compare)
-            *word = request->swap;
+        *saved = (hca_saved){request->seq, change(word, request)};
         qp->expected++;
         simhca_activity++;
     } else if (saved->seq != request->seq) {
