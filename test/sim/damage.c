@@ -247,7 +247,7 @@ static const struct {
     const char *profiles[6];
 } hows[] = {
     {"flips", program, false, false, {"flipped", "spoiled", "tainted", "rough"}},
-    {"cuts", program, true, false, {"calm", "storm", "kernel", "tiny", "hca"}},
+    {"cuts", program, true, false, {"calm", "storm", "kernel", "tiny"}}, /* hca has timers: no sleep counts as long */
     {"calls", damage_calls, false, false, {"flipped", "spoiled", "tainted", "rough"}},
     {"making", damage_making, false, true, {"flipped", "tainted", "rough"}},
     {"stopping", damage_stopping, false, false, {"calm"}},
