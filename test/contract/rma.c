@@ -91,7 +91,7 @@ static void missing_reports_unsupported(const rig_row *row)
     yard_close(&yard);
 }
 
-/* caps.prompt: what was moved is there when the call returns, also if nobody is told. */
+/* caps.prompt: the data are in place when the call returns, also if callbacks.done is not called. */
 static void prompt_means_done(const rig_row *row)
 {
     yard yard;

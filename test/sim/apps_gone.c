@@ -47,7 +47,7 @@ static int is_expected(const app_self *self, int rc)
         MPI_Error_class(rc, &class);
         MPI_Error_string(rc, text, &length);
     }
-    if (class == MPI_ERR_OTHER && strstr(text, "key")) /* a device was faster than the frame that says so */
+    if (class == MPI_ERR_OTHER && strstr(text, "key")) /* the device refuses the key before the target's BYE arrives */
         return 0;
     return class == MPI_ERR_PROC_ABORTED ? 0 : app_fail(self, "gone: an operation gave %d, class %d: %s", rc, class, text);
 }

@@ -67,7 +67,7 @@ static bool waits_long(const char *name) { return strncmp(name, "leaders", 7) ==
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 
-/* The program's processes end with messages under way, whose registrations and frames nobody frees. */
+/* Processes of "gone" end while messages are in progress. Their registrations and frames are not freed. */
 static void forgive_leaks(const char *name, bool begins)
 {
     if (strncmp(name, "gone", 4) == 0 && __lsan_disable)

@@ -156,7 +156,8 @@ static void read_memory(hca_qp *qp, const hca_event *request)
     answer(qp, request, event);
 }
 
-/* The word before. Atomic with the CPUs where the profile says so (IBV_ATOMIC_GLOB), else with the device itself only. */
+/* Performs the atomic; returns the old value. With glob_atomics (IBV_ATOMIC_GLOB) it is atomic with CPU instructions, else only with other
+ * atomics of the device. */
 static uint64_t change(uint64_t *word, const hca_event *request)
 {
     uint64_t before = request->compare;
