@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,22 +16,13 @@
 
 #define LEAST_NS 100000000u /* between two readings: the kernel counts in units of 10 ms */
 #define CPU_NS 50000000u    /* the same for each CPU: each has a rounding error of its own */
-#define LONG_NS 200000u     /* of a yield */
-#define YIELDS 256u         /* short yields between two publications */
 #define OTHERS_PART 3       /* other programs that use less than this part of one CPU do not count */
 
-void weft_cpu_share_publish(weft_cpu_share *share, weft_rank_page *page)
+void weft_cpu_share_show(weft_rank_page *page)
 {
-    struct timespec used;
-    share->yields = 0;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
-        atomic_store_explicit(&page->cpu_ns, (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec, memory_order_relaxed);
-}
-
-void weft_cpu_share_yielded(weft_cpu_share *share, weft_rank_page *page, uint64_t ns)
-{
-    if (ns > LONG_NS || ++share->yields >= YIELDS)
-        weft_cpu_share_publish(share, page);
+    struct stat space;
+    if (stat("/proc/self/ns/pid", &space) == 0)
+        atomic_store_explicit(&page->pid_space, space.st_ino, memory_order_relaxed);
 }
 
 /* user, nice, system, idle, iowait, irq, softirq. A guest's time is in user's. */
@@ -63,11 +55,30 @@ static uint64_t cpu_count(void)
     return online > 0 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == online ? (uint64_t)online : 0;
 }
 
+static uint64_t cpu_ns(uint32_t pid)
+{
+    struct timespec used;
+    clockid_t clock;
+    if (clock_getcpuclockid((pid_t)pid, &clock) || clock_gettime(clock, &used))
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* 0: a rank's time cannot be read. */
 static uint64_t ranks_ns(const weft_boot *boot)
 {
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < boot->segment.hdr->ranks; i++)
-        all += atomic_load_explicit(&weft_segment_rank(&boot->segment, i)->cpu_ns, memory_order_relaxed);
+    uint64_t all = 0, space = atomic_load_explicit(&weft_segment_rank(&boot->segment, boot->local_rank)->pid_space, memory_order_relaxed);
+    for (uint32_t i = 0; i < boot->segment.hdr->ranks; i++) {
+        const weft_rank_page *page = weft_segment_rank(&boot->segment, i);
+        uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed);
+        uint64_t used;
+        if (state == WEFT_RANK_NONE || state == WEFT_RANK_FINAL || state == WEFT_RANK_DEAD)
+            continue;
+        if (!space || atomic_load_explicit(&page->pid_space, memory_order_relaxed) != space ||
+            !(used = cpu_ns(atomic_load_explicit(&page->pid, memory_order_relaxed))))
+            return 0;
+        all += used;
+    }
     return all;
 }
 
@@ -85,8 +96,8 @@ bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t 
     share->at_ns = now_ns;
     share->busy_ns = busy_ns();
     share->ranks_ns = ranks_ns(boot);
-    if (!before.at_ns || !before.busy_ns || !share->busy_ns)
+    if (!before.busy_ns || !share->busy_ns || !before.ranks_ns || share->ranks_ns < before.ranks_ns) /* a rank has ended meanwhile */
         return false;
     *is_alone = weft_cpu_share_is_alone(&before, share);
-    return share->ranks_ns - before.ranks_ns <= cpus * passed; /* else a rank has published what it used long before */
+    return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpu_share: whether programs other than the node's ranks take a part of its CPUs: the CPU time that the ranks publish in their pages,
- * beside that of all programs in /proc/stat. Called by core/wait where ranks share CPUs; requires the worker's lock.
+ * cpu_share: whether programs other than the node's ranks take a part of its CPUs: the CPU time of the ranks' processes, beside that of
+ * all programs in /proc/stat. Called by core/wait where ranks share CPUs; requires the worker's lock.
  */
 #ifndef WEFT_CORE_CPU_SHARE_H
 #define WEFT_CORE_CPU_SHARE_H
@@ -14,15 +14,13 @@
 
 typedef struct weft_cpu_share { /* all zero: nothing is known */
     uint64_t at_ns, busy_ns, ranks_ns; /* time of the latest reading, 0: none; CPU time used by all programs, and by the node's ranks */
-    uint32_t yields;                   /* since this process last published its CPU time */
 } weft_cpu_share;
 
-/* Publishes this process's CPU time, by a system call. A rank that does not do so now and then counts as another program. */
-void weft_cpu_share_publish(weft_cpu_share *share, weft_rank_page *page);
-/* After a yield of so long: publishes if it was long, or some hundred have passed. */
-void weft_cpu_share_yielded(weft_cpu_share *share, weft_rank_page *page, uint64_t ns);
+/* Tells the others in which pid namespace page->pid is valid. */
+void weft_cpu_share_show(weft_rank_page *page);
 /* At most every 100 ms, or 50 ms for each CPU if that is longer: whether the ranks were alone since the call before. False: not now, or it
- * cannot be told: no shared memory, no /proc/stat, or a process that may use some CPUs only. */
+ * cannot be told: no shared memory, no /proc/stat, ranks in several pid namespaces,
+ * or a process that may use some CPUs only. */
 bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t now_ns, bool *is_alone);
 
 /* Between two readings: did others than the ranks use less than a third of one CPU? */

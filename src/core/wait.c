@@ -100,22 +100,31 @@ static uint64_t shortest_limit(const weft_wait *wait)
     return limit;
 }
 
+/* Whether a long yield runs another rank, or another program, decides about the next ones. */
+static void look_for_others(weft_world *world, uint64_t now_ns)
+{
+    bool is_alone;
+    if (weft_cpu_share_look(&world->cpu_share, world->boot, now_ns, &is_alone))
+        weft_wait_policy_set_alone(&world->wait_policy, is_alone);
+}
+
 /* Yields if the policy allows it. sched_yield may run another rank much faster than a futex does, may do nothing, or may cost another
  * program's time slice: the policy measures it. */
 static bool has_yielded(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
     weft_wait_policy *policy = &worker->world->wait_policy;
-    uint64_t begin;
+    uint64_t begin, end;
     if (!weft_wait_policy_may_yield(policy, wait->yielded_ns))
         return false;
     weft_worker_unlock(wait->worker);
     begin = weft_clock_ns();
     sched_yield();
-    begin = weft_clock_ns() - begin;
+    end = weft_clock_ns();
     weft_worker_lock(wait->worker);
-    wait->yielded_ns += weft_wait_policy_yielded(policy, begin);
-    weft_cpu_share_yielded(&worker->world->cpu_share, worker->world->page, begin);
+    wait->yielded_ns += weft_wait_policy_yielded(policy, end - begin);
+    if (weft_unlikely(end - begin >= WEFT_WAIT_YIELD_DEAR_NS))
+        look_for_others(worker->world, end);
     return true;
 }
 
@@ -175,17 +184,6 @@ static void watch_long(weft_wait *wait, uint64_t slept_ns, bool has_timed_out)
         worker->on_long_wait(worker);
 }
 
-/* Where ranks share CPUs: whether a long yield ran one of them, or another program, decides about the next ones. */
-static void record_sleep(weft_world *world, uint64_t now_ns)
-{
-    weft_wait_policy *policy = &world->wait_policy;
-    bool is_alone;
-    weft_cpu_share_publish(&world->cpu_share, world->page);
-    if (policy->yield_trial_at_ns && weft_cpu_share_look(&world->cpu_share, world->boot, now_ns, &is_alone))
-        weft_wait_policy_set_alone(policy, is_alone);
-    weft_wait_policy_slept(policy, now_ns);
-}
-
 static void sleep_on_wakeups(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
@@ -209,8 +207,10 @@ static void sleep_on_wakeups(weft_wait *wait)
     end = record_wake_up(world, begin);
     WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
     wait->yielded_ns = 0;
-    if (world->wait_policy.yields)
-        record_sleep(world, end);
+    if (world->wait_policy.yields) {
+        look_for_others(world, end);
+        weft_wait_policy_slept(&world->wait_policy, end);
+    }
     disarm(wait);
     if (!wait->is_background)
         watch_long(wait, end - begin, has_timed_out);

@@ -57,6 +57,8 @@ void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended)
 
 bool weft_wait_policy_may_yield(const weft_wait_policy *policy, uint32_t yielded_ns)
 {
+    if (policy->is_alone)
+        return policy->yields && yielded_ns < WEFT_WAIT_SPIN_NS;
     return policy->yields && yielded_ns < policy->yield_limit_ns && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS;
 }
 
@@ -85,13 +87,13 @@ static void begin_trial(weft_wait_policy *policy)
     policy->yield_trial_at_ns = policy->yield_cost_ns = 0;
     policy->yield_successes = 0;
     policy->yield_limit_ns = WEFT_WAIT_YIELDING_NS;
-    policy->yield_ns = policy->is_alone ? 0 : WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8; /* one dear yield ends the trial */
+    policy->yield_ns = WEFT_WAIT_YIELD_DEAR_NS - YIELD_MAX_NS / 8; /* one dear yield ends the trial */
 }
 
 void weft_wait_policy_set_alone(weft_wait_policy *policy, bool is_alone)
 {
-    if (is_alone && policy->yield_trial_at_ns && policy->yield_ns >= WEFT_WAIT_YIELD_DEAR_NS)
-        policy->yield_trial_at_ns = 1; /* now */
+    if (policy->is_alone && !is_alone)
+        begin_trial(policy);
     policy->is_alone = is_alone;
 }
 
@@ -104,16 +106,14 @@ void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
     uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;
     uint32_t times = policy->yield_ranks > FEW_RANKS ? (policy->yield_ranks + FEW_RANKS - 1) / FEW_RANKS : 1;
 
+    if (policy->is_alone)
+        return;
     policy->yield_limit_ns = policy->yield_limit_ns > LIMIT_MIN_NS ? policy->yield_limit_ns / 2 : 0;
     if (policy->yield_limit_ns && policy->yield_ns < WEFT_WAIT_YIELD_DEAR_NS)
         return;
     if (policy->yield_trial_at_ns) {
         if (now_ns >= policy->yield_trial_at_ns)
             begin_trial(policy);
-        return;
-    }
-    if (policy->is_alone && policy->yield_ns >= WEFT_WAIT_YIELD_DEAR_NS) {
-        policy->yield_trial_at_ns = now_ns + cost;
         return;
     }
     policy->yield_trial_at_ns = now_ns + cost * policy->yield_share * times;

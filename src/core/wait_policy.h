@@ -37,7 +37,7 @@ typedef struct weft_wait_policy {
     uint64_t yield_trial_at_ns; /* time of the next trial; 0: waits may yield */
     uint32_t yield_share;     /* WEFT_WAIT_TRIAL_SHARE_MIN .. MAX: of the next trial that fails */
     uint32_t yield_ranks;     /* ranks of the node; 0: not set */
-    bool is_alone;            /* the ranks get all of the CPUs that they want: a long yield ran one of them */
+    bool is_alone;            /* other programs take no CPU time: a long yield runs a rank, and no yield costs anything */
     uint32_t yield_successes; /* waits that yielding ended since the latest trial */
     uint32_t look_credit, look_waits; /* waits in which looks may fail; waits since looks did not pay */
 } weft_wait_policy;

@@ -54,7 +54,7 @@ typedef struct weft_rank_page {
     _Atomic uint32_t membarrier_ok;                      /* 1: registered for membarrier GLOBAL_EXPEDITED */
     _Alignas(WEFT_LINE) weft_wakeup_sock sock;           /* woken instead of the futex if open */
     _Atomic uint64_t woken_ns;                           /* weft_clock_ns when weft_page_wake() last ended a sleep */
-    _Atomic uint64_t cpu_ns;                             /* CPU time that the process had used lately (core/cpu_share) */
+    _Atomic uint64_t pid_space;                          /* inode of the pid namespace of `pid`; 0: not told (core/cpu_share) */
     _Alignas(WEFT_LINE) weft_page_status status;
     _Atomic uint32_t call_records;                       /* number of records ever used; 0: calls are not recorded */
     _Atomic uint32_t call_is_threaded;                   /* 1: each record holds its thread's wait; 0: `status` does */
