@@ -21,6 +21,14 @@ static double area(const weft_coll_query *query, double bound, double blocks)
 
 static double others(const weft_coll_query *query) { return query->ranks - 1.0; }
 
+/* Is a message, which the kernel copies once, faster than slots? Of two ranks with a CPU each that is so between these KiB (Xeon, where the
+ * kernel adds 2 us to a copy of 64 KiB: 0.3 to 0.9 of the time). */
+static bool by_message(const weft_coll_query *query, double from_kib, double to_kib)
+{
+    double kib = (double)query->bytes / 1024;
+    return query->params->is_copied_once && kib > from_kib && kib <= to_kib;
+}
+
 /* Where ranks share CPUs a message costs one more hand-over of the CPU, so slots are faster at any length: with 4 ranks on 2 CPUs 16 and
  * 64 MB take a half to a tenth of the time. */
 static double reduction(const weft_coll_query *query)
@@ -29,13 +37,30 @@ static double reduction(const weft_coll_query *query)
 }
 
 double weft_cost_area_barrier(const weft_coll_query *query) { return area(query, INFINITY, 0); }
-double weft_cost_area_bcast(const weft_coll_query *query) { return area(query, 256, 1); }
-double weft_cost_area_reduce(const weft_coll_query *query) { return reduction(query); }
-double weft_cost_area_allreduce(const weft_coll_query *query) { return reduction(query); }
-double weft_cost_area_gather(const weft_coll_query *query) { return area(query, 16, others(query)); }
-double weft_cost_area_scatter(const weft_coll_query *query) { return area(query, 4.0 / query->ranks, others(query)); }
-double weft_cost_area_allgather(const weft_coll_query *query) { return area(query, 256, others(query)); }
-double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
-double weft_cost_area_allgatherv(const weft_coll_query *query) { return area(query, 256, 1 - 1.0 / query->ranks); }
+double weft_cost_area_bcast(const weft_coll_query *query) { return by_message(query, 96, INFINITY) ? INFINITY : area(query, 256, 1); }
+double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
+double weft_cost_area_allreduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
 double weft_cost_area_scan(const weft_coll_query *query) { return reduction(query); }
-double weft_cost_area_reduce_scatter(const weft_coll_query *query) { return area(query, 256, 1 - 1.0 / query->ranks); }
+double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : reduction(query); }
+double weft_cost_area_scatter(const weft_coll_query *query) { return area(query, 4.0 / query->ranks, others(query)); }
+double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
+
+double weft_cost_area_gather(const weft_coll_query *query)
+{
+    return by_message(query, 12, INFINITY) ? INFINITY : area(query, 16, others(query));
+}
+
+double weft_cost_area_allgather(const weft_coll_query *query)
+{
+    return by_message(query, 12, INFINITY) ? INFINITY : area(query, 256, others(query));
+}
+
+double weft_cost_area_allgatherv(const weft_coll_query *query) /* bytes: of all blocks */
+{
+    return by_message(query, 24, INFINITY) ? INFINITY : area(query, 256, 1 - 1.0 / query->ranks);
+}
+
+double weft_cost_area_reduce_scatter(const weft_coll_query *query) /* bytes: of the vector */
+{
+    return by_message(query, 48, INFINITY) ? INFINITY : area(query, 256, 1 - 1.0 / query->ranks);
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * params: the machine's parameters by which algorithms are chosen (cost.h): from the caps of transports, agreed on by a team's members.
- * Invariant: nothing is measured at run time: the choice decides the order in which floating-point values are reduced, so it must not vary
- * between runs.
+ * Invariant: nothing that is measured at run time decides the order in which floating-point values are reduced, so that it does not vary
+ * between runs. (Of two ranks all algorithms reduce in the same order.)
  */
 #ifndef WEFT_COLLECTIVES_PARAMS_H
 #define WEFT_COLLECTIVES_PARAMS_H
@@ -20,7 +20,9 @@ typedef struct weft_coll_params {
     uint32_t reduce_mbyte_per_s;   /* bytes of the result */
     uint32_t copy_mbyte_per_s;
     uint32_t flag_ns;              /* until a member sees another one's post in a node area */
-    uint32_t shares_cpus;          /* not 0: all members are on one node with more ranks than CPUs. No bool: it is sent */
+    /* No bools: they are sent. */
+    uint32_t shares_cpus;          /* not 0: all members are on one node with more ranks than CPUs */
+    uint32_t is_copied_once;       /* not 0: two members, and a message is one copy by the kernel, in less time than two through slots */
 } weft_coll_params;
 
 /* Until a team agrees on its network's, and inside all nodes. The node's link and the rates were fitted to times of each algorithm measured

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/kernel_copy.h"
 #include "base/knob.h"
 #include "collectives/algorithms.h"
 #include "collectives/choice.h"
@@ -14,6 +15,8 @@
 #include "collectives/topology.h"
 #include "core/worker.h"
 #include "core/world.h"
+
+#define KERNEL_COPY_MAX_NS 4000u /* for 64 KiB: what a second copy between two CPUs takes */
 
 enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM = 8 };
 #define NO_AREA UINT32_MAX
@@ -138,6 +141,18 @@ static wire wire_params(const weft_team *team)
     return found;
 }
 
+/* Of two members with a CPU each, which needs no message to find out. */
+static bool is_copied_once(const weft_team *team)
+{
+    const weft_world *world = team->chan->worker->world;
+    weft_peer *peer;
+
+    if (team->size != 2 || team->nodes > 1 || world->is_oversubscribed || weft_chan_resolve_peer(team->chan, 1, &peer))
+        return false;
+    return peer->ep->iface->caps.prompt && peer->ep->iface->ops->can_rma(peer->ep->iface, peer->ep) &&
+           weft_kernel_copy_ns() <= KERNEL_COPY_MAX_NS;
+}
+
 static void decide(weft_sched *sched, void *arg)
 {
     weft_shmcoll_setup *self = arg;
@@ -160,6 +175,7 @@ static void decide(weft_sched *sched, void *arg)
     }
     self->decision.area_index = index;
     self->decision.flags = also;
+    self->decision.wire.params.is_copied_once = is_copied_once(self->team);
 }
 
 static weft_shmcoll *open_area(weft_team *team, const node_group *group, const decision *agreed)

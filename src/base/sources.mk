@@ -5,7 +5,7 @@ libweft_a_SOURCES += \
 	src/base/event.c src/base/event.h src/base/events.def \
 	src/base/hw_resource.c src/base/hw_resource.h src/base/fifomap.c src/base/fifomap.h \
 	src/base/knob.c src/base/knob.h src/base/knobs.def \
-	src/base/language.c src/base/language.h \
+	src/base/kernel_copy.c src/base/kernel_copy.h src/base/language.c src/base/language.h \
 	src/base/list.h src/base/memory_size.h \
 	src/base/log.c src/base/log.h \
 	src/base/macros.h \

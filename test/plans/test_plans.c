@@ -380,6 +380,30 @@ static void test_table(void)
             }
 }
 
+/* Of two ranks, between which the kernel copies fast, long data go by message; short data, and barriers, through slots as ever. */
+static void test_copied_once(void)
+{
+    static const struct {
+        enum weft_coll_kind kind;
+        uint64_t by_slots, by_message;
+    } rows[] = {{WEFT_COLL_BCAST, 98304, 98305}, {WEFT_COLL_REDUCE, 24576, 524288}, {WEFT_COLL_ALLREDUCE, 524289, 524288},
+                {WEFT_COLL_GATHER, 12288, 12289}, {WEFT_COLL_ALLGATHER, 12288, 4000000}, {WEFT_COLL_ALLGATHERV, 24576, 24577},
+                {WEFT_COLL_EXSCAN, 12288, 12289}, {WEFT_COLL_REDUCE_SCATTER, 49152, 49153}, {WEFT_COLL_REDUCE_SCATTER_BLOCK, 0, 1000000}};
+    weft_coll_params fast = params;
+
+    fast.is_copied_once = 1;
+    for (size_t i = 0; i < weft_count(rows); i++) {
+        weft_coll_query query = {.kind = rows[i].kind, .ranks = 2, .nodes = 1, .latency_bytes = 8192, .slot_bytes = 32768,
+                                 .has = WEFT_NEED_COMMUTATIVE | WEFT_NEED_AREA, .params = &fast};
+        query.bytes = rows[i].by_slots;
+        CU_ASSERT_PTR_NULL(weft_coll_select(&query)->algorithm);
+        query.bytes = rows[i].by_message;
+        CU_ASSERT_PTR_NOT_NULL(weft_coll_select(&query)->algorithm);
+        query.params = &params;
+        CU_ASSERT_PTR_NULL(weft_coll_select(&query)->algorithm);
+    }
+}
+
 /* Each length is in one class, whose bounds are four for each power of two; a class has one choice. */
 static void test_classes(void)
 {
@@ -499,6 +523,7 @@ int main(int argc, char **argv)
     cases_open();
     suite = CU_add_suite("plans", NULL, NULL);
     CU_add_test(suite, "every query has a rule, the cheapest that may", test_table);
+    CU_add_test(suite, "a fast copy by the kernel saves one through slots", test_copied_once);
     CU_add_test(suite, "lengths are in classes", test_classes);
     CU_add_test(suite, "the choice depends on the network's parameters", test_parameters);
     CU_add_test(suite, "a team keeps its choices", test_choices);

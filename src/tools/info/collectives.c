@@ -108,7 +108,8 @@ void collectives_show(out *to, uint32_t ranks, uint32_t nodes)
              "  (the next cheapest at the first), by messages of %u ns and %u MB/s in a node, %u ns and %u MB/s between nodes%s",
              ranks, nodes, nodes == 1 ? "" : "s", params->node.latency_ns, params->node.mbyte_per_s, params->net.latency_ns,
              params->net.mbyte_per_s,
-             nodes == 1 && ranks > 1 ? "\n  (a CPU for each rank; where ranks share CPUs reductions and scans use shmcoll at any length)" : "");
+             nodes == 1 && ranks > 1 ? "\n  (a CPU for each rank; where ranks share CPUs reductions and scans use shmcoll at any length;"
+             "\n  of two ranks most use messages from 12 to 96K on where the kernel's copies take little time)" : "");
     out_section(to, "collectives", title);
     for (int kind = 0; kind < WEFT_COLL_KINDS; kind++) {
         weft_coll_query query = query_of(kind, ranks, nodes);
