@@ -36,12 +36,18 @@ static double reduction(const weft_coll_query *query)
     return area(query, query->params->shares_cpus ? INFINITY : 256.0 / query->ranks, 1);
 }
 
+/* A chain: each member reads one slot and writes one. */
+static double scan(const weft_coll_query *query)
+{
+    return area(query, query->params->shares_cpus ? INFINITY : 256, 1) + others(query) * query->params->flag_ns;
+}
+
 double weft_cost_area_barrier(const weft_coll_query *query) { return area(query, INFINITY, 0); }
 double weft_cost_area_bcast(const weft_coll_query *query) { return by_message(query, 96, INFINITY) ? INFINITY : area(query, 256, 1); }
 double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
 double weft_cost_area_allreduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
-double weft_cost_area_scan(const weft_coll_query *query) { return reduction(query); }
-double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : reduction(query); }
+double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
+double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
 double weft_cost_area_scatter(const weft_coll_query *query) { return area(query, 4.0 / query->ranks, others(query)); }
 double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
 

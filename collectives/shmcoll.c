@@ -21,10 +21,10 @@ enum members { ALL, ROOT, OTHERS };
 
 typedef struct weft_shmcoll_row {
     enum members writers, readers;
-    bool needs_lower; /* a reader needs the data of lower members only: these run ahead */
     uint32_t lag; /* rounds between write and read */
     weft_shmcoll_open_call *open;
     weft_shmcoll_move_call *write, *read; /* NULL: no data */
+    weft_shmcoll_move_call *relay; /* instead of both: each member needs the next lower one's data for its own; lower ones run ahead */
     weft_shmcoll_fold_call *fold;
     weft_shmcoll_close_call *close;
 } kind_row;
@@ -65,15 +65,6 @@ static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, 
     return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
 }
 
-static inline int await_lower(weft_shmcoll *area, uint64_t s, bool may_wait)
-{
-    int rc = WEFT_OK;
-
-    for (uint32_t i = 0; i < area->rank && !rc; i++)
-        rc = await_member(area, i, s, may_wait);
-    return rc;
-}
-
 static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
@@ -84,7 +75,7 @@ static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
         return area->rc ? area->rc : WEFT_AGAIN;
     if (row->write && writes)
         row->write(ex, round, s);
-    weft_shmcoll_post(area, s, row->needs_lower || (row->writers == ROOT && writes) ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
+    weft_shmcoll_post(area, s, row->writers == ROOT && writes ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
     ex->written[round % RECENT] = s;
     return WEFT_OK;
 }
@@ -114,15 +105,36 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
 
     if (!is_among(ex, row->readers))
         return WEFT_OK;
-    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait)
-         : row->needs_lower ? await_lower(area, s, may_wait)
-                            : await_all(area, s, may_wait);
+    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait) : await_all(area, s, may_wait);
     if (weft_unlikely(rc))
         return rc;
     if (row->writers == ROOT)
         on_root_posted(area, s, ex->ahead);
     if (row->read)
         row->read(ex, round, s);
+    return WEFT_OK;
+}
+
+/* Who has posted an operation of a scan has read its data, while in other kinds a member may still read LAG operations back. */
+static inline uint32_t relay_ahead(const weft_shmcoll_exchange *ex, uint64_t s)
+{
+    return s >= ex->area->relays_since + ex->ahead ? ex->ahead + 1 + LAG : ex->ahead;
+}
+
+static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
+{
+    weft_shmcoll *area = ex->area;
+    bool has_next = area->rank + 1 < area->ranks;
+    uint64_t s = area->op + 1;
+    int rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
+
+    if (weft_unlikely(rc))
+        return rc;
+    s = begin(area, relay_ahead(ex, s), has_next, may_wait);
+    if (weft_unlikely(!s))
+        return area->rc ? area->rc : WEFT_AGAIN;
+    row->relay(ex, round, s);
+    weft_shmcoll_post(area, s, has_next ? (int)area->rank + 1 : WEFT_SHMCOLL_NONE);
     return WEFT_OK;
 }
 
@@ -139,6 +151,11 @@ static inline __attribute__((always_inline)) int run_turn(const kind_row *row, w
     uint64_t i = at->turn;
     int rc = WEFT_OK;
 
+    if (row->relay) {
+        if (!(rc = relay_round(row, ex, i, may_wait)))
+            at->turn++;
+        return rc;
+    }
     if (at->phase == WEFT_SHMCOLL_WRITE && i < ex->rounds && (rc = write_round(row, ex, i, may_wait)))
         return rc;
     if (row->fold && at->phase <= WEFT_SHMCOLL_FOLD) {
@@ -166,6 +183,7 @@ static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, 
     ex->written[0] = 0;
     rc = row->open ? row->open(ex) : WEFT_OK;
     ex->ahead = weft_shmcoll_ahead(area, ex->chunk);
+    area->relays_since = !row->relay ? 0 : area->relays_since ? area->relays_since : area->op + 1;
     return rc;
 }
 
@@ -216,11 +234,11 @@ static const kind_row fold_row = {
     .fold = weft_shmcoll_fold_chunk, .read = weft_shmcoll_read_chunk,
     .close = weft_shmcoll_close_vectors};
 static const kind_row scan_row = {
-    .writers = ALL, .readers = ALL, .needs_lower = true, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
-    .read = weft_shmcoll_read_scan, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_scan,
+    .close = weft_shmcoll_close_vectors};
 static const kind_row exscan_row = {
-    .writers = ALL, .readers = ALL, .needs_lower = true, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
-    .read = weft_shmcoll_read_exscan, .close = weft_shmcoll_close_vectors};
+    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_exscan,
+    .close = weft_shmcoll_close_vectors};
 static const kind_row gather_row = {
     .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_gather, .write = weft_shmcoll_write_block,
     .read = weft_shmcoll_read_blocks, .close = weft_shmcoll_close_gather};

@@ -104,6 +104,7 @@ struct weft_shmcoll {
     uint64_t known; /* an operation that all members are known to have posted */
     uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
     bool was_long;      /* the current call's operations take whole slots */
+    uint64_t relays_since; /* operations from this one on are those of scans, whose posts follow the reads; 0: the latest call was none */
     uint64_t call_hash; /* hash of this member's calls up to the current one */
     uint64_t log_hash, calls; /* hash and count of all its calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;

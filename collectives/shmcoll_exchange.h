@@ -2,10 +2,10 @@
  *
  * shmcoll_exchange: one call through a node area, as rounds: its state, and what each kind of collective writes and reads.
  * shmcoll.c runs the rounds; shmcoll_vector.c has kinds whose members write vectors (bcast, reductions), shmcoll_block.c those that write
- * blocks. All require worker->lock.
+ * blocks, shmcoll_scan.c scans. All require worker->lock.
  * open: sets rounds (0: nothing to move), chunk, and what the others need. WEFT_E_NOMEM.
  * write: this member's data of a round into its slot of operation s. read: the other members' data of s.
- * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
+ * relay: both at once: reads the next lower member's data of s, and writes its own. fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
 #define WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
@@ -49,8 +49,8 @@ typedef void weft_shmcoll_close_call(weft_shmcoll_exchange *ex);
 /* shmcoll_vector.c */
 weft_shmcoll_open_call weft_shmcoll_open_bcast, weft_shmcoll_open_split, weft_shmcoll_open_vectors;
 weft_shmcoll_move_call weft_shmcoll_write_bcast, weft_shmcoll_write_chunk, weft_shmcoll_write_split, weft_shmcoll_write_vector,
-    weft_shmcoll_read_all_vectors, weft_shmcoll_read_bcast, weft_shmcoll_read_chunk, weft_shmcoll_read_exscan,
-    weft_shmcoll_read_in_vector, weft_shmcoll_read_own_block, weft_shmcoll_read_scan;
+    weft_shmcoll_read_all_vectors, weft_shmcoll_read_bcast, weft_shmcoll_read_chunk, weft_shmcoll_read_in_vector,
+    weft_shmcoll_read_own_block;
 weft_shmcoll_fold_call weft_shmcoll_fold_chunk;
 weft_shmcoll_close_call weft_shmcoll_close_vectors;
 /* shmcoll_block.c */
@@ -59,6 +59,9 @@ weft_shmcoll_open_call weft_shmcoll_open_allgather, weft_shmcoll_open_alltoall, 
 weft_shmcoll_move_call weft_shmcoll_write_block, weft_shmcoll_write_parts, weft_shmcoll_write_spread, weft_shmcoll_read_alltoall,
     weft_shmcoll_read_blocks, weft_shmcoll_read_scatter;
 weft_shmcoll_close_call weft_shmcoll_close_alltoall, weft_shmcoll_close_gather, weft_shmcoll_close_scatter, weft_shmcoll_copy_own_block;
+
+/* shmcoll_scan.c */
+weft_shmcoll_move_call weft_shmcoll_relay_scan, weft_shmcoll_relay_exscan;
 
 static inline bool weft_shmcoll_is_root(const weft_shmcoll_exchange *ex) { return ex->area->rank == (uint32_t)ex->args->root; }
 

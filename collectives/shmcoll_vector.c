@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * shmcoll_vector: what members write and read in collectives of a vector: bcast, reductions, scans, reduce_scatter. See shmcoll_exchange.h.
+ * shmcoll_vector: what members write and read in collectives of a vector: bcast, reductions, reduce_scatter. See shmcoll_exchange.h.
  */
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_exchange.h"
@@ -83,22 +83,12 @@ void weft_shmcoll_write_vector(exchange *ex, uint64_t round, uint64_t s)
     weft_shmcoll_write(ex->area, &fragment, place_of(ex, &fragment));
 }
 
-/* Reduces the vectors of the first `members`. */
-static inline void reduce_vectors(exchange *ex, uint64_t round, uint64_t s, uint32_t members)
+void weft_shmcoll_read_all_vectors(exchange *ex, uint64_t round, uint64_t s)
 {
     uint64_t at = round * ex->max, count = min(ex->args->recvcount - at, ex->max);
     weft_shmcoll_part part = {.s = s, .chunk = ex->chunk, .first = at, .count = count};
 
-    weft_shmcoll_reduce(&ex->reduction, ex->area, &part, members, weft_sched_at(ex->args->recvbuf, ex->args->recvtype, at));
-}
-
-void weft_shmcoll_read_all_vectors(exchange *ex, uint64_t round, uint64_t s) { reduce_vectors(ex, round, s, ex->area->ranks); }
-void weft_shmcoll_read_scan(exchange *ex, uint64_t round, uint64_t s) { reduce_vectors(ex, round, s, ex->area->rank + 1); }
-
-void weft_shmcoll_read_exscan(exchange *ex, uint64_t round, uint64_t s)
-{
-    if (ex->area->rank)
-        reduce_vectors(ex, round, s, ex->area->rank);
+    weft_shmcoll_reduce(&ex->reduction, ex->area, &part, ex->area->ranks, weft_sched_at(ex->args->recvbuf, ex->args->recvtype, at));
 }
 
 /* ---- allreduce of long vectors: each member folds its block of each round ---- */

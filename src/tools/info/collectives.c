@@ -101,7 +101,7 @@ static void operation_show(out *to, const weft_coll_query *query)
 void collectives_show(out *to, uint32_t ranks, uint32_t nodes)
 {
     const weft_coll_params *params = &weft_coll_params_default;
-    char title[400];
+    char title[512];
 
     snprintf(title, sizeof title,
              "collectives of %u ranks on %u node%s, blocking: bytes (per rank where each has a block), algorithm, cost at both ends\n"
