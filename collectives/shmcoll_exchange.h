@@ -5,7 +5,8 @@
  * blocks, shmcoll_scan.c scans. All require worker->lock.
  * open: sets rounds (0: nothing to move), chunk, and what the others need. WEFT_E_NOMEM.
  * write: this member's data of a round into its slot of operation s. read: the other members' data of s.
- * relay: both at once: reads the next lower member's data of s, and writes its own. fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
+ * relay: both at once: reads the next lower member's data of s, and writes its own.
+ * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
 #define WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
