@@ -11,6 +11,7 @@
 #include "core/worker.h"
 #include "core/world.h"
 
+#define FIND_EVERY 16     /* turns of a wait between two looks for members that will never post */
 #define POLL_EVERY 64     /* operations between two polls of the ifaces by a member that never waits here */
 
 /* All members have posted s: each operation with its index so far brought one post of each. */
@@ -54,12 +55,12 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
         if (weft_unlikely(atomic_load_explicit(&area->pages[i]->state, memory_order_relaxed) == WEFT_RANK_DEAD))
             return (int32_t)i;
     *is_dead = false;
-    if (area->team && !area->current) /* messages of later calls may pass nonblocking ones */
-        weft_shmcoll_report_passed(area, self->s);
     for (uint32_t i = 0; i < area->ranks; i++)
         if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) &&
             weft_shmcoll_never_posts(area, i, self->s, self->member < 0))
             return (int32_t)i;
+    if (area->team && !area->current) /* messages of later calls may pass nonblocking ones; the logs, if they show the call, name it better */
+        weft_shmcoll_report_passed(area, self->s);
     return -1;
 }
 
@@ -97,6 +98,7 @@ static bool is_over(weft_wait *wait)
 static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t member, uint64_t s)
 {
     long_wait self = {.area = area, .member = member, .s = s};
+    uint32_t turns = 0;
     bool is_dead;
     int rc = WEFT_OK;
 
@@ -105,7 +107,8 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t membe
     weft_wait_begin(&self.wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, member, (int32_t)s, 0);
     self.wait.is_over = is_over;
     while (!has_arrived(&self)) {
-        int32_t lost = find_gone(&self, &is_dead);
+        /* it reads lines that members write in each call: now and then, and before each sleep */
+        int32_t lost = ++turns % FIND_EVERY && !self.wait.is_armed ? -1 : find_gone(&self, &is_dead);
         if (is_past(area)) {
             rc = weft_shmcoll_stop(area, weft_team_stop_error(area->team));
             break;
