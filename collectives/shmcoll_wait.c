@@ -59,7 +59,8 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
         if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) &&
             weft_shmcoll_never_posts(area, i, self->s, self->member < 0))
             return (int32_t)i;
-    if (area->team && !area->current) /* messages of later calls may pass nonblocking ones; the logs, if they show the call, name it better */
+    /* messages of later calls may pass nonblocking ones; what the logs show names the call that differs */
+    if (area->team && !area->current)
         weft_shmcoll_report_passed(area, self->s);
     return -1;
 }
