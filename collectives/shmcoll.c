@@ -13,7 +13,9 @@
 #include "collectives/shmcoll_exchange.h"
 #include "collectives/shmcoll_wait.h"
 
-#define FLAT_BYTES 2048 /* up to this length each member reduces a whole vector: one wait instead of two */
+/* Up to this length each member reduces whole vectors, with one wait instead of two. Where ranks share CPUs a wait costs more. */
+#define FLAT_BYTES 2048
+#define FLAT_SHARED_BYTES 24576
 #define LAG WEFT_SHMCOLL_LAG
 #define RECENT WEFT_SHMCOLL_RECENT
 
@@ -262,10 +264,10 @@ static const kind_row spread_row = {
     .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_spread, .write = weft_shmcoll_write_spread,
     .read = weft_shmcoll_read_blocks};
 
-/* Oversubscribed, a wait costs more than to reduce whole vectors. */
+/* The order of operands is the same both ways. */
 static bool is_flat(const weft_shmcoll *area, const weft_coll *args)
 {
-    return args->recvcount * (uint64_t)args->recvtype->size <= FLAT_BYTES || area->is_oversubscribed;
+    return args->recvcount * (uint64_t)args->recvtype->size <= (area->is_oversubscribed ? FLAT_SHARED_BYTES : FLAT_BYTES);
 }
 
 static inline __attribute__((always_inline)) int perform(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args,
