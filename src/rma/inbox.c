@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * inbox: see inbox.h. A job is a message that belongs to a HEAD: DATA that is received, or a REPLY that is sent.
+ * inbox: see inbox.h.
  * Invariant: the HEADs of an origin are handled in their order, and none while its accumulate waits for DATA; so accumulates of an origin
  * are performed in their order (MPI 5.0 12.7.2), and the count of operations performed is that of a prefix.
  */
 #include "rma/inbox.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +14,9 @@
 #include "collectives/sched.h"
 #include "core/wait.h"
 #include "core/worker.h"
-#include "core/world.h"
-#include "p2p/lost.h"
 #include "p2p/p2p.h"
 #include "rma/atomic.h"
+#include "rma/job.h"
 #include "rma/message.h"
 #include "rma/notice.h"
 #include "rma/regions.h"
@@ -28,24 +26,6 @@
 
 #define BUDGET 16   /* HEADs of an origin per poll */
 #define JOBS_MAX 64 /* of an origin at one time: bounds temporary memory by JOBS_MAX * WEFT_RMA_PIECE */
-
-enum job_kind { JOB_HEAD, JOB_PUT, JOB_ACCUMULATE, JOB_REPLY, JOB_TYPE };
-
-typedef struct job {
-    weft_completion completion;
-    weft_list_link link;   /* in inbox->open, then in inbox->jobs */
-    weft_list_link order;  /* JOB_PUT: in peer->puts */
-    weft_window_inbox *inbox;
-    weft_req *req;
-    const weft_type *type; /* held; NULL: none */
-    void *temporary;       /* owned; NULL: none */
-    char *at;              /* JOB_ACCUMULATE: place */
-    weft_rma_notice *notice; /* JOB_PUT, JOB_REPLY of a get; NULL: none */
-    uint64_t sequence;     /* JOB_PUT: among the operations without REPLY */
-    weft_rma_head head;
-    uint32_t from;
-    enum job_kind kind;
-} job;
 
 static void handle(weft_window_inbox *inbox, uint32_t from, const char *message, uint64_t bytes);
 
@@ -84,91 +64,12 @@ static void on_unexpected(weft_chan *chan, uint32_t from, int32_t tag)
     make_ready(window->inbox, from);
 }
 
-/* Without memory an operation of another member cannot be performed, and nothing can tell so: the job ends. */
-static void abort_job(weft_window_inbox *inbox, uint32_t from)
-{
-    weft_worker *worker = inbox->window->worker;
-    char text[300];
-    snprintf(text, sizeof text, "no memory to perform an operation of member %u on a window", from);
-    worker->world->boot->ops->abort(worker->world->boot, 1, text);
-}
-
-/* -- jobs -- */
-
-static void job_complete(weft_completion *completion)
-{
-    job *self = weft_container(completion, job, completion);
-    weft_list_remove(&self->link);
-    weft_list_append(&self->inbox->jobs, &self->link);
-    weft_rma_inbox_link(self->inbox);
-}
-
-/* NULL: out of memory, and the job was aborted. */
-static job *job_new(weft_window_inbox *inbox, uint32_t from, enum job_kind kind, const weft_rma_head *head, uint64_t temporary)
-{
-    job *made = calloc(1, sizeof *made);
-    bool is_reply = kind == JOB_REPLY;
-    if (made)
-        made->req = weft_req_new(inbox->window->worker, is_reply ? WEFT_REQ_SEND : WEFT_REQ_RECV);
-    if (made && temporary)
-        made->temporary = malloc(temporary);
-    if (!made || !made->req || (temporary && !made->temporary)) {
-        if (made && made->req)
-            weft_req_free(made->req);
-        free(made);
-        abort_job(inbox, from);
-        return NULL;
-    }
-    made->completion = (weft_completion){.left = 1, .open = job_complete};
-    made->req->completion = &made->completion;
-    made->inbox = inbox;
-    made->from = from;
-    made->kind = kind;
-    if (head)
-        made->head = *head;
-    inbox->peers[from].jobs++;
-    inbox->jobs_count++;
-    weft_list_append(&inbox->open, &made->link);
-    return made;
-}
-
-static void job_hold(job *self, const weft_type *type)
-{
-    weft_type_hold(type);
-    self->type = type;
-}
-
-/* A member that has left sends and receives nothing more: its messages that began before were ended when that was learnt. */
-static void end_if_gone(const job *self)
-{
-    weft_window *window = self->inbox->window;
-    if (weft_unlikely(!self->req->is_done && weft_window_target_is_gone(&window->targets[self->from])))
-        weft_lost_left(window->chan, self->from, weft_fail(WEFT_E_PEER, "the process of member %u of the window %s", self->from,
-                                                           weft_window_gone_text(window, self->from)));
-}
-
-static void job_receive(job *self, void *buf, uint64_t count, const weft_type *type)
-{
-    int rc = weft_irecv_into(self->inbox->window->chan, (int)self->from, weft_rma_tag_data(self->head.number), buf, count, type, self->req);
-    if (rc)
-        weft_req_end(self->req, rc);
-    end_if_gone(self);
-}
-
-static void job_reply(job *self, const void *buf, uint64_t count, const weft_type *type)
-{
-    int rc = weft_isend_into(self->inbox->window->chan, (int)self->from, weft_rma_tag_reply(self->head.number), buf, count, type,
-                             WEFT_SEND_STANDARD, self->req);
-    if (rc)
-        weft_req_end(self->req, rc);
-    end_if_gone(self);
-}
-
 /* -- answers -- */
 
 static uint64_t performed_of(const weft_rma_peer *peer)
 {
-    uint64_t received = weft_list_is_empty(&peer->puts) ? peer->handled : weft_container(peer->puts.next, job, order)->sequence - 1;
+    uint64_t received =
+        weft_list_is_empty(&peer->puts) ? peer->handled : weft_container(peer->puts.next, weft_rma_job, order)->sequence - 1;
     return weft_rma_notice_counted(peer, received);
 }
 
@@ -240,27 +141,27 @@ static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head 
 {
     weft_rma_peer *peer = &inbox->peers[from];
     const char *text = weft_fail_text(WEFT_E_RMA_RANGE);
-    job *at;
+    weft_rma_job *at;
     if (is_answered(head)) {
         weft_rma_note note = {.kind = WEFT_RMA_FAILED, .number = head->number, .rc = WEFT_E_RMA_RANGE};
         tell(inbox, from, &note, text);
-        if ((at = job_new(inbox, from, JOB_REPLY, head, 0)))
-            job_reply(at, NULL, 0, weft_sched_bytes());
+        if ((at = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0)))
+            weft_rma_job_reply(at, NULL, 0, weft_sched_bytes());
     } else {
         weft_rma_error_set(&peer->failed, WEFT_E_RMA_RANGE, text);
         peer->handled++;
     }
-    if (head->has_data && (at = job_new(inbox, from, JOB_REPLY, head, 0))) /* ends truncated */
-        job_receive(at, NULL, 0, weft_sched_bytes());
+    if (head->has_data && (at = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0))) /* ends truncated */
+        weft_rma_job_receive(at, NULL, 0, weft_sched_bytes());
 }
 
 /* A notification of a job. False: out of memory, and the job was aborted. */
-static bool notify_later(job *self, uint64_t sequence)
+static bool notify_later(weft_rma_job *self, uint64_t sequence)
 {
     weft_rma_peer *peer = &self->inbox->peers[self->from];
     if (weft_rma_notice_begin(self->inbox->window, peer, self->head.notify, sequence, &self->notice))
         return true;
-    abort_job(self->inbox, self->from);
+    weft_rma_abort_job(self->inbox, self->from);
     return false;
 }
 
@@ -269,45 +170,45 @@ static void notify(weft_window_inbox *inbox, uint32_t from, const weft_rma_head 
 {
     weft_rma_peer *peer = &inbox->peers[from];
     if (!weft_rma_notice_now(inbox->window, peer, head->notify, peer->handled))
-        abort_job(inbox, from);
+        weft_rma_abort_job(inbox, from);
 }
 
 static void put(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at, const char *data)
 {
     weft_rma_peer *peer = &inbox->peers[from];
-    job *receive;
+    weft_rma_job *receive;
     peer->handled++;
     if (!head->has_data) {
         weft_unpack(type, at, head->count, 0, head->bytes, data);
         notify(inbox, from, head);
         return;
     }
-    receive = job_new(inbox, from, JOB_PUT, head, 0);
+    receive = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_PUT, head, 0);
     if (!receive || !notify_later(receive, peer->handled))
         return;
     receive->sequence = peer->handled;
     weft_list_append(&peer->puts, &receive->order);
-    job_hold(receive, type);
-    job_receive(receive, at, head->count, type);
+    weft_rma_job_hold(receive, type);
+    weft_rma_job_receive(receive, at, head->count, type);
 }
 
 static void get(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, const char *at)
 {
-    job *reply = job_new(inbox, from, JOB_REPLY, head, 0);
+    weft_rma_job *reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0);
     if (!reply || !notify_later(reply, 0))
         return;
-    job_hold(reply, type);
-    job_reply(reply, at, head->count, type);
+    weft_rma_job_hold(reply, type);
+    weft_rma_job_reply(reply, at, head->count, type);
 }
 
 static void compare_and_swap(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at,
                              const char *data)
 {
-    job *reply = job_new(inbox, from, JOB_REPLY, head, head->bytes);
+    weft_rma_job *reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, head->bytes);
     if (!reply)
         return;
     weft_rma_compare_and_swap(inbox->window->targets[inbox->window->rank].control, type, at, data, data + head->bytes, reply->temporary);
-    job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
+    weft_rma_job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
 }
 
 /* data: the packed operand; NULL: MPI_NO_OP. */
@@ -317,9 +218,9 @@ static void accumulate(weft_window_inbox *inbox, uint32_t from, const weft_rma_h
     weft_rma_update update = {.op = weft_op_of((void *)(uintptr_t)head->op), .basic = weft_type_of((void *)(uintptr_t)head->basic),
                               .at = at, .target_type = type, .count = head->count, .skip = head->skip, .bytes = head->bytes,
                               .operand = data};
-    job *reply = NULL;
+    weft_rma_job *reply = NULL;
     if (head->kind == WEFT_RMA_GET_ACCUMULATE) {
-        reply = job_new(inbox, from, JOB_REPLY, head, head->bytes);
+        reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, head->bytes);
         if (!reply)
             return;
         update.result = reply->temporary;
@@ -328,19 +229,19 @@ static void accumulate(weft_window_inbox *inbox, uint32_t from, const weft_rma_h
     }
     weft_rma_accumulate(inbox->window->targets[inbox->window->rank].control, &update);
     if (reply)
-        job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
+        weft_rma_job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
 }
 
 /* The operand is on its way: the origin's next HEADs wait for it. */
 static void accumulate_later(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const weft_type *type, char *at)
 {
-    job *receive = job_new(inbox, from, JOB_ACCUMULATE, head, head->bytes);
+    weft_rma_job *receive = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_ACCUMULATE, head, head->bytes);
     if (!receive)
         return;
     inbox->peers[from].is_busy = true;
     receive->at = at;
-    job_hold(receive, type);
-    job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
+    weft_rma_job_hold(receive, type);
+    weft_rma_job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
 }
 
 static void keep_type(weft_window_inbox *inbox, uint32_t from, uint8_t slot, const void *wire, uint64_t bytes)
@@ -351,7 +252,7 @@ static void keep_type(weft_window_inbox *inbox, uint32_t from, uint8_t slot, con
     if (!peer->types)
         peer->types = calloc(WEFT_RMA_SLOTS, sizeof(weft_type *));
     if (!peer->types || weft_type_decode(wire, bytes, &made)) {
-        abort_job(inbox, from);
+        weft_rma_abort_job(inbox, from);
         return;
     }
     if (peer->types[slot])
@@ -361,16 +262,16 @@ static void keep_type(weft_window_inbox *inbox, uint32_t from, uint8_t slot, con
 
 static void on_type(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, const char *data, uint64_t behind)
 {
-    job *receive;
+    weft_rma_job *receive;
     if (!head->has_data) {
         keep_type(inbox, from, head->slot, data, head->bytes < behind ? head->bytes : behind);
         return;
     }
-    receive = job_new(inbox, from, JOB_TYPE, head, head->bytes);
+    receive = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_TYPE, head, head->bytes);
     if (!receive)
         return;
     inbox->peers[from].is_busy = true;
-    job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
+    weft_rma_job_receive(receive, receive->temporary, head->bytes, weft_sched_bytes());
 }
 
 /* behind: bytes at data. */
@@ -421,39 +322,26 @@ static void handle(weft_window_inbox *inbox, uint32_t from, const char *message,
 
 /* -- progress -- */
 
-static void job_free(job *self)
-{
-    weft_window_inbox *inbox = self->inbox;
-    self->req->completion = NULL;
-    weft_req_free(self->req);
-    if (self->type)
-        weft_type_drop(self->type);
-    free(self->temporary);
-    inbox->peers[self->from].jobs--;
-    inbox->jobs_count--;
-    free(self);
-}
-
-static void job_finish(job *self)
+static void job_finish(weft_rma_job *self)
 {
     weft_window_inbox *inbox = self->inbox;
     uint32_t from = self->from;
     weft_rma_peer *peer = &inbox->peers[from];
     int rc = self->req->rc;
-    if (rc && self->kind != JOB_REPLY) /* damaged or cut off */
+    if (rc && self->kind != WEFT_RMA_JOB_REPLY) /* damaged or cut off */
         weft_rma_error_set(&peer->failed, rc, weft_fail_text(rc));
     weft_rma_notice_end(inbox->window, peer, self->notice, !rc);
-    if (self->kind == JOB_PUT)
+    if (self->kind == WEFT_RMA_JOB_PUT)
         weft_list_remove(&self->order);
-    else if (self->kind != JOB_REPLY)
+    else if (self->kind != WEFT_RMA_JOB_REPLY)
         peer->is_busy = false;
-    if (self->kind == JOB_HEAD)
+    if (self->kind == WEFT_RMA_JOB_HEAD)
         handle(inbox, from, self->temporary, self->req->recv_info.bytes);
-    else if (self->kind == JOB_TYPE)
+    else if (self->kind == WEFT_RMA_JOB_TYPE)
         keep_type(inbox, from, self->head.slot, self->temporary, self->req->recv_info.bytes);
-    else if (self->kind == JOB_ACCUMULATE)
+    else if (self->kind == WEFT_RMA_JOB_ACCUMULATE)
         accumulate(inbox, from, &self->head, self->type, self->at, self->temporary);
-    job_free(self);
+    weft_rma_job_free(self);
     answer_flush(inbox, from);
     make_ready(inbox, from);
 }
@@ -465,13 +353,13 @@ static bool take(weft_window_inbox *inbox, uint32_t from)
     weft_rma_peer *peer = &inbox->peers[from];
     weft_unexpected *message;
     weft_recv_info info;
-    job *receive;
+    weft_rma_job *receive;
     if (peer->is_busy || peer->jobs >= JOBS_MAX)
         return false;
     message = weft_mprobe_now(chan, (int)from, WEFT_RMA_TAG_HEAD, &info);
     if (!message)
         return false;
-    receive = job_new(inbox, from, JOB_HEAD, NULL, info.bytes);
+    receive = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_HEAD, NULL, info.bytes);
     if (!receive)
         return false;
     peer->is_busy = true;
@@ -482,7 +370,7 @@ static bool take(weft_window_inbox *inbox, uint32_t from)
 static void finish_jobs(weft_window_inbox *inbox)
 {
     while (!weft_list_is_empty(&inbox->jobs)) {
-        job *self = weft_container(inbox->jobs.next, job, link);
+        weft_rma_job *self = weft_container(inbox->jobs.next, weft_rma_job, link);
         weft_list_remove(&self->link);
         job_finish(self);
     }
@@ -601,7 +489,7 @@ bool weft_rma_inbox_close(weft_window *window)
     }
     free(inbox->out);
     while ((link = weft_list_take(&inbox->jobs)))
-        job_free(weft_container(link, job, link));
+        weft_rma_job_free(weft_container(link, weft_rma_job, link));
     is_awaited = inbox->jobs_count || inbox->records_count;
     inbox->window = NULL;
     if (!is_awaited) /* else messages of an erroneous program refer to it until they end */
@@ -609,23 +497,10 @@ bool weft_rma_inbox_close(weft_window *window)
     return is_awaited;
 }
 
-static void forget_jobs(weft_list_link *jobs)
-{
-    weft_list_link *link;
-    while ((link = weft_list_take(jobs))) {
-        job *self = weft_container(link, job, link);
-        self->req->completion = NULL;
-        if (self->type)
-            weft_type_drop(self->type);
-        free(self->temporary);
-        free(self);
-    }
-}
-
 void weft_rma_inbox_forget(weft_window_inbox *inbox)
 {
-    forget_jobs(&inbox->open);
-    forget_jobs(&inbox->jobs);
+    weft_rma_jobs_forget(&inbox->open);
+    weft_rma_jobs_forget(&inbox->jobs);
     weft_rma_outbox_forget(inbox);
     free(inbox);
 }
