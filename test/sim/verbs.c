@@ -13,128 +13,11 @@
 #include <string.h>
 
 #include "base/event.h"
-#include "base/knob.h"
 #include "base/status.h"
 #include "test/sim/apps.h"
 #include "test/sim/rig.h"
 #include "test/sim/seeds.h"
-#include "test/sim/traffic.h"
-#include "test/sim/verbs_net.h"
-
-typedef int program(int rank, void *arg);
-
-static const struct {
-    const char *name;
-    program *what;
-    bool is_rig;    /* below MPI: knobs are set directly, the argument is a traffic */
-    bool withdraws; /* memory that others may be about to write, so that keys are refused, which breaks connections */
-    bool asks;      /* waits for a rank that has ended: queries the launcher after each sleep; no wake-up comes */
-    bool rests;     /* a rank that goes to rest closes its connections alone: its peers get errors */
-    bool mixes;     /* some ranks have rdma_cm, and cannot rest */
-} programs[] = {{"traffic", traffic_program, .is_rig = true}, {"colls", colls_program, .is_rig = true}, {.name = "stages", app_stages},
-                {.name = "ring", app_ring}, {.name = "wildcards", app_wild}, {.name = "storm", app_storm}, {.name = "mpi-colls", app_colls},
-                {.name = "comms", app_comms}, {.name = "forgetful", app_forgetful}, {"promises", app_promises, .withdraws = true},
-                {.name = "moves", app_moves}, {.name = "atomics", app_atomics}, {.name = "notify", app_notify},
-                {"regions", app_regions, .withdraws = true}, {"told-regions", app_notify_regions, .withdraws = true},
-                {"rest", app_rest, .rests = true}, {"left", app_left, .asks = true, .rests = true}, {"await", app_await, .rests = true},
-                {"part", app_part, .rests = true, .mixes = true}, {"calls", calls_program, .is_rig = true, .rests = true}};
-enum { PROGRAMS = sizeof programs / sizeof programs[0] };
-
-typedef struct outcome {
-    int rc;
-    bool withdraws, asks, rests;
-    uint32_t left;               /* objects not freed */
-    uint64_t wrong;              /* registrations for relaxed ordering that must be ordered */
-    uint32_t pending;               /* eps to the dead rank with operations in flight */
-    weft_sim_report report;
-    uint64_t counts[SIMHCA_COUNT_LAST];
-    char waits[WEFT_IFACE_WAIT_BYTES]; /* the latest clause of callbacks.waits */
-    uint32_t waiting;                  /* ranks that had one at the end */
-} outcome;
-
-static bool keeps_registrations; /* also when no transfer uses them */
-
-/* The seed, never a measured time, sets protocols, registration and other knobs. */
-static void choose_knobs(uint64_t seed)
-{
-    static const char *const ways[] = {"copy", "get", "split", "put"};
-    static const char *const pins[] = {"sync", "pipeline", "async", "sync", "never"};
-    static const char *const rings[] = {"auto", "force", "never"};
-    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
-    setenv("WEFT_PROMISES", seed % 3 ? "always" : "auto", 1);
-    setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
-    /* cache hits depend on addresses, which a replay does not repeat */
-    setenv("WEFT_REGCACHE_MONITOR", keeps_registrations ? "auto" : "none", 1);
-    setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
-    setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
-    setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
-    setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
-    setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
-    setenv("WEFT_VERBS_MW", seed / 4 % 2 ? "auto" : "never", 1); /* each with each scheme */
-    setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines are written in any order: verbs verifies each cell */
-}
-
-static void run_rounds(uint32_t index, const simhca_profile *profile, weft_sim_config *config, uint32_t rounds, outcome *out)
-{
-    traffic traffic = {.seed = config->seed, .rounds = rounds};
-    app app = {.seed = config->seed, .rounds = rounds};
-    memset(out, 0, sizeof *out);
-    out->withdraws = programs[index].withdraws;
-    out->asks = programs[index].asks;
-    out->rests = programs[index].rests;
-    choose_knobs(config->seed);
-    if (programs[index].is_rig)
-        weft_knobs_load(false);
-    config->report = &out->report;
-    config->net = verbs_net_open(profile, config->seed, true);
-    verbs_net_mixes = programs[index].mixes;
-    out->rc = weft_sim_run(config, programs[index].what, programs[index].is_rig ? (void *)&traffic : &app);
-    verbs_net_mixes = false;
-    if (programs[index].is_rig)
-        traffic_clear();
-    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
-        out->counts[i] = simhca_counter((enum simhca_count)i);
-    out->pending = verbs_net_pending(config->kill_rank);
-    snprintf(out->waits, sizeof out->waits, "%s", verbs_net_waits(&out->waiting));
-    out->wrong = verbs_net_registered.wrong;
-    out->left = verbs_net_close(out->rc == 0 && !config->kill ? stderr : NULL);
-}
-
-static void run(uint32_t index, const simhca_profile *profile, weft_sim_config *config, outcome *out)
-{
-    run_rounds(index, profile, config, programs[index].is_rig ? 6 : 4, out);
-}
-
-static int find(const char *name)
-{
-    for (int i = 0; i < PROGRAMS; i++)
-        if (strncmp(name, programs[i].name, strlen(programs[i].name)) == 0)
-            return i;
-    return -1;
-}
-
-static void show(const uint64_t *counts)
-{
-    for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
-        if (counts[i])
-            printf(" %s %" PRIu64, simhca_count_names[i], counts[i]);
-}
-
-/* On a fabric without faults no completion is an error and no queue overflows; on every fabric the receiver is ready. */
-static bool is_clean(const simhca_profile *profile, const outcome *out)
-{
-    bool harms = profile->lose_permille || profile->break_per_100k || profile->flap_per_100k || profile->refuse_per_100k ||
-                 profile->ack_loss_permille || out->rests || (out->withdraws && out->counts[SIMHCA_KEYS_REFUSED]);
-    const uint64_t *counts = out->counts;
-    uint64_t never = counts[SIMHCA_RNR] + counts[SIMHCA_OVERRUNS], here = counts[SIMHCA_ERRORS] + counts[SIMHCA_POST_REFUSED];
-    return never == 0 && (harms || here == 0);
-}
-
-static bool is_good(const simhca_profile *profile, const outcome *out)
-{
-    return out->rc == 0 && (out->asks || out->report.counts[WEFT_SIM_LOST_WAKEUPS] == 0) && out->left == 0 && out->wrong == 0 &&
-           is_clean(profile, out);
-}
+#include "test/sim/verbs_runs.h"
 
 /* Test names are "program profile". */
 static void run_named(void)
@@ -145,10 +28,10 @@ static void run_named(void)
     seeds range;
     seeds_begin(&range);
     while ((seed = seeds_next(&range))) {
-        outcome out;
+        verbs_outcome out;
         weft_sim_config config = {.ranks = sizes[seed % 6], .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
-        run((uint32_t)find(name), simhca_profile_find(profile), &config, &out);
-        bool good = is_good(simhca_profile_find(profile), &out);
+        verbs_run(verbs_program_find(name), simhca_profile_find(profile), &config, &out);
+        bool good = verbs_is_good(simhca_profile_find(profile), &out);
         CU_ASSERT(good);
         if (!good)
             fprintf(stderr, "    %s: code %d, %" PRIu64 " wake-ups lost, %u objects left, %" PRIu64 " errors, %s: "
@@ -159,21 +42,8 @@ static void run_named(void)
             totals[i] += out.counts[i];
     }
     printf("\n    %s, seeds %" PRIu64 " to %" PRIu64 ":", name, range.first, range.next - 1);
-    show(totals);
+    verbs_show(totals);
     fflush(stdout);
-}
-
-static outcome one_on(const simhca_profile *profile, const char *name, uint32_t ranks, uint64_t seed)
-{
-    outcome out;
-    weft_sim_config config = {.ranks = ranks, .seed = seed};
-    run((uint32_t)find(name), profile, &config, &out);
-    return out;
-}
-
-static outcome one(const char *name, const char *profile, uint32_t ranks, uint64_t seed)
-{
-    return one_on(simhca_profile_find(profile), name, ranks, seed);
 }
 
 /* The heap differs between runs in one process, and so does a region's number of pages: registering costs nothing here. */
@@ -181,8 +51,8 @@ static void seeds_replay(void)
 {
     simhca_profile wild = *simhca_profile_find("wild");
     wild.pin_page_ns = 0;
-    outcome first = one_on(&wild, "traffic", 4, 77), second = one_on(&wild, "traffic", 4, 77);
-    outcome other = one_on(&wild, "traffic", 4, 78);
+    verbs_outcome first = verbs_run_on(&wild, "traffic", 4, 77), second = verbs_run_on(&wild, "traffic", 4, 77);
+    verbs_outcome other = verbs_run_on(&wild, "traffic", 4, 78);
     CU_ASSERT(first.rc == 0 && second.rc == 0 && other.rc == 0);
     CU_ASSERT(memcmp(first.counts, second.counts, sizeof first.counts) == 0);
     for (int i = 0; i < SIMHCA_COUNT_LAST; i++)
@@ -204,7 +74,7 @@ static uint32_t failovers(const char *profile, bool *is_good)
     weft_event_update();
     weft_event_unlock();
     for (uint64_t seed = 1; seed <= 20; seed++)
-        *is_good = *is_good && one("traffic", profile, 4, seed).rc == 0;
+        *is_good = *is_good && verbs_run_one("traffic", profile, 4, seed).rc == 0;
     weft_event_lock();
     for (; (record = weft_event_first()); weft_event_pop(), count++)
         *is_good = *is_good && record->values[0] >= 0 && record->values[0] < 4 && record->values[1] >= 1 && record->values[2] >= 0 &&
@@ -240,7 +110,7 @@ static void fabrics_bite(void)
     for (uint32_t i = 0; i < sizeof bites / sizeof bites[0]; i++) {
         uint64_t count = 0;
         for (uint64_t seed = 1; seed <= BITE_SEEDS && count < bites[i].min; seed++) {
-            outcome out = one("traffic", bites[i].profile, 4, seed);
+            verbs_outcome out = verbs_run_one("traffic", bites[i].profile, 4, seed);
             CU_ASSERT(out.rc == 0);
             count += out.counts[bites[i].what];
         }
@@ -259,7 +129,7 @@ static void targets_are_counted_at(void)
         weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 5), .seed = seed};
         if (seed % 5 == 0 || seed / 3 % 5 == 4)
             continue;
-        choose_knobs(seed);
+        verbs_choose_knobs(seed);
         config.net = verbs_net_open(simhca_profile_find("glob"), seed, true);
         CU_ASSERT(weft_sim_run(&config, app_counts, &app) == 0);
         atomics += simhca_counter(SIMHCA_ATOMICS);
@@ -278,7 +148,7 @@ static void unknown_atomics_are_reported(void)
         app app = {.seed = seed, .rounds = 1};
         weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 4), .seed = seed};
         int rc;
-        choose_knobs(seed);
+        verbs_choose_knobs(seed);
         config.net = verbs_net_open(&glob, seed, true);
         rc = weft_sim_run(&config, app_unknown, &app);
         CU_ASSERT(rc == 0);
@@ -305,17 +175,17 @@ static void mutants_are_detected(void)
         profile.max_qp_wr = plants[i].max_qp_wr ? plants[i].max_qp_wr : profile.max_qp_wr;
         profile.break_per_100k *= 10;
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            outcome out;
+            verbs_outcome out;
             weft_sim_config config = {.ranks = 4, .seed = seed, .is_quiet = true};
-            uint32_t program = (uint32_t)find(plants[i].program ? plants[i].program : seed % 2 ? "traffic" : "storm");
+            const verbs_program *program = verbs_program_find(plants[i].program ? plants[i].program : seed % 2 ? "traffic" : "storm");
             int kept = rig_mute();
-            run(program, &profile, &config, &out);
-            healthy += is_good(&profile, &out);
+            verbs_run(program, &profile, &config, &out);
+            healthy += verbs_is_good(&profile, &out);
             verbs_net_mutant = plants[i].what;
-            run(program, &profile, &config, &out);
+            verbs_run(program, &profile, &config, &out);
             verbs_net_mutant = VERBS_NET_HEALTHY;
             rig_unmute(kept);
-            noticed += !is_good(&profile, &out);
+            noticed += !verbs_is_good(&profile, &out);
         }
         printf("\n    %s on %s: noticed in %u of 10 runs; %u healthy runs are good", plants[i].name, profile.name, noticed,
                healthy);
@@ -343,21 +213,22 @@ static void misplaced_relaxation_is_detected(void)
     };
     for (uint32_t i = 0; i < sizeof plants / sizeof plants[0]; i++) {
         const simhca_profile *profile = simhca_profile_find(plants[i].profile);
-        uint32_t noticed = 0, healthy = 0, count = 0, index = (uint32_t)find(plants[i].program);
+        const verbs_program *program = verbs_program_find(plants[i].program);
+        uint32_t noticed = 0, healthy = 0, count = 0;
         uint64_t relaxed = 0;
         for (; count < 60 && noticed < 2; count++) { /* a run depends on addresses, too */
-            outcome out;
+            verbs_outcome out;
             weft_sim_config config = {.ranks = plants[i].ranks, .seed = plants[i].first + count * plants[i].step, .is_quiet = true};
             int kept = rig_mute();
-            keeps_registrations = true;
-            run_rounds(index, profile, &config, plants[i].rounds, &out);
-            healthy += is_good(profile, &out);
+            verbs_keeps_registrations = true;
+            verbs_run_rounds(program, profile, &config, plants[i].rounds, &out);
+            healthy += verbs_is_good(profile, &out);
             verbs_net_mutant = plants[i].what;
-            run_rounds(index, profile, &config, plants[i].rounds, &out);
+            verbs_run_rounds(program, profile, &config, plants[i].rounds, &out);
             verbs_net_mutant = VERBS_NET_HEALTHY;
-            keeps_registrations = false;
+            verbs_keeps_registrations = false;
             rig_unmute(kept);
-            noticed += !is_good(profile, &out);
+            noticed += !verbs_is_good(profile, &out);
             relaxed += out.counts[SIMHCA_RELAXED_WRITES];
         }
         printf("\n    %s, %s on %s: noticed in %u of %u runs with %" PRIu64 " relaxed writes; %u healthy runs are good", plants[i].name,
@@ -376,11 +247,11 @@ static void stale_keys_do_no_harm(void)
     uint32_t runs = 0;
     for (uint64_t seed = 1; seed <= 48; seed++, runs++) {
         const char *profile = profiles[seed / 2 % 6];
-        outcome out;
+        verbs_outcome out;
         verbs_net_mutant = VERBS_NET_UNTOLD;
-        out = one(names[seed % 2], profile, 2 + (uint32_t)seed % 4, seed);
+        out = verbs_run_one(names[seed % 2], profile, 2 + (uint32_t)seed % 4, seed);
         verbs_net_mutant = VERBS_NET_HEALTHY;
-        CU_ASSERT(is_good(simhca_profile_find(profile), &out));
+        CU_ASSERT(verbs_is_good(simhca_profile_find(profile), &out));
         refused += out.counts[SIMHCA_KEYS_REFUSED];
     }
     printf("\n    %" PRIu64 " keys refused in %u runs", refused, runs);
@@ -392,7 +263,7 @@ static void receivers_are_ready(void)
 {
     uint64_t rnr = 0, sends = 0;
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        outcome out = one(seed % 2 ? "traffic" : "colls", seed % 3 ? "narrow" : "breaks", 5, seed);
+        verbs_outcome out = verbs_run_one(seed % 2 ? "traffic" : "colls", seed % 3 ? "narrow" : "breaks", 5, seed);
         CU_ASSERT(out.rc == 0);
         rnr += out.counts[SIMHCA_RNR];
         sends += out.counts[SIMHCA_SENDS];
@@ -411,7 +282,7 @@ static void goodbyes_are_quick(void)
     for (uint32_t i = 0; i < sizeof fabrics / sizeof fabrics[0]; i++) {
         uint32_t slow = 0;
         for (uint64_t seed = 1; seed <= fabrics[i].seeds; seed++) {
-            outcome out = one("ring", fabrics[i].profile, 4, seed);
+            verbs_outcome out = verbs_run_one("ring", fabrics[i].profile, 4, seed);
             CU_ASSERT(out.rc == 0);
             slow += out.report.now_ns > 1000000000;
         }
@@ -426,7 +297,7 @@ static void rests_are_quiet(void)
     static const char *const profiles[] = {"calm", "datagrams", "breaks", "one-qp"};
     for (uint32_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++)
         for (uint64_t seed = 1; seed <= 8; seed++) {
-            outcome out = one("await", profiles[i], 2, seed);
+            verbs_outcome out = verbs_run_one("await", profiles[i], 2, seed);
             CU_ASSERT(out.rc == 0 && out.report.now_ns > 100 * UINT64_C(1000000000));
             CU_ASSERT(out.counts[SIMHCA_DATAGRAMS] < 300 && out.counts[SIMHCA_POSTS] < 1000);
             if (out.rc || out.counts[SIMHCA_DATAGRAMS] >= 300 || out.counts[SIMHCA_POSTS] >= 1000)
@@ -446,7 +317,7 @@ static void addresses_are_chosen(void)
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         setenv(cases[i].knob, cases[i].value, 1);
         int kept = rig_mute();
-        outcome out = one("traffic", cases[i].profile, 2, 1);
+        verbs_outcome out = verbs_run_one("traffic", cases[i].profile, 2, 1);
         rig_unmute(kept);
         unsetenv(cases[i].knob);
         CU_ASSERT((out.rc == 0) == cases[i].serves);
@@ -458,10 +329,10 @@ static void flips_are_detected(void)
 {
     uint32_t flipped = 0, found = 0;
     for (uint64_t seed = 5; seed <= 200; seed += 5) {
-        outcome out;
+        verbs_outcome out;
         weft_sim_config config = {.ranks = 3, .seed = seed, .is_quiet = true};
         int kept = rig_mute();
-        run((uint32_t)find("traffic"), simhca_profile_find("flipped"), &config, &out);
+        verbs_run(verbs_program_find("traffic"), simhca_profile_find("flipped"), &config, &out);
         rig_unmute(kept);
         flipped += out.counts[SIMHCA_FLIPPED] != 0;
         found += out.rc != 0;
@@ -480,12 +351,12 @@ static void busy_peers_are_evicted(void)
         {"promises", "cramped", 2, 4}, {"promises", "cramped", 3, 4}, {"promises", "cramped", 8, 4}, {"promises", "cramped", 11, 4},
     };
     for (uint32_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        outcome out;
+        verbs_outcome out;
         weft_sim_config config = {.ranks = 8, .seed = runs[i].seed};
         const simhca_profile *profile = simhca_profile_find(runs[i].profile);
-        run_rounds((uint32_t)find(runs[i].name), profile, &config, runs[i].rounds, &out);
-        CU_ASSERT(is_good(profile, &out));
-        if (!is_good(profile, &out))
+        verbs_run_rounds(verbs_program_find(runs[i].name), profile, &config, runs[i].rounds, &out);
+        CU_ASSERT(verbs_is_good(profile, &out));
+        if (!verbs_is_good(profile, &out))
             fprintf(stderr, "    %s on %s, seed %" PRIu64 ": code %d, %s\n", runs[i].name, runs[i].profile, runs[i].seed, out.rc,
                     out.report.text);
     }
@@ -500,13 +371,13 @@ static void few_queue_pairs(const char *connect, uint32_t runs)
     uint32_t waited = 0;
     setenv("WEFT_VERBS_CONNECT", connect, 1);
     for (uint64_t seed = 1; seed <= runs; seed++) {
-        outcome out;
+        verbs_outcome out;
         weft_sim_config config = {.ranks = 4 + (uint32_t)seed % 5, .seed = seed};
         const simhca_profile *profile = simhca_profile_find(profiles[seed % 3]);
         const char *name = names[seed / 3 % 4];
-        run((uint32_t)find(name), profile, &config, &out);
-        CU_ASSERT(is_good(profile, &out));
-        if (!is_good(profile, &out))
+        verbs_run(verbs_program_find(name), profile, &config, &out);
+        CU_ASSERT(verbs_is_good(profile, &out));
+        if (!verbs_is_good(profile, &out))
             fprintf(stderr, "    %s on %s by %s, %u ranks, seed %" PRIu64 ": code %d, %s\n", name, profile->name, connect, config.ranks,
                     seed, out.rc, out.report.text);
         waited += strstr(out.waits, " waits for a queue pair: ") != NULL;
@@ -525,9 +396,9 @@ static void circles_end(void)
     for (uint64_t seed = 40; seed <= 45; seed++) {
         const simhca_profile *profile = simhca_profile_find("one-qp");
         weft_sim_config config = {.ranks = 8, .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
-        outcome out;
-        run((uint32_t)find("colls"), profile, &config, &out);
-        CU_ASSERT(is_good(profile, &out) && out.report.now_ns < 10 * UINT64_C(1000000000));
+        verbs_outcome out;
+        verbs_run(verbs_program_find("colls"), profile, &config, &out);
+        CU_ASSERT(verbs_is_good(profile, &out) && out.report.now_ns < 10 * UINT64_C(1000000000));
     }
 }
 
@@ -538,10 +409,10 @@ static void no_queue_pair_at_all(void)
     for (int way = 0; way < 2; way++) {
         simhca_profile none = {.name = "no-qp", .delay_ns = 1000, .max_qp = 1}; /* the datagrams' */
         weft_sim_config config = {.ranks = 2, .seed = 1};
-        outcome out;
+        verbs_outcome out;
         int kept = rig_mute();
         setenv("WEFT_VERBS_CONNECT", ways[way], 1);
-        run((uint32_t)find("traffic"), &none, &config, &out);
+        verbs_run(verbs_program_find("traffic"), &none, &config, &out);
         unsetenv("WEFT_VERBS_CONNECT");
         rig_unmute(kept);
         CU_ASSERT(out.rc != 0 && strstr(out.report.text, "cannot create a queue pair") && strstr(out.report.text, "used up"));
@@ -557,7 +428,7 @@ static void notifications_cost_nothing(void)
     app app = {.seed = 1, .rounds = 1};
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = 1, .report = &report};
-    choose_knobs(1);
+    verbs_choose_knobs(1);
     config.net = verbs_net_open(simhca_profile_find("calm"), 1, true);
     CU_ASSERT(weft_sim_run(&config, app_notify_costs, &app) == 0);
     CU_ASSERT(verbs_net_close(stderr) == 0);
@@ -571,13 +442,13 @@ static void death_ends_the_job(void)
     static const char *const names[] = {"traffic", "storm", "colls", "moves", "regions"};
     uint32_t aborted = 0, silent = 0, count = 0;
     for (uint64_t step = 2; step < 6000; step += 1 + step / 8, count++) {
-        outcome out;
+        verbs_outcome out;
         weft_sim_config config = {.ranks = 3, .seed = step, .kill = true, .kill_rank = (uint32_t)(step % 3), .kill_step = step,
                                   .is_quiet = true};
         int kept = rig_mute();
         if (count / 5 % 7 > 4)
             setenv("WEFT_VERBS_CONNECT", "rdmacm", 1);
-        run((uint32_t)find(names[count % 5]), simhca_profile_find(profiles[count / 5 % 7]), &config, &out);
+        verbs_run(verbs_program_find(names[count % 5]), simhca_profile_find(profiles[count / 5 % 7]), &config, &out);
         unsetenv("WEFT_VERBS_CONNECT");
         rig_unmute(kept);
         bool hangs = out.report.deadlocked && out.pending;
@@ -594,19 +465,19 @@ static void death_ends_the_job(void)
 
 static int replay(char **argv)
 {
-    outcome out;
+    verbs_outcome out;
     uint64_t seed = strtoull(argv[3], NULL, 10);
     weft_sim_config config = {.ranks = (uint32_t)atoi(argv[2]), .seed = seed, .ranks_per_node = seed % 5 == 0 ? 2 : 0};
     const simhca_profile *profile = simhca_profile_find(argv[1]);
-    if (find(argv[0]) < 0 || !profile)
+    if (!verbs_program_find(argv[0]) || !profile)
         return 2;
     config.kill = argv[4] && argv[5];
     config.kill_rank = config.kill ? (uint32_t)atoi(argv[4]) : 0;
     config.kill_step = config.kill ? strtoull(argv[5], NULL, 10) : 0;
-    run((uint32_t)find(argv[0]), profile, &config, &out);
+    verbs_run(verbs_program_find(argv[0]), profile, &config, &out);
     printf("%s: %d, %" PRIu64 " wake-ups lost, %u objects left, %u paths pending; %s; %" PRIu64 " us;", argv[0], out.rc,
            out.report.counts[WEFT_SIM_LOST_WAKEUPS], out.left, out.pending, out.report.text, out.report.now_ns / 1000);
-    show(out.counts);
+    verbs_show(out.counts);
     printf("\n");
     return out.rc != 0;
 }
@@ -632,10 +503,10 @@ int main(int argc, char **argv)
         return 1;
     CU_pSuite whole = CU_add_suite("whole library", NULL, NULL), rest = CU_add_suite("fabrics and deaths", NULL, NULL);
     for (const simhca_profile *profile = simhca_profiles; profile->name; profile++)
-        for (int i = 0; i < PROGRAMS && strcmp(profile->name, "flipped") && !profile->no_rc; i++) {
-            if (profile->early && programs[i].rests)
+        for (const verbs_program *program = verbs_programs; program->name && strcmp(profile->name, "flipped") && !profile->no_rc; program++) {
+            if (profile->early && program->rests)
                 continue; /* no process returns there */
-            snprintf(name, sizeof name, "%s %s", programs[i].name, profile->name);
+            snprintf(name, sizeof name, "%s %s", program->name, profile->name);
             add(whole, only, name, run_named);
         }
     seeds_share(whole->uiNumberOfTests);
