@@ -224,6 +224,7 @@ static void happen(hca_event *event)
     case HCA_TIMER: hca_requester_timer(event); break;
     case HCA_RNR_OVER: hca_requester_rnr_over(event); break;
     case HCA_VISIBILITY: hca_visibility_step(event); break;
+    case HCA_FETCH: hca_responder_fetch(event); break;
     case HCA_FLUSH: hca_qp_flush(event); break;
     case HCA_UD: hca_ud_recv(event); break;
     case HCA_FLAP: hca_faults_flap(event); break;

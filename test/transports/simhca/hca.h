@@ -233,11 +233,13 @@ struct hca_qp {
     hca_event *writing_for;    /* request whose data becomes visible ... */
     struct ibv_wc writing_wc;  /* ... and the completion of its receive, if takes_recv */
     bool takes_recv;
+    hca_event *fetching, *fetching_for; /* response of a read, of which some words are not read yet, and its request; NULL: none */
     hca_saved saved[16];
 };
 
 /* -- events -- */
-enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_VISIBILITY, HCA_FLUSH, HCA_UD, HCA_FLAP, HCA_CM };
+enum hca_event_kind { HCA_SEND, HCA_REQUEST, HCA_ANSWER, HCA_TIMER, HCA_RNR_OVER, HCA_VISIBILITY, HCA_FETCH, HCA_FLUSH, HCA_UD, HCA_FLAP,
+                      HCA_CM };
 enum hca_answer_kind { HCA_ACK, HCA_RNR_NAK, HCA_NAK };
 
 typedef struct hca_address {   /* address of a queue pair */
@@ -411,6 +413,8 @@ uint8_t *hca_gather(const hca_wqe *wqe);
 /* -- responder.c -- */
 void hca_responder_request(hca_event *event); /* takes ownership of the event */
 void hca_responder_placed(hca_qp *qp);
+void hca_responder_fetch(hca_event *event); /* reads the other words of a read */
+void hca_responder_drop_fetch(hca_qp *qp);
 
 /* -- visibility.c -- */
 /* Begins a copy. At its end it calls hca_requester_placed or hca_responder_placed. NULL: all bytes are visible at once (profile not torn,

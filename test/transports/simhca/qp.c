@@ -159,6 +159,7 @@ void hca_qp_reset(hca_qp *qp)
     if (qp->writing_for)
         hca_event_free(qp->writing_for);
     qp->writing_for = NULL;
+    hca_responder_drop_fetch(qp);
     qp->own_rq.count = qp->own_rq.used = qp->own_rq.head = 0;
     qp->id = ++hca.next_id; /* events of an earlier state are void */
 }

@@ -8,6 +8,8 @@
 #include "base/macros.h"
 #include "test/transports/simhca/hca.h"
 
+#define WORD 8u /* bytes that a read takes from memory at one time */
+
 static void answer(hca_qp *qp, const hca_event *request, hca_event *event)
 {
     event->kind = HCA_ANSWER;
@@ -134,26 +136,59 @@ static bool write_memory(hca_qp *qp, hca_event *request)
     return true;
 }
 
-static void read_memory(hca_qp *qp, const hca_event *request)
+/* Copies each word whose bit is set, or not; the 64 bits are for any length. */
+static void fetch_words(hca_event *response, const hca_event *request, uint64_t bits)
+{
+    const uint8_t *from = (const uint8_t *)(uintptr_t)request->remote;
+    for (uint32_t at = 0; at < request->length; at += WORD)
+        if (bits >> at / WORD % 64 & 1)
+            memcpy(response->body + at, from + at, request->length - at < WORD ? request->length - at : WORD);
+}
+
+/* The response to a read of which some words are read now, the others later. */
+static void begin_fetch(hca_qp *qp, hca_event *request, hca_event *response)
+{
+    hca_event *event = hca_event_new(HCA_FETCH);
+    response->value = hca_random();
+    fetch_words(response, request, response->value);
+    qp->fetching = response;
+    qp->fetching_for = request;
+    event->to = (hca_address){qp->device, qp->base.qp_num, 0};
+    event->id = qp->id;
+    hca_event_post(event, hca.now + hca_delay(hca.profile.delay_ns, 0));
+}
+
+static void answer_read(hca_qp *qp, const hca_event *request, hca_event *response)
+{
+    if (request->seq == qp->expected) {
+        qp->expected++;
+        simhca_activity++;
+    }
+    answer(qp, request, response);
+}
+
+/* True: the request may be freed. */
+static bool read_memory(hca_qp *qp, hca_event *request)
 {
     if (request->reads_out > qp->attr.max_dest_rd_atomic || !qp->attr.max_dest_rd_atomic) {
         refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-        return;
+        return true;
     }
     if (!may(qp, request, request->length, IBV_ACCESS_REMOTE_READ)) {
         refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-        return;
+        return true;
     }
     hca_visibility_settle(qp, request->remote, request->remote + request->length);
     hca_event *event = hca_event_new(HCA_ANSWER);
     event->answer = HCA_ACK;
     event->body = malloc(request->length ? request->length : 1);
-    memcpy(event->body, (void *)(uintptr_t)request->remote, request->length);
-    if (request->seq == qp->expected) {
-        qp->expected++;
-        simhca_activity++;
+    if (hca.profile.torn && request->length > WORD) {
+        begin_fetch(qp, request, event);
+        return false;
     }
-    answer(qp, request, event);
+    fetch_words(event, request, UINT64_MAX);
+    answer_read(qp, request, event);
+    return true;
 }
 
 /* Performs the atomic; returns the old value. With glob_atomics (IBV_ATOMIC_GLOB) it is atomic with CPU instructions, else only with other
@@ -215,9 +250,7 @@ static bool perform(hca_qp *qp, hca_event *request)
         return true;
     }
     switch (request->opcode) {
-    case IBV_WR_RDMA_READ:
-        read_memory(qp, request);
-        return true;
+    case IBV_WR_RDMA_READ: return read_memory(qp, request);
     case IBV_WR_ATOMIC_CMP_AND_SWP: case IBV_WR_ATOMIC_FETCH_AND_ADD:
         atomic(qp, request);
         return true;
@@ -253,24 +286,59 @@ void hca_responder_request(hca_event *event)
     if (!qp->was_established && qp->attr.qp_state == IBV_QPS_RTR)
         hca_report_event(qp->context, IBV_EVENT_COMM_EST, qp, 0);
     qp->was_established = true;
-    if (qp->writing)
+    if (qp->writing || qp->fetching)
         weft_list_append(&qp->requests, &event->link);
     else if (perform(qp, event))
         hca_event_free(event);
 }
 
-void hca_responder_placed(hca_qp *qp)
+/* Requests that have waited for one before them. */
+static void perform_next(hca_qp *qp)
 {
     weft_list_link *link;
+    while (!qp->writing && !qp->fetching && listens(qp) && (link = weft_list_take(&qp->requests))) {
+        hca_event *event = weft_container(link, hca_event, link);
+        if (perform(qp, event))
+            hca_event_free(event);
+    }
+}
+
+void hca_responder_placed(hca_qp *qp)
+{
     hca_event *request = qp->writing_for;
     hca_visibility_free(qp->writing);
     qp->writing = NULL;
     qp->writing_for = NULL;
     finish(qp, request);
     hca_event_free(request);
-    while (!qp->writing && listens(qp) && (link = weft_list_take(&qp->requests))) {
-        hca_event *event = weft_container(link, hca_event, link);
-        if (perform(qp, event))
-            hca_event_free(event);
+    perform_next(qp);
+}
+
+void hca_responder_drop_fetch(hca_qp *qp)
+{
+    if (qp->fetching)
+        hca_event_free(qp->fetching);
+    if (qp->fetching_for)
+        hca_event_free(qp->fetching_for);
+    qp->fetching = qp->fetching_for = NULL;
+}
+
+void hca_responder_fetch(hca_event *event)
+{
+    hca_qp *qp = hca_qp_by_id(event->to.device, event->to.qpn, event->id);
+    hca_event *response = qp ? qp->fetching : NULL, *request = qp ? qp->fetching_for : NULL;
+    if (!response)
+        return;
+    qp->fetching = qp->fetching_for = NULL;
+    if (!listens(qp)) {
+        hca_event_free(response);
+    } else if (!may(qp, request, request->length, IBV_ACCESS_REMOTE_READ)) {
+        hca_event_free(response);
+        refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    } else {
+        fetch_words(response, request, ~response->value);
+        answer_read(qp, request, response);
     }
+    hca_event_free(request);
+    perform_next(qp);
 }

@@ -38,7 +38,7 @@ typedef struct simhca_profile {
     uint32_t ack_loss_permille;   /* lost acknowledgements: the requester retransmits */
     uint32_t refuse_per_100k;     /* calls of ibv_post_send that fail with ENOMEM although entries are free */
     uint32_t flip_permille;       /* messages with one flipped bit in the middle (no HCA does this; checksums must detect it) */
-    bool torn;                    /* bytes of writes and reads become visible line by line, over time */
+    bool torn;                    /* bytes of writes and reads become visible line by line, over time; reads take words at two times */
     bool in_order;                /* ... in the order of addresses; ibv_query_qp_data_in_order returns so */
     enum simhca_relaxed relaxed;  /* honoured: writes there are acknowledged first and become visible later, line by line, in any order;
                                    * at the latest before a receive of their queue pair completes */
