@@ -57,6 +57,7 @@ struct sim_flow {
     uint64_t missing_seq;    /* frame at which the connection broke: no later one arrives; 0: none */
     uint32_t frames;         /* unpolled by `to` */
     uint32_t frames_in_flight;  /* not yet due */
+    uint64_t received_seq;   /* highest seq of a frame that `to` has polled */
     uint32_t rma_ops;          /* posted, completion not polled */
     uint64_t last_frame_due, last_rail_due[SIM_RAILS_MAX];
     uint64_t newest_rma;    /* highest seq of an rma op that began to move */

@@ -14,6 +14,8 @@
 #include "test/transports/sim/fabric.h"
 
 #define STEPS 4   /* steps of a torn rma op */
+#define WORD 8u   /* bytes that a get reads at one time, if it is no longer than ... */
+#define WORDS_MAX 4096u
 
 static uint64_t amo_now(const weft_atomic *atomic)
 {
@@ -31,13 +33,14 @@ static uint64_t amo_now(const weft_atomic *atomic)
     return before;
 }
 
-/* The cache lines of the peer's memory that move in this step, selected by address and op number. */
+/* The cache lines of the peer's memory that move in this step, or the words, selected by address and op number. */
 static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from)
 {
     uint64_t remote = event->rma.remote, bytes = event->rma.bytes, next;
+    uint64_t unit = event->kind == SIM_GET && bytes <= WORDS_MAX ? WORD : WEFT_LINE;
     for (uint64_t at = 0; at < bytes; at = next) {
-        uint64_t line = (remote + at) / WEFT_LINE, mixed = (line + 1) * (event->seq * 2 + 1) * 0x9e3779b97f4a7c15u;
-        next = (line + 1) * WEFT_LINE - remote;
+        uint64_t line = (remote + at) / unit, mixed = (line + 1) * (event->seq * 2 + 1) * 0x9e3779b97f4a7c15u;
+        next = (line + 1) * unit - remote;
         if (next > bytes)
             next = bytes;
         if ((mixed >> 40) % STEPS == event->step)

@@ -43,7 +43,7 @@ typedef struct weft_sim_profile {
     uint32_t zcopy_permille;       /* ... zcopy bodies that are read for a while; the others are copied at once */
     bool unordered;               /* frames of a pair may overtake each other; caps has it */
     bool mr_local;
-    bool torn;                    /* gets and puts move line by line, at several times, in any order */
+    bool torn;                    /* gets and puts move line by line, short gets word by word, at several times, in any order */
     uint8_t rails;                /* links over which rma is striped, ordered on each; 0: unordered */
     uint32_t flap_every_ns, flap_ns; /* interval and duration of stalls of each link (frames: the first one) */
     uint32_t queue;               /* most rma ops of one iface with unpolled completions: above it AGAIN; 0: no limit */
