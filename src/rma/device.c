@@ -79,6 +79,29 @@ static bool is_held(weft_device_op *op)
     return !rc;
 }
 
+/* Finds the region of an operation that awaits it: false: not yet. One that no region is found for is to be sent as a message. */
+static bool locate(weft_device_op *op, int *events)
+{
+    weft_device_target *target = op->target;
+    weft_device_lookup *lookup = target->lookup;
+    if (!op->awaits_region)
+        return true;
+    if (lookup->op != op)
+        op->region = weft_known_acquire(&target->known, &op->what);
+    if (!op->region && lookup->op && lookup->op != op)
+        return false;
+    if (!op->region && (lookup->op || weft_known_misses(&target->known, &op->what))) {
+        int rc = weft_device_look_up(op);
+        *events += lookup->is_repeated;
+        if (rc == WEFT_AGAIN)
+            return false;
+        op->region = rc ? NULL : weft_known_acquire(&target->known, &op->what);
+    }
+    op->awaits_region = false;
+    op->is_refused = !op->region;
+    return true;
+}
+
 /* Issues what the iface takes. Returns the number of events. */
 static int issue_all(weft_device_target *target)
 {
@@ -88,10 +111,11 @@ static int issue_all(weft_device_target *target)
         weft_device_op *op = weft_container(link, weft_device_op, link);
         uint64_t issued = op->issued;
         bool awaits_reg = op->awaits_reg;
+        bool is_located = locate(op, &n);
         int rc;
-        if (op->notify && !op->is_refused && is_held(op))
+        if (is_located && op->notify && !op->is_refused && is_held(op))
             return n;
-        rc = settle(op);
+        rc = is_located ? settle(op) : WEFT_AGAIN;
         link = link->next;
         if (rc == WEFT_AGAIN)
             continue;
@@ -211,6 +235,7 @@ static bool start(weft_device_target *target, const weft_rma_op *what, weft_know
     weft_device_op *op = weft_device_op_new(target, what, region, req), *notice = NULL;
     if (!op)
         return false;
+    op->awaits_region = target->lookup && !region;
     if (value && (!is_put || op->awaits_reg) && !(notice = weft_device_notice_new(target, value)))
         weft_rma_error_set(&op->error, WEFT_E_NOMEM, "no memory for its notification"); /* ends it */
     if (value)
@@ -233,6 +258,17 @@ static bool performs(const weft_device_target *target, const weft_rma_op *what)
     return target->can_amo && weft_device_amo_fits(target->device->window->targets[target->rank].base, what);
 }
 
+/* The same on a dynamic window. The operation waits in the queue until its region is found, if the target's table can be read. */
+static bool start_in_region(weft_device_target *target, const weft_rma_op *what, uint32_t value, weft_req **req)
+{
+    weft_known_region *region = weft_known_acquire(&target->known, what);
+    if (!region && (!target->lookup || !weft_known_misses(&target->known, what)))
+        return false;
+    if (region && !value && weft_device_copies(target, what, region))
+        return true;
+    return start(target, what, region, value, req);
+}
+
 /* Else a message tells why it is not. */
 static inline bool is_there(const weft_window_target *at)
 {
@@ -242,7 +278,6 @@ static inline bool is_there(const weft_window_target *at)
 bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_req **req)
 {
     weft_device_target *target = weft_device_target_of(window, what->target);
-    weft_known_region *region = NULL;
     uint32_t value = 0;
     if (!target)
         return false;
@@ -254,11 +289,11 @@ bool weft_rma_device_start(weft_window *window, const weft_rma_op *what, weft_re
         return false;
     if (what->kind >= WEFT_RMA_ACCUMULATE && has_messages(window, what->target))
         return false; /* an earlier accumulate may be among them: this one stays behind it */
-    if (window->regions && !(region = weft_known_acquire(&target->known, what)))
-        return false;
-    if (!value && weft_device_copies(target, what, region))
+    if (window->regions)
+        return start_in_region(target, what, value, req);
+    if (!value && weft_device_copies(target, what, NULL))
         return true;
-    return start(target, what, region, value, req);
+    return start(target, what, NULL, value, req);
 }
 
 bool weft_rma_device_notify(weft_window *window, uint32_t rank, uint32_t notify)
@@ -340,8 +375,10 @@ static void drain(weft_window *window)
 
 static void target_free(weft_device_target *target)
 {
-    if (target)
-        weft_known_close(&target->known);
+    if (!target)
+        return;
+    weft_known_close(&target->known);
+    free(target->lookup);
     free(target);
 }
 

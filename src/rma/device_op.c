@@ -180,7 +180,7 @@ weft_device_op *weft_device_notice_new(weft_device_target *target, uint32_t valu
     const weft_type *bytes = weft_sched_bytes();
     const weft_window_device *device = target->device;
     const weft_rma_op what = {.kind = WEFT_RMA_PUT, .target = target->rank, .origin_type = bytes, .target_type = bytes,
-                              .offset = device->window->regions ? device->keys[target->rank].word : 0};
+                              .offset = device->window->regions ? device->keys[target->rank].root : 0};
     weft_device_op *op = calloc(1, sizeof *op);
     if (!op)
         return NULL;

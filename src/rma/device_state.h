@@ -25,11 +25,31 @@ typedef struct weft_window_device {
     weft_list_link ended;    /* operations whose message is complete */
     weft_window_key *keys;   /* [size], of the members, owned */
     weft_iface *iface;       /* own memory is registered there; NULL: it is not, nor are regions */
-    weft_mr mr;              /* of own memory; of a dynamic window: of `word`, as its regions have their own (regions.c) */
-    uint64_t *word;          /* DYNAMIC: alone in its page, owned; NULL: none */
+    weft_mr mr;              /* of own memory; of a dynamic window: of its table's root, as its regions have their own (regions.c) */
     bool is_full;            /* the network has refused memory, and had no unused registrations left */
     weft_bounce bounce;
 } weft_window_device;
+
+enum weft_lookup_stage { WEFT_LOOKUP_ROOT, WEFT_LOOKUP_BLOCK, WEFT_LOOKUP_VERSION, WEFT_LOOKUP_OVER };
+
+/* A search in the region table of a target (device_lookup.c). */
+typedef struct weft_device_lookup {
+    weft_done done;          /* of a get */
+    uint64_t root;           /* address of the table's root */
+    const struct weft_device_op *op; /* whose first byte is looked for; NULL: no search is under way */
+    char *slot;              /* taken for it */
+    enum weft_lookup_stage stage; /* what is read into the slot: */
+    uint64_t from, bytes, at; /* address and length, and bytes that were read, or are being read */
+    bool is_reading;         /* a get is under way */
+    bool is_repeated;        /* the table was changed meanwhile: it is read again at the next turn */
+    bool is_found;
+    int rc;                  /* of the gets */
+    uint32_t tries;
+    uint64_t address;        /* looked for */
+    uint64_t version;        /* of the root */
+    weft_rkey rkey;          /* of the entries */
+    uint32_t detaches[WEFT_WINDOW_DETACHES]; /* of the target's control, if it has one, before the root was read */
+} weft_device_lookup;
 
 /* A target that was operated on. A count of puts only grows. */
 typedef struct weft_device_target {
@@ -41,6 +61,7 @@ typedef struct weft_device_target {
     weft_iface *iface;       /* by which it is reached; stays the same if the peer fails */
     const weft_rkey *rkey;   /* of its memory; length 0: the iface needs none, or the window is dynamic */
     weft_known known;        /* regions of a dynamic window */
+    weft_device_lookup *lookup; /* DYNAMIC: owned; NULL: the target's table cannot be read */
     uint32_t rank;
     bool can_put, can_get, can_amo, is_flushing;
     uint64_t ops;            /* not complete at the origin */
@@ -96,9 +117,10 @@ typedef struct weft_device_op {
     struct weft_device_op *notice; /* the notice behind it, which waits for it; NULL: none */
     bool is_led;             /* a notice whose operation is under way */
     bool awaits_reg, uses_slot, is_issued, is_fetch_counted;
+    bool awaits_region;      /* its region is not known yet */
     bool is_unsure;          /* counts in target->unsure */
     weft_list_link under_way; /* in target->under_way if it counts in fetches or unsure */
-    bool is_refused;         /* its region has ended: it waits in the queue to be sent as a message */
+    bool is_refused;         /* its region has ended, or was not found: it waits in the queue to be sent as a message */
     weft_rma_error error;
     weft_completion completion; /* of `message` */
     weft_req *message;       /* it goes by message instead; owned */
@@ -114,6 +136,13 @@ bool weft_window_device_serves(const weft_iface *iface);
 /* The target's state, made at its first use; NULL: no memory, or it cannot be reached by a device. */
 weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank);
 
+/* -- device_lookup.c -- */
+
+/* root: address of the target's table. NULL: no memory. */
+weft_device_lookup *weft_device_lookup_new(uint64_t root);
+/* Looks for the region of the operation's first byte in the target's table. 0: it is known now; AGAIN; UNSUPPORTED: it is not there, or
+ * cannot be read. No other operation may look before this one has got its answer. */
+int weft_device_look_up(weft_device_op *op);
 
 /* -- device_op.c -- */
 

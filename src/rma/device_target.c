@@ -58,6 +58,14 @@ static void choose(weft_device_target *target)
                    way(target->can_amo), target->iface->ops->name, why ? ": " : "", why ? why : "");
 }
 
+/* Of a dynamic window: unless the target's table can be read its regions are asked for by messages. */
+static void open_lookup(weft_device_target *target)
+{
+    const weft_window_key *key = &target->device->keys[target->rank];
+    if (target->can_get && key->root && (!target->iface->caps.key_bytes || key->rkey.length))
+        target->lookup = weft_device_lookup_new(key->root);
+}
+
 /* All puts before the flush are visible at the target, or have failed: then their operation has the error. */
 static void on_flushed(weft_done *done, int rc)
 {
@@ -90,6 +98,8 @@ weft_device_target *weft_device_target_of(weft_window *window, uint32_t rank)
     target->rank = rank;
     choose(target);
     weft_known_open(&target->known, window->size, target->iface->caps.key_bytes ? NULL : window->targets[rank].control);
+    if (window->regions)
+        open_lookup(target);
     window->targets[rank].device = target;
     return target;
 }

@@ -22,8 +22,8 @@ typedef struct weft_window_key {
     char network[8];  /* name of the transport, cut off; "": no key */
     uint8_t keyless;  /* enum weft_window_keyless, if there is no key */
     uint8_t amo;      /* enum weft_amo_domain of the member's device, whose atomics the key allows; NONE: it allows none */
-    weft_rkey rkey;   /* a dynamic window's: of a word that takes its notifications without data; length 0: none could be registered */
-    uint64_t word;    /* DYNAMIC: its address */
+    weft_rkey rkey;   /* a dynamic window's: of the root of its region table; length 0: it could not be registered */
+    uint64_t root;    /* DYNAMIC: address of the root (region_table.h), whose first word takes notifications without data */
 } weft_window_key;
 
 #endif

@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "core/reg.h"
 #include "core/worker.h"
-#include "mem/rank_page.h"
 #include "rma/device_state.h"
 #include "rma/memory.h"
 
@@ -98,20 +97,18 @@ static int map(weft_window *window, weft_iface *iface)
     return weft_window_mr_reg(window, iface, own->mapped, own->bytes, &window->device->mr);
 }
 
-/* Of a dynamic window. A refusal costs little: notifications without data go by message. */
-static void map_word(weft_window *window, weft_iface *iface, weft_window_key *key)
+/* Of a dynamic window. A refusal is no error: regions are learned, and notifications without data sent, by messages. */
+static void map_root(weft_window *window, weft_iface *iface, void *root, uint64_t bytes)
 {
     weft_window_device *device = window->device;
-    device->word = aligned_alloc(WEFT_PAGE, WEFT_PAGE);
-    if (device->word && weft_window_mr_reg(window, iface, device->word, sizeof *device->word, &device->mr))
+    if (weft_window_mr_reg(window, iface, root, bytes, &device->mr))
         device->mr = (weft_mr){0};
-    key->word = (uintptr_t)device->word;
 }
 
-void weft_window_key_make(weft_window *window, weft_window_key *key)
+void weft_window_key_make(weft_window *window, void *root, uint64_t root_bytes, weft_window_key *key)
 {
     weft_iface *iface;
-    *key = (weft_window_key){.keyless = WEFT_KEYLESS_NO_NEED};
+    *key = (weft_window_key){.keyless = WEFT_KEYLESS_NO_NEED, .root = (uintptr_t)root};
     if (!is_needed(window))
         return;
     if (!weft_window_device_is_allowed()) {
@@ -125,7 +122,7 @@ void weft_window_key_make(weft_window *window, weft_window_key *key)
     } else {
         window->device->iface = iface;
         if (window->flavor == WEFT_WINDOW_DYNAMIC)
-            map_word(window, iface, key);
+            map_root(window, iface, root, root_bytes);
         name_of(iface, key->network);
         key->rkey = window->device->mr.rkey;
         key->amo = (uint8_t)amo_domain(window, iface);
@@ -138,8 +135,6 @@ void weft_window_key_end(weft_window *window)
     if (device->iface && device->mr.rkey.length)
         device->iface->ops->mr_dereg(device->iface, &device->mr);
     device->iface = NULL;
-    free(device->word);
-    device->word = NULL;
 }
 
 bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface)

@@ -2,8 +2,8 @@
  *
  * keys: own memory of a window, registered with the network for the other members' devices, and the members' remote keys, which they
  * exchange once when the window opens. A key opens exactly the window's bytes and ends with the window. Of a dynamic window they exchange
- * the names of their networks, and the key of one word, to which puts without bytes go that notify (device_op.c): those need a valid key,
- * and its regions, which have keys of their own (regions.h), may end at any time.
+ * the names of their networks, and the address and key of the root of their region tables (region_table.h). Its regions have keys of their
+ * own, which may end at any time; so puts without bytes that notify (device_op.c), which need a valid key, go to the root's first word.
  */
 #ifndef WEFT_RMA_KEYS_H
 #define WEFT_RMA_KEYS_H
@@ -15,9 +15,9 @@
 
 struct weft_window;
 
-/* Local: registers own memory if other members need a key. A refusal is no error: they send messages. Drops worker->lock while it
- * registers much memory. */
-void weft_window_key_make(struct weft_window *window, weft_window_key *key);
+/* Local: registers own memory if other members need a key, or of a dynamic window the root of its region table. A refusal is no error: they
+ * send messages. Drops worker->lock while it registers much memory. */
+void weft_window_key_make(struct weft_window *window, void *root, uint64_t root_bytes, weft_window_key *key);
 /* Local: registers memory of the window with its network, for puts and gets of the members. 0 or an error. Drops worker->lock while it
  * registers much memory. */
 int weft_window_mr_reg(struct weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr);

@@ -69,11 +69,15 @@ void weft_known_forget(weft_known *known, weft_known_region *region)
         drop(known, span);
 }
 
-bool weft_known_ask(weft_known *known, const weft_rma_op *op)
+bool weft_known_misses(const weft_known *known, const weft_rma_op *op)
 {
     uint64_t from, bytes;
-    if (known->asking >= ASKING_MAX || !weft_rma_span(op->offset, op->target_type, op->target_count, &from, &bytes) ||
-        weft_spans_at(&known->regions, from))
+    return weft_rma_span(op->offset, op->target_type, op->target_count, &from, &bytes) && !weft_spans_at(&known->regions, from);
+}
+
+bool weft_known_ask(weft_known *known, const weft_rma_op *op)
+{
+    if (known->asking >= ASKING_MAX || !weft_known_misses(known, op))
         return false;
     known->asking++;
     return true;
@@ -95,7 +99,7 @@ static void evict(weft_known *known)
     }
 }
 
-static void add(weft_known *known, const weft_rma_region_note *note)
+void weft_known_add(weft_known *known, const weft_rma_region_note *note)
 {
     weft_known_region *made;
     weft_span *old;
@@ -125,7 +129,7 @@ void weft_known_on_note(weft_known *known, const void *body, uint32_t bytes)
     }
     known->asking -= known->asking > 0;
     if (note.bytes)
-        add(known, &note);
+        weft_known_add(known, &note);
 }
 
 void weft_known_close(weft_known *known)

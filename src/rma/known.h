@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * known: attached regions of a target's dynamic window, as far as this member knows them: those that it has asked for, at most some
- * thousands, of which the ones that are not used give way. The target tells when one is detached (regions.h). That may come late: so a
- * network refuses the key of a region that has ended, and before memory of the node is accessed the target's control is looked at.
- * Requires worker->lock.
+ * known: attached regions of a target's dynamic window, as far as this member knows them: those that it has found in the target's table,
+ * or asked for: at most some thousands, of which the ones that are not used give way. The target tells when one is detached (regions.h).
+ * That may come late: so a network refuses the key of a region that has ended, and before memory of the node is accessed the target's
+ * control is looked at. Requires worker->lock.
  */
 #ifndef WEFT_RMA_KNOWN_H
 #define WEFT_RMA_KNOWN_H
@@ -42,6 +42,11 @@ weft_known_region *weft_known_acquire(weft_known *known, const weft_rma_op *op);
 void weft_known_release(weft_known_region *region);
 /* Does it still exist, as far as this member can see? Not: an access by address would reach anything that is there now. */
 bool weft_known_is_current(const weft_known *known, const weft_known_region *region);
+/* Is the first byte of the operation in no region that is known? */
+bool weft_known_misses(const weft_known *known, const weft_rma_op *op);
+struct weft_rma_region_note;
+/* The note is of a region that the target has told of, or that was read in its table. Others that it overlaps have ended. */
+void weft_known_add(weft_known *known, const struct weft_rma_region_note *note);
 /* Its key was refused: it is asked for again. */
 void weft_known_forget(weft_known *known, weft_known_region *region);
 /* Shall the message of this operation, which is sent now, ask for the region at its place? */

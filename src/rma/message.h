@@ -47,8 +47,9 @@ static inline int weft_rma_tag_reply(uint32_t number) { return (int)((number & W
 /* Answers are NOTIFYs; first byte below WEFT_SYNC_POST (sync_state.h).
  * ACK: the count of operations performed, in their order, and the first error of those since the last ACK.
  * FAILED: operation `number`, which has a REPLY, failed; its REPLY has no bytes.
- * REGION: answer to a head that asks, sent before any other to that head. REVOKED: a region that the receiver was told of is detached. */
-enum { WEFT_RMA_ACK = 1, WEFT_RMA_FAILED, WEFT_RMA_REGION, WEFT_RMA_REVOKED };
+ * REGION: answer to a head that asks, sent before any other to that head. FOUND: the sender has read this region in the receiver's table.
+ * REVOKED: a region that the receiver was told of, or has found, is detached. */
+enum { WEFT_RMA_ACK = 1, WEFT_RMA_FAILED, WEFT_RMA_REGION, WEFT_RMA_REVOKED, WEFT_RMA_FOUND };
 typedef struct weft_rma_note {
     uint8_t kind, unused[3];
     uint32_t number;
@@ -59,12 +60,12 @@ typedef struct weft_rma_note {
 } weft_rma_note;
 _Static_assert(sizeof(weft_rma_note) == WEFT_NOTIFY_BYTES, "a note is a NOTIFY");
 
-/* REGION, REVOKED. */
+/* REGION, FOUND, REVOKED. */
 typedef struct weft_rma_region_note {
     uint8_t kind, unused[3];
     uint32_t detaches;    /* REGION: of the sender's control */
     uint64_t base, bytes; /* REGION: bytes 0: no region has the address */
-    weft_rkey rkey;       /* REGION; length 0: the sender has not registered it */
+    weft_rkey rkey;       /* REGION, FOUND; length 0: the target has not registered it */
 } weft_rma_region_note;
 
 typedef struct weft_rma_error {

@@ -21,6 +21,7 @@
 #include "rma/memory.h"
 #include "rma/notify.h"
 #include "rma/op.h"
+#include "rma/region_table.h"
 #include "rma/regions.h"
 #include "rma/sync_state.h"
 
@@ -33,6 +34,8 @@ static void on_notify(weft_chan *chan, uint32_t from, const void *body, uint32_t
     }
     if (*(const uint8_t *)body >= WEFT_SYNC_POST)
         weft_window_sync_on_notify(window, from, body, bytes);
+    else if (*(const uint8_t *)body == WEFT_RMA_FOUND)
+        weft_rma_regions_on_found(window, from, body, bytes);
     else if (*(const uint8_t *)body >= WEFT_RMA_REGION)
         weft_rma_device_on_note(window, from, body, bytes);
     else
@@ -127,7 +130,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     if (!rc)
         rc = weft_window_device_open(window);
     if (!rc)
-        weft_window_key_make(window, &wire.key);
+        weft_window_key_make(window, weft_rma_regions_root(window), sizeof(weft_table_root), &wire.key);
     wire.base = (uintptr_t)window->targets[window->rank].mapped;
     window->chan->owner = window; /* messages may come as soon as another member returns */
     window->chan->on_notify = on_notify;

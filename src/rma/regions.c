@@ -13,26 +13,33 @@
 #include "rma/device_state.h"
 #include "rma/keys.h"
 #include "rma/message.h"
+#include "rma/region_table.h"
 #include "rma/spans.h"
 
 typedef struct region {
     weft_mr mr;              /* if is_registered */
-    uint32_t *told;          /* [count] members that were told of it, ascending; owned */
+    uint32_t *told;          /* [count] members that know it, ascending; owned */
     uint32_t count, capacity;
     bool is_registered;
+    bool is_listed;          /* it is in the table */
+    bool is_unlisted;        /* the table had no space for it */
 } region;
 
 typedef struct weft_window_regions {
     weft_spans all;   /* item: region, owned */
     weft_spans empty; /* attached without bytes; item: NULL */
     uint32_t registered;
+    uint64_t unlisted; /* regions */
+    weft_region_table table;
 } weft_window_regions;
 
 int weft_rma_regions_open(weft_window *window)
 {
-    window->regions = calloc(1, sizeof *window->regions);
-    return window->regions ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for a dynamic window");
+    weft_window_regions *regions = window->regions = calloc(1, sizeof *regions);
+    return regions ? weft_region_table_open(&regions->table) : weft_fail(WEFT_E_NOMEM, "no memory for a dynamic window");
 }
+
+void *weft_rma_regions_root(const weft_window *window) { return window->regions ? window->regions->table.root : NULL; }
 
 void weft_rma_regions_unregister(weft_window *window)
 {
@@ -44,6 +51,7 @@ void weft_rma_regions_unregister(weft_window *window)
             iface->ops->mr_dereg(iface, &at->mr);
         at->is_registered = false;
     }
+    weft_region_table_unregister(window, &regions->table);
 }
 
 static void region_free(region *self)
@@ -58,6 +66,7 @@ void weft_rma_regions_close(weft_window *window)
         region_free(window->regions->all.sorted[i].item);
     weft_spans_free(&window->regions->all);
     weft_spans_free(&window->regions->empty);
+    weft_region_table_close(&window->regions->table);
     free(window->regions);
     window->regions = NULL;
 }
@@ -72,25 +81,52 @@ static bool may_register(const weft_window *window)
     return iface && (!max || window->regions->registered < max / (2 * window->worker->world->boot->local_size));
 }
 
-static void region_register(weft_window *window, region *self, void *base, uint64_t bytes)
+/* False: another thread has detached it meanwhile. */
+static bool region_register(weft_window *window, region *self, void *base, uint64_t bytes)
 {
     const weft_span *span;
     weft_mr mr;
     if (!may_register(window))
-        return;
+        return true;
     if (weft_window_mr_reg(window, window->device->iface, base, bytes, &mr)) {
         weft_log_debug("%llu bytes attached at %p are reached by messages: %s", (unsigned long long)bytes, base,
                        weft_fail_text(WEFT_E_NOSPACE));
-        return;
+        mr = (weft_mr){0};
     }
     span = weft_spans_from(&window->regions->all, (uintptr_t)base);
-    if (!span || span->item != self) { /* detached by another thread meanwhile */
-        weft_window_mr_dereg(window, &mr);
-        return;
+    if (!span || span->item != self) {
+        if (mr.rkey.length)
+            weft_window_mr_dereg(window, &mr);
+        return false;
     }
     self->mr = mr;
-    self->is_registered = true;
-    window->regions->registered++;
+    self->is_registered = mr.rkey.length;
+    window->regions->registered += self->is_registered;
+    return true;
+}
+
+static void list(weft_window *window, region *self, uint64_t base, uint64_t bytes)
+{
+    self->is_listed = weft_region_table_add(window, &window->regions->table, base, bytes, &self->mr.rkey);
+    self->is_unlisted = !self->is_listed;
+    window->regions->unlisted += self->is_unlisted;
+}
+
+/* Its place in the table is for one that had no space there before. */
+static void unlist(weft_window *window, region *self, uint64_t base)
+{
+    weft_window_regions *regions = window->regions;
+    const weft_span *next = regions->all.sorted;
+    regions->unlisted -= self->is_unlisted;
+    if (!self->is_listed)
+        return;
+    weft_region_table_remove(&regions->table, base);
+    if (!regions->unlisted)
+        return;
+    while (!((const region *)next->item)->is_unlisted)
+        next++;
+    regions->unlisted--;
+    list(window, next->item, next->base, next->bytes);
 }
 
 int weft_rma_attach(weft_window *window, void *given, uint64_t bytes)
@@ -110,15 +146,15 @@ int weft_rma_attach(weft_window *window, void *given, uint64_t bytes)
     rc = weft_spans_add(&regions->all, base, bytes, made);
     if (rc)
         free(made);
-    else
-        region_register(window, made, given, bytes);
+    else if (region_register(window, made, given, bytes))
+        list(window, made, base, bytes);
     return rc;
 }
 
 /* -- detach -- */
 
-/* Makes known entries of other members invalid: those of the node compare the count in the control, the others get a note. The caller
- * ends the key. */
+/* Makes known entries of other members invalid: those of the node compare the count in the control, the others get a note. It is not in the
+ * table any more: who reads it there has read the count before. The caller ends the key. */
 static void revoke(weft_window *window, const region *self, uint64_t base)
 {
     weft_window_control *control = window->targets[window->rank].control;
@@ -143,6 +179,7 @@ int weft_rma_detach(weft_window *window, const void *given)
         return 0;
     self = span->item;
     weft_spans_remove(&regions->all, span);
+    unlist(window, self, base);
     revoke(window, self, base);
     if (self->is_registered) {
         regions->registered--;
@@ -209,4 +246,21 @@ void weft_rma_regions_answer(weft_window *window, uint32_t to, const weft_rma_he
             note.rkey = self->mr.rkey;
     }
     weft_chan_notify(window->chan, to, &note, sizeof note);
+}
+
+void weft_rma_regions_on_found(weft_window *window, uint32_t from, const void *body, uint32_t bytes)
+{
+    weft_rma_region_note note, revoked = {.kind = WEFT_RMA_REVOKED};
+    const weft_span *span;
+    const region *self;
+    if (!window->regions || bytes != sizeof note)
+        return;
+    memcpy(&note, body, sizeof note);
+    span = weft_spans_from(&window->regions->all, note.base);
+    self = span ? span->item : NULL;
+    if (span && span->bytes == note.bytes && self->mr.rkey.length == note.rkey.length &&
+        !memcmp(self->mr.rkey.bytes, note.rkey.bytes, note.rkey.length) && remember(span->item, from))
+        return;
+    revoked.base = note.base;
+    weft_chan_notify(window->chan, from, &revoked, sizeof revoked);
 }

@@ -5,7 +5,7 @@
  * messages; apps_inter.c: intercommunicators; apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with
  * arguments that differ; apps_rest.c: sessions after MPI_Finalize; apps_gone.c: a window whose target has left; apps_windows.c:
  * synchronization of windows; apps_moves.c: their puts and gets; apps_atomics.c: their accumulates; apps_regions.c: regions of dynamic
- * windows; apps_notify.c: notified access, also in regions; apps_notify_costs.c: what it sends.
+ * windows; apps_tables.c: regions found in tables of targets that compute; apps_notify.c: notified access, also in regions; apps_notify_costs.c: what it sends.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H
@@ -27,13 +27,15 @@ typedef struct app {
     uint32_t arrived; /* ranks that have entered barriers; simulated ranks share one memory */
     uint32_t cancels; /* cancels that have ended, of app_promises */
     uint32_t unknown; /* atomics of app_unknown that failed */
+    uint64_t messages; /* operations of app_steady_tables that went by message */
     app_window windows[APP_WINDOWS];
 } app;
 
 typedef int app_program(int rank, void *arg); /* arg: app; returns 0, or 1 after a text on stderr */
 app_program app_stages, app_ring, app_wild, app_storm, app_colls, app_comms, app_forgetful, app_modes, app_inter, app_promises,
     app_leaders, app_moves, app_computes, app_rest, app_left, app_await, app_part, app_gone, app_windows, app_regions, app_notify,
-    app_notify_regions, app_notify_costs, app_atomics, app_counts, app_unknown;
+    app_notify_regions, app_notify_costs, app_atomics, app_counts, app_unknown, app_tables,
+    app_steady_tables, app_finds;
 
 typedef struct app_self {
     int rank, size;

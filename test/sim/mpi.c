@@ -24,7 +24,7 @@ static const struct {
             {"storm", app_storm}, {"colls", app_colls}, {"comms", app_comms}, {"forgetful", app_forgetful},
             {"modes", app_modes}, {"inter", app_inter}, {"promises", app_promises}, {"leaders", app_leaders}, {"rest", app_rest},
             {"windows", app_windows}, {"moves", app_moves}, {"atomics", app_atomics}, {"notify", app_notify},
-            {"regions", app_regions}, {"told-regions", app_notify_regions},
+            {"regions", app_regions}, {"told-regions", app_notify_regions}, {"tables", app_tables},
             {"gone", app_gone}};
 enum { APPS = sizeof apps / sizeof apps[0] };
 
@@ -177,6 +177,25 @@ static void targets_compute(void)
     CU_ASSERT(moves > 500);
 }
 
+/* The same of regions of dynamic windows, which origins find. */
+static void targets_are_searched(void)
+{
+    static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "pinning", "rails", "flapping", "pressed", "ticking",
+                                           "holding"};
+    for (uint32_t p = 0; p < sizeof profiles / sizeof profiles[0]; p++)
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            weft_sim_report report;
+            weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 3), .seed = seed, .report = &report};
+            int rc;
+            if (seed % 4 == 0 || seed % 5 == 0 || seed / 3 % 5 == 4) /* by messages: see choose_knobs */
+                continue;
+            rc = run(app_finds, &config, profiles[p], 1);
+            CU_ASSERT(rc == 0);
+            if (rc)
+                fprintf(stderr, "    %s, seed %" PRIu64 ": code %d, %s\n", profiles[p], seed, rc, report.text);
+        }
+}
+
 /* The same of accumulates, where the device's atomics agree with the CPU's. */
 static void targets_are_counted_at(void)
 {
@@ -193,6 +212,25 @@ static void targets_are_counted_at(void)
             if (rc)
                 fprintf(stderr, "    %s, seed %" PRIu64 ": code %d, %s\n", profiles[p], seed, rc, report.text);
         }
+}
+
+/* What stays attached is found in tables that change while they are read: no operation goes by message. */
+static void tables_are_read_well(void)
+{
+    static const char *const profiles[] = {"torn", "rails", "calm", "slow", "pressed"};
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        app app = {.seed = seed};
+        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 3), .seed = seed};
+        int rc;
+        if (seed % 4 == 0 || seed % 5 == 0 || seed / 3 % 5 == 4) /* by messages: see choose_knobs */
+            continue;
+        config.profile = weft_sim_profile_find(profiles[seed / 2 % 5]);
+        choose_knobs(seed);
+        rc = weft_sim_run(&config, app_steady_tables, &app);
+        CU_ASSERT(rc == 0 && app.messages == 0);
+        if (rc || app.messages)
+            fprintf(stderr, "    %s, seed %" PRIu64 ": code %d, %" PRIu64 " messages\n", config.profile->name, seed, rc, app.messages);
+    }
 }
 
 /* Connections with ranks at rest do break in the runs above, also while the other side is in MPI. */
@@ -275,6 +313,8 @@ int main(int argc, char **argv)
     add(ends, only, "faults are noticed", faults_are_noticed);
     add(ends, only, "death ends the job", death_ends_the_job);
     add(ends, only, "targets compute", targets_compute);
+    add(ends, only, "targets are searched", targets_are_searched);
+    add(ends, only, "tables are read well", tables_are_read_well);
     add(ends, only, "targets are counted at", targets_are_counted_at);
     add(ends, only, "connections at rest break", connections_at_rest_break);
     CU_basic_set_mode(CU_BRM_NORMAL);

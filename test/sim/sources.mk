@@ -18,7 +18,7 @@ test_sim_regcost_SOURCES = test/sim/regcost.c test/sim/rig.c test/sim/rig.h
 sim_programs += test/sim/mpi
 test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_modes.c test/sim/apps_inter.c test/sim/apps_leaders.c \
 	test/sim/apps_atomics.c test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps_windows.c test/sim/apps_notify.c \
-	test/sim/apps_regions.c \
+	test/sim/apps_regions.c test/sim/apps_tables.c \
 	test/sim/apps.h test/sim/rig.c \
 	test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h
@@ -42,7 +42,8 @@ test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_runs.c test/sim/verbs_r
 	test/sim/calls.c test/sim/colls.c \
 	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
 	test/sim/apps_atomics.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \
-	test/sim/apps_promises.c test/sim/apps_regions.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps.h
+	test/sim/apps_promises.c test/sim/apps_regions.c test/sim/apps_rest.c test/sim/apps_tables.c test/sim/apps_gone.c \
+	test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.a libweftverbs.a libsimhca.a $(LDADD)
 endif
 sim_programs += test/sim/stops

@@ -27,6 +27,7 @@ enum verbs_net_mutant {
     VERBS_NET_RELAXES_RAILS,   /* ... what peers put into by several rails */
     VERBS_NET_RINGS_AT_ONCE,   /* sends the first frame behind a put by a ring */
     VERBS_NET_UNTOLD,    /* nobody is told that a region of a dynamic window is detached: no fault, but all keys go stale */
+    VERBS_NET_TRUSTS,    /* takes what it reads of a changing region table for whole */
     VERBS_NET_HASTY,     /* goes to rest before what it has sent has arrived */
     VERBS_NET_UNASKED,   /* takes a silent peer for a lost one, and does not ask whether it rests */
     VERBS_NET_MUTANTS

@@ -19,6 +19,7 @@ const verbs_program verbs_programs[] = {
     {.name = "comms", app_comms}, {.name = "forgetful", app_forgetful}, {"promises", app_promises, .withdraws = true},
     {.name = "moves", app_moves}, {.name = "atomics", app_atomics}, {.name = "notify", app_notify},
     {"regions", app_regions, .withdraws = true}, {"told-regions", app_notify_regions, .withdraws = true},
+    {"tables", app_tables, .withdraws = true},
     {"rest", app_rest, .rests = true}, {"left", app_left, .asks = true, .rests = true}, {"await", app_await, .rests = true},
     {"part", app_part, .rests = true, .mixes = true}, {"calls", calls_program, .is_rig = true, .rests = true}, {.name = NULL},
 };
