@@ -79,23 +79,30 @@ static bool is_held(weft_device_op *op)
     return !rc;
 }
 
-/* Finds the region of an operation that awaits it: false: not yet. One that no region is found for is to be sent as a message. */
+/* As weft_known_acquire. The target is told of what was found in its table. */
+static weft_known_region *acquire(weft_device_target *target, const weft_rma_op *what)
+{
+    weft_known_region *region = weft_known_acquire(&target->known, what);
+    if (weft_unlikely(region && region->is_untold))
+        weft_device_tell_found(target, region);
+    return region;
+}
+
+/* Finds the region of the first operation in the queue that awaits it. False: not yet. If there is none it is to be sent as a message. */
 static bool locate(weft_device_op *op, int *events)
 {
     weft_device_target *target = op->target;
     weft_device_lookup *lookup = target->lookup;
     if (!op->awaits_region)
         return true;
-    if (lookup->op != op)
-        op->region = weft_known_acquire(&target->known, &op->what);
-    if (!op->region && lookup->op && lookup->op != op)
-        return false;
+    if (!lookup->op)
+        op->region = acquire(target, &op->what);
     if (!op->region && (lookup->op || weft_known_misses(&target->known, &op->what))) {
         int rc = weft_device_look_up(op);
         *events += lookup->is_repeated;
         if (rc == WEFT_AGAIN)
             return false;
-        op->region = rc ? NULL : weft_known_acquire(&target->known, &op->what);
+        op->region = rc ? NULL : acquire(target, &op->what);
     }
     op->awaits_region = false;
     op->is_refused = !op->region;
@@ -111,11 +118,10 @@ static int issue_all(weft_device_target *target)
         weft_device_op *op = weft_container(link, weft_device_op, link);
         uint64_t issued = op->issued;
         bool awaits_reg = op->awaits_reg;
-        bool is_located = locate(op, &n);
         int rc;
-        if (is_located && op->notify && !op->is_refused && is_held(op))
+        if (!locate(op, &n) || (op->notify && !op->is_refused && is_held(op)))
             return n;
-        rc = is_located ? settle(op) : WEFT_AGAIN;
+        rc = settle(op);
         link = link->next;
         if (rc == WEFT_AGAIN)
             continue;
@@ -261,7 +267,7 @@ static bool performs(const weft_device_target *target, const weft_rma_op *what)
 /* The same on a dynamic window. The operation waits in the queue until its region is found, if the target's table can be read. */
 static bool start_in_region(weft_device_target *target, const weft_rma_op *what, uint32_t value, weft_req **req)
 {
-    weft_known_region *region = weft_known_acquire(&target->known, what);
+    weft_known_region *region = acquire(target, what);
     if (!region && (!target->lookup || !weft_known_misses(&target->known, what)))
         return false;
     if (region && !value && weft_device_copies(target, what, region))

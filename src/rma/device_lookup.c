@@ -2,7 +2,7 @@
  *
  * device_lookup: looks for a region of a dynamic window in the target's table (region_table.h), by gets: its root, then the block that may
  * have the region; if that has not, the root's version again, which tells whether both belong together. One look-up for a target at a
- * time, for the first operation in its queue that needs one. Each get passes through a slot of the window's.
+ * time, for the first operation in its queue that awaits its region. Each get passes through a slot of the window's.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -125,14 +125,13 @@ static int use_root(weft_device_target *target)
     return 0;
 }
 
-/* It is known from now on. A target that is reached by keys learns that it is, and tells when it detaches the region. */
-static void learn(weft_device_target *target, const weft_table_entry *entry, uint32_t detaches)
+void weft_device_tell_found(weft_device_target *target, weft_known_region *region)
 {
-    weft_rma_region_note note = {.kind = WEFT_RMA_FOUND, .base = entry->base, .bytes = entry->bytes, .rkey = entry->rkey,
-                                 .detaches = detaches};
-    weft_known_add(&target->known, &note);
-    if (!target->known.control)
-        weft_chan_notify(target->device->window->chan, target->rank, &note, sizeof note); /* fails if the target has died */
+    weft_rma_region_note note = {.kind = WEFT_RMA_FOUND, .base = region->base, .bytes = region->bytes, .rkey = region->rkey};
+    if (!weft_list_is_empty(&target->peer->waiting))
+        return;
+    region->is_untold = false;
+    weft_chan_notify(target->device->window->chan, target->rank, &note, sizeof note); /* fails if the target has died */
 }
 
 static int use_block(weft_device_target *target)
@@ -146,12 +145,17 @@ static int use_block(weft_device_target *target)
         read_next(self, WEFT_LOOKUP_VERSION, self->root + offsetof(weft_table_root, version), sizeof self->version);
         return 0;
     }
+    if (!control && !entry->rkey.length) { /* a message asks, and the target tells when that changes */
+        self->stage = WEFT_LOOKUP_OVER;
+        return 0;
+    }
     if (control) {
         detaches = self->detaches[weft_window_detaches(control, entry->base) - control->detaches];
         if (atomic_load(weft_window_detaches(control, entry->base)) != detaches)
             return try_again(target);
     }
-    learn(target, entry, detaches);
+    weft_known_add(&target->known, &(weft_rma_region_note){.kind = WEFT_RMA_FOUND, .base = entry->base, .bytes = entry->bytes,
+                                                           .rkey = entry->rkey, .detaches = detaches});
     self->is_found = true;
     self->stage = WEFT_LOOKUP_OVER;
     return 0;

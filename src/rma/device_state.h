@@ -143,6 +143,8 @@ weft_device_lookup *weft_device_lookup_new(uint64_t root);
 /* Looks for the region of the operation's first byte in the target's table. 0: it is known now; AGAIN; UNSUPPORTED: it is not there, or
  * cannot be read. No other operation may look before this one has got its answer. */
 int weft_device_look_up(weft_device_op *op);
+/* Tells the target that a region was found, so that it tells of its end; not while frames to the target wait, which computes perhaps. */
+void weft_device_tell_found(weft_device_target *target, weft_known_region *region);
 
 /* -- device_op.c -- */
 

@@ -110,7 +110,7 @@ void weft_known_add(weft_known *known, const weft_rma_region_note *note)
     if (!(made = malloc(sizeof *made)))
         return; /* messages serve */
     *made = (weft_known_region){.base = note->base, .bytes = note->bytes, .rkey = note->rkey, .detaches = note->detaches, .holders = 1,
-                                .is_used = true};
+                                .is_used = true, .is_untold = note->kind == WEFT_RMA_FOUND && !known->control};
     if (weft_spans_add(&known->regions, made->base, made->bytes, made))
         free(made);
 }

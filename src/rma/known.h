@@ -23,6 +23,7 @@ typedef struct weft_known_region {
     uint32_t holders;    /* the table, and operations */
     bool is_used;        /* since the hand has passed it */
     bool is_ended;       /* it was detached, or its key refused */
+    bool is_untold;      /* the target does not know that this member has found it */
     uint64_t refused;    /* order of the first operation (device_state.h) that the device refused; 0: none */
 } weft_known_region;
 

@@ -10,11 +10,13 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "core/reg.h"
 #include "mem/rank_page.h"
 #include "rma/device_state.h"
 #include "rma/keys.h"
 
 #define FIRST_ENTRIES 64u /* of the first array; each other one has four times as many as that before */
+_Static_assert(WEFT_TABLE_MAX * sizeof(weft_table_entry) <= WEFT_REG_INLINE_MAX, "registered with worker->lock held");
 _Static_assert(FIRST_ENTRIES << 2 * (WEFT_TABLE_ARRAYS - 1) == WEFT_TABLE_MAX, "the last array has all");
 
 static uint64_t check_of(const void *from, uint64_t bytes)

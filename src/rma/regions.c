@@ -253,7 +253,7 @@ void weft_rma_regions_on_found(weft_window *window, uint32_t from, const void *b
     weft_rma_region_note note, revoked = {.kind = WEFT_RMA_REVOKED};
     const weft_span *span;
     const region *self;
-    if (!window->regions || bytes != sizeof note)
+    if (!window->regions || from >= window->size || bytes != sizeof note)
         return;
     memcpy(&note, body, sizeof note);
     span = weft_spans_from(&window->regions->all, note.base);

@@ -8,7 +8,7 @@
  *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
  *   device   the transport's get and put move the data of puts and gets, without the target's CPU (device.h), and its atomics perform short
  *            accumulates, if they agree with those of the target's CPU; others go by message, and on a dynamic window all accumulates, and
- *            what lies in no region that is known here (known.h)
+ *            what lies in no region that is found (device_lookup.c)
  *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
  * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), or by atomics
  * that agree with its atomic instructions, where these change the location. So all ways may be mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
