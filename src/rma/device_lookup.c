@@ -134,13 +134,37 @@ void weft_device_tell_found(weft_device_target *target, weft_known_region *regio
     weft_chan_notify(target->device->window->chan, target->rank, &note, sizeof note); /* fails if the target has died */
 }
 
+/* Of the target's control before the root was read. */
+static uint32_t detaches_of(const weft_device_target *target, uint64_t base)
+{
+    weft_window_control *control = target->known.control;
+    return control ? target->lookup->detaches[weft_window_detaches(control, base) - control->detaches] : 0;
+}
+
+static void learn(weft_device_target *target, const weft_table_entry *entry)
+{
+    const weft_rma_region_note note = {.kind = WEFT_RMA_FOUND, .base = entry->base, .bytes = entry->bytes, .rkey = entry->rkey,
+                                       .detaches = detaches_of(target, entry->base)};
+    weft_known_add(&target->known, &note);
+}
+
+/* The others of the block, as far as there is space. Only where the target's control tells of their end: a key that is stale by the time it
+ * is used may cost a connection. */
+static void learn_others(weft_device_target *target, const weft_table_entry *block, uint64_t count)
+{
+    weft_known *known = &target->known;
+    for (uint64_t i = 0; i < count && known->control && known->regions.count < known->max; i++)
+        if (weft_table_entry_is_sound(&block[i]) && !weft_spans_overlap(&known->regions, block[i].base, block[i].bytes))
+            learn(target, &block[i]);
+}
+
 static int use_block(weft_device_target *target)
 {
     weft_device_lookup *self = target->lookup;
     weft_window_control *control = target->known.control;
-    const weft_table_entry *entry =
-        weft_table_find((const weft_table_entry *)self->slot, (uint32_t)(self->bytes / sizeof *entry), self->address);
-    uint32_t detaches = 0;
+    const weft_table_entry *block = (const weft_table_entry *)self->slot;
+    const uint64_t count = self->bytes / sizeof *block;
+    const weft_table_entry *entry = weft_table_find(block, (uint32_t)count, self->address);
     if (!entry) {
         read_next(self, WEFT_LOOKUP_VERSION, self->root + offsetof(weft_table_root, version), sizeof self->version);
         return 0;
@@ -149,13 +173,10 @@ static int use_block(weft_device_target *target)
         self->stage = WEFT_LOOKUP_OVER;
         return 0;
     }
-    if (control) {
-        detaches = self->detaches[weft_window_detaches(control, entry->base) - control->detaches];
-        if (atomic_load(weft_window_detaches(control, entry->base)) != detaches)
-            return try_again(target);
-    }
-    weft_known_add(&target->known, &(weft_rma_region_note){.kind = WEFT_RMA_FOUND, .base = entry->base, .bytes = entry->bytes,
-                                                           .rkey = entry->rkey, .detaches = detaches});
+    if (control && atomic_load(weft_window_detaches(control, entry->base)) != detaches_of(target, entry->base))
+        return try_again(target);
+    learn(target, entry);
+    learn_others(target, block, count);
     self->is_found = true;
     self->stage = WEFT_LOOKUP_OVER;
     return 0;

@@ -63,10 +63,12 @@ uint32_t weft_table_block_of(const weft_table_root *root, uint64_t address, uint
     return root->count - *block * WEFT_TABLE_BLOCK < WEFT_TABLE_BLOCK ? (uint32_t)root->count % WEFT_TABLE_BLOCK : WEFT_TABLE_BLOCK;
 }
 
+bool weft_table_entry_is_sound(const weft_table_entry *entry) { return entry->bytes && entry->check == weft_table_entry_check(entry); }
+
 const weft_table_entry *weft_table_find(const weft_table_entry *block, uint32_t count, uint64_t address)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (address - block[i].base < block[i].bytes && block[i].check == weft_table_entry_check(&block[i]))
+        if (address - block[i].base < block[i].bytes && weft_table_entry_is_sound(&block[i]))
             return &block[i];
     return NULL;
 }

@@ -72,6 +72,7 @@ uint64_t weft_table_entry_check(const weft_table_entry *entry);
 bool weft_table_root_is_sound(const weft_table_root *root);
 /* Of a sound root: the block that has the address, if any has. Returns its number of entries, 0: none has. */
 uint32_t weft_table_block_of(const weft_table_root *root, uint64_t address, uint32_t *block);
+bool weft_table_entry_is_sound(const weft_table_entry *entry);
 /* The sound entry of the region that holds the address; NULL: none. */
 const weft_table_entry *weft_table_find(const weft_table_entry *block, uint32_t count, uint64_t address);
 

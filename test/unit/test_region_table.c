@@ -43,7 +43,7 @@ static struct fixture {
     weft_region_table table;
     weft_device_target target;
     place places[PLACES], found_at[PLACES]; /* found_at: attached at some time of the look-up */
-    uint32_t generation, count, max, gets;
+    uint32_t generation, count, max, gets, guessed; /* guessed: regions known without a look-up for them */
     uint64_t change_every; /* mean number of gets without changes */
     uint32_t noisy;        /* changes come in each third get, from this one on, from 1; 0: in all */
     bool is_later;         /* a get ends at the next turn */
@@ -176,6 +176,19 @@ static void check_one(uint64_t i)
     weft_known_release(region);
 }
 
+/* What is known from the block of another region is attached now. */
+static void check_known(uint64_t i)
+{
+    weft_rma_op op = {.kind = WEFT_RMA_PUT, .offset = ORIGIN + i * PLACE + draw(PLACE), .target_count = 1, .target_type = weft_sched_bytes()};
+    weft_known_region *region = weft_known_acquire(&all.target.known, &op);
+    const place *at = &all.places[i];
+    if (!region)
+        return;
+    all.guessed++;
+    CU_ASSERT(region->base == at->base && region->bytes == at->bytes && !memcmp(&region->rkey, &at->rkey, sizeof at->rkey));
+    weft_known_release(region);
+}
+
 static void test_torn(void)
 {
     static const struct { uint64_t part, change_every; } cases[] = {{4096, 1}, {1000, 2}, {64, 20}};
@@ -184,11 +197,12 @@ static void test_torn(void)
         for (uint64_t i = 0; i < PLACES; i += STABLE)
             attach(i);
         for (int turn = 0; turn < 100000; turn++) {
+            check_known(draw(PLACES));
             check_one(draw(2) ? draw(PLACES) : draw(PLACES / STABLE) * STABLE);
             if (draw(100) == 0) /* few, and many */
                 all.max = draw(2) ? PLACES : PLACES / STABLE + 2 + (uint32_t)draw(60);
         }
-        CU_ASSERT(all.table.root->count == all.count && all.table.arrays_count == 2);
+        CU_ASSERT(all.table.root->count == all.count && all.table.arrays_count == 2 && all.guessed > 1000);
         fixture_close();
     }
 }
