@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * device_counts: the library's counters of one-sided operations: how many went by a device and by message, and what was copied.
+ * device_counts: the library's counters of one-sided operations: how many went by a device and by message, what was copied, and gets that
+ * looked for regions.
  */
 #ifndef TEST_MPI_DEVICE_COUNTS_H
 #define TEST_MPI_DEVICE_COUNTS_H
 
 #include "check.h"
 
-enum { PUTS, GETS, MESSAGES, COPIED, COUNTERS };
+enum { PUTS, GETS, MESSAGES, COPIED, READS, COUNTERS };
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[COUNTERS];
@@ -16,7 +17,8 @@ static int has_counters;
 /* Counts from here on. Another MPI has none of these counters. */
 static inline void count(void)
 {
-    static const char *const names[] = {"weft_device_puts", "weft_device_gets", "weft_window_messages", "weft_bytes_copied"};
+    static const char *const names[] = {"weft_device_puts", "weft_device_gets", "weft_window_messages", "weft_bytes_copied",
+                                        "weft_region_reads"};
     OK(MPI_T_pvar_session_create(&session));
     has_counters = 1;
     for (int i = 0; i < COUNTERS; i++) {

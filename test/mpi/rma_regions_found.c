@@ -110,10 +110,13 @@ static void shapes(void)
         compute(5000000);
     if (rank && is_found) {
         MPI_Aint there = base + STRIDE + rank * 2 * LONG;
+        uint64_t reads = counted(READS);
         for (int i = 0; i < 1000; i++) {
             words[i] = i + rank;
             put(&words[i], 8, there + i * 8);
         }
+        OK(MPI_Win_flush(0, win));
+        CHECK(!has_counters || counted(READS) - reads == 2, "%d gets looked for one region", (int)(counted(READS) - reads));
         put(out, LONG, there + (MPI_Aint)sizeof words);
         OK(MPI_Win_flush(0, win));
         get(in, LONG, there + (MPI_Aint)sizeof words);
