@@ -421,6 +421,8 @@ hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const 
 void hca_visibility_begin_acked(const uint8_t *data, uint32_t bytes, const struct ibv_sge *there, hca_qp *qp);
 /* What acknowledged writes of this queue pair have for [start, end) is visible on return. Later ones do not wait for earlier ones. */
 void hca_visibility_settle(hca_qp *qp, uint64_t start, uint64_t end);
+/* Begins to store an aligned word, always over some time. */
+hca_visibility *hca_visibility_begin_word(uint64_t value, uint64_t addr, hca_qp *qp);
 void hca_visibility_drop_acked(hca_qp *qp);
 void hca_visibility_step(hca_event *event);
 void hca_visibility_free(hca_visibility *place);
