@@ -147,6 +147,8 @@ weft_device_amo *weft_device_amo_new(uint64_t base, const weft_rma_op *what);
 bool weft_device_amo_reserve(weft_device_op *op);
 /* Starts the atomic on the next element. 0, AGAIN or an error: then it is not under way. */
 int weft_device_amo_start(weft_device_op *op);
+/* It goes by message instead. */
+void weft_device_amo_drop(weft_device_op *op);
 /* No atomic is under way any more: stores what was fetched, unless the operation has failed. */
 void weft_device_amo_end(weft_device_op *op);
 
