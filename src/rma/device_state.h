@@ -27,6 +27,8 @@ typedef struct weft_window_device {
     weft_iface *iface;       /* own memory is registered there; NULL: it is not, nor are regions */
     weft_mr mr;              /* of own memory; of a dynamic window: of `word`, as its regions have their own (regions.c) */
     uint64_t *word;          /* DYNAMIC: alone in its page, owned; NULL: none */
+    bool wants_words;        /* the program asks for device words (words.h) */
+    enum weft_amo_domain amo; /* of own memory, as told in its key */
     bool is_full;            /* the network has refused memory, and had no unused registrations left */
     weft_bounce bounce;
 } weft_window_device;

@@ -20,6 +20,7 @@
 #include "test/sim/seeds.h"
 #include "test/sim/traffic.h"
 #include "test/sim/verbs_net.h"
+#include "test/sim/verbs_runs.h"
 
 typedef int program(int rank, void *arg);
 
@@ -52,28 +53,6 @@ typedef struct outcome {
     uint32_t waiting;                  /* ranks that had one at the end */
 } outcome;
 
-static bool keeps_registrations; /* also when no transfer uses them */
-
-/* The seed, never a measured time, sets protocols, registration and other knobs. */
-static void choose_knobs(uint64_t seed)
-{
-    static const char *const ways[] = {"copy", "get", "split", "put"};
-    static const char *const pins[] = {"sync", "pipeline", "async", "sync", "never"};
-    static const char *const rings[] = {"auto", "force", "never"};
-    setenv("WEFT_RNDV_SCHEME", ways[seed % 4], 1);
-    setenv("WEFT_PROMISES", seed % 3 ? "always" : "auto", 1);
-    setenv("WEFT_REG_MODE", pins[seed / 3 % 5], 1);
-    /* cache hits depend on addresses, which a replay does not repeat */
-    setenv("WEFT_REGCACHE_MONITOR", keeps_registrations ? "auto" : "none", 1);
-    setenv("WEFT_CREDIT_KIB", seed % 4 == 0 ? "16" : "1024", 1);
-    setenv("WEFT_REGCACHE_MAX_COUNT", seed % 7 == 0 ? "2" : "0", 1);
-    setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
-    setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
-    setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
-    setenv("WEFT_VERBS_MW", seed / 4 % 2 ? "auto" : "never", 1); /* each with each scheme */
-    setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines are written in any order: verbs verifies each cell */
-}
-
 static void run_rounds(uint32_t index, const simhca_profile *profile, weft_sim_config *config, uint32_t rounds, outcome *out)
 {
     traffic traffic = {.seed = config->seed, .rounds = rounds};
@@ -82,7 +61,7 @@ static void run_rounds(uint32_t index, const simhca_profile *profile, weft_sim_c
     out->withdraws = programs[index].withdraws;
     out->asks = programs[index].asks;
     out->rests = programs[index].rests;
-    choose_knobs(config->seed);
+    verbs_choose_knobs(config->seed, profile);
     if (programs[index].is_rig)
         weft_knobs_load(false);
     config->report = &out->report;
@@ -250,45 +229,6 @@ static void fabrics_bite(void)
     }
 }
 
-/* A target that is not in MPI is counted at by atomics that agree with its CPU's. Seeds whose knobs leave windows to the device. */
-static void targets_are_counted_at(void)
-{
-    uint64_t atomics = 0;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
-        app app = {.seed = seed, .rounds = 1};
-        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 5), .seed = seed};
-        if (seed % 5 == 0 || seed / 3 % 5 == 4)
-            continue;
-        choose_knobs(seed);
-        config.net = verbs_net_open(simhca_profile_find("glob"), seed, true);
-        CU_ASSERT(weft_sim_run(&config, app_counts, &app) == 0);
-        atomics += simhca_counter(SIMHCA_ATOMICS);
-        CU_ASSERT(verbs_net_close(stderr) == 0);
-    }
-    CU_ASSERT(atomics > 500);
-}
-
-/* Connections break while atomics are under way: none is repeated. */
-static void unknown_atomics_are_reported(void)
-{
-    simhca_profile glob = *simhca_profile_find("glob");
-    uint32_t unknown = 0;
-    glob.break_per_100k = 1000;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
-        app app = {.seed = seed, .rounds = 1};
-        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 4), .seed = seed};
-        int rc;
-        choose_knobs(seed);
-        config.net = verbs_net_open(&glob, seed, true);
-        rc = weft_sim_run(&config, app_unknown, &app);
-        CU_ASSERT(rc == 0);
-        CU_ASSERT(verbs_net_close(rc ? NULL : stderr) == 0);
-        unknown += app.unknown;
-    }
-    printf("\n    %u atomics of unknown outcome", unknown);
-    CU_ASSERT(unknown > 10);
-}
-
 /* Faults planted into verbs: most runs that can meet them must detect them. */
 static void mutants_are_detected(void)
 {
@@ -349,13 +289,13 @@ static void misplaced_relaxation_is_detected(void)
             outcome out;
             weft_sim_config config = {.ranks = plants[i].ranks, .seed = plants[i].first + count * plants[i].step, .is_quiet = true};
             int kept = rig_mute();
-            keeps_registrations = true;
+            verbs_keeps_registrations = true;
             run_rounds(index, profile, &config, plants[i].rounds, &out);
             healthy += is_good(profile, &out);
             verbs_net_mutant = plants[i].what;
             run_rounds(index, profile, &config, plants[i].rounds, &out);
             verbs_net_mutant = VERBS_NET_HEALTHY;
-            keeps_registrations = false;
+            verbs_keeps_registrations = false;
             rig_unmute(kept);
             noticed += !is_good(profile, &out);
             relaxed += out.counts[SIMHCA_RELAXED_WRITES];
@@ -557,7 +497,7 @@ static void notifications_cost_nothing(void)
     app app = {.seed = 1, .rounds = 1};
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = 1, .report = &report};
-    choose_knobs(1);
+    verbs_choose_knobs(1, simhca_profile_find("calm"));
     config.net = verbs_net_open(simhca_profile_find("calm"), 1, true);
     CU_ASSERT(weft_sim_run(&config, app_notify_costs, &app) == 0);
     CU_ASSERT(verbs_net_close(stderr) == 0);
@@ -649,8 +589,11 @@ int main(int argc, char **argv)
     add(rest, only, "circles end", circles_end);
     add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
-    add(rest, only, "targets are counted at", targets_are_counted_at);
-    add(rest, only, "unknown atomics are reported", unknown_atomics_are_reported);
+    add(rest, only, "targets are counted at", verbs_targets_are_counted_at);
+    add(rest, only, "device words are counted at", verbs_device_words_are_counted_at);
+    add(rest, only, "a CPU's atomics are caught", verbs_cpu_atomics_are_detected);
+    add(rest, only, "atomics without memory", verbs_atomics_without_memory);
+    add(rest, only, "unknown atomics are reported", verbs_unknown_atomics_are_reported);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "rests are quiet", rests_are_quiet);
     add(rest, only, "addresses are chosen", addresses_are_chosen);
