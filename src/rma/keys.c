@@ -17,7 +17,6 @@
 #include "mem/rank_page.h"
 #include "rma/device_state.h"
 #include "rma/memory.h"
-#include "rma/words.h"
 
 enum { NAME_BYTES = sizeof((weft_window_key *)0)->network };
 
@@ -54,6 +53,11 @@ weft_iface *weft_window_network(const weft_worker *worker)
 
 static bool is_slow(const weft_iface *iface, uint64_t bytes) { return iface->caps.wants_regcache && bytes > WEFT_REG_INLINE_MAX; }
 
+bool weft_window_has_loopback(weft_iface *iface)
+{
+    return iface->caps.amo == WEFT_AMO_NIC && iface->ops->amo_self && !iface->ops->amo_self(iface, NULL, 0);
+}
+
 /* The scope of atomics that other members' devices may perform on own memory by `iface`. A refused key of a dynamic window breaks
  * connections (docs/rma.md), and an atomic whose outcome is unknown cannot be repeated. */
 static enum weft_amo_domain amo_domain(const weft_window *window, weft_iface *iface)
@@ -61,7 +65,7 @@ static enum weft_amo_domain amo_domain(const weft_window *window, weft_iface *if
     if (window->flavor == WEFT_WINDOW_DYNAMIC)
         return WEFT_AMO_NONE;
     if (iface->caps.amo == WEFT_AMO_NIC)
-        return window->device->wants_words && weft_rma_words_serve(iface) ? WEFT_AMO_NIC : WEFT_AMO_NONE;
+        return window->device->wants_words && weft_window_has_loopback(iface) ? WEFT_AMO_NIC : WEFT_AMO_NONE;
     return iface->caps.amo;
 }
 

@@ -28,6 +28,8 @@ void weft_window_mr_dereg(struct weft_window *window, weft_mr *mr);
 void weft_window_key_end(struct weft_window *window);
 /* The network by which members that do not share memory with this process reach it; NULL: none with keys. */
 weft_iface *weft_window_network(const weft_worker *worker);
+/* Does the iface's device, which is atomic with itself only, perform atomics on own memory? Then peers' may be allowed there (words.h). */
+bool weft_window_has_loopback(weft_iface *iface);
 /* Is this a key for the iface? */
 bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface);
 /* Reason in words. */

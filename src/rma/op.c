@@ -182,7 +182,7 @@ static int settle_messages(weft_window *window, uint32_t target)
     return is_quiet ? 0 : weft_rma_flush(window, (int)target);
 }
 
-/* On mapped memory, if the operation's accumulate changes no words that the target's device alone changes, or this process reaches these. */
+/* On mapped memory, unless it is an accumulate on words that the target's device alone changes, and this process does not reach them. */
 static bool is_direct(weft_window *window, const weft_rma_op *op)
 {
     const weft_window_target *at = &window->targets[op->target];

@@ -11,9 +11,9 @@
  *            accumulates, if they agree with those of the target's CPU; others go by message, and on a dynamic window all accumulates, and
  *            what lies in no region that is known here (known.h)
  *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
- * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), or by atomics
- * of a device: if these do not agree with the CPU's instructions they alone change the location (words.h). So all ways may be mixed. Puts
- * and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
+ * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), or by
+ * atomics of a device: if these do not agree with the CPU's instructions they alone change the location (words.h). So all ways may be
+ * mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
  */
 #ifndef WEFT_RMA_WINDOW_H
 #define WEFT_RMA_WINDOW_H

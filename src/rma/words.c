@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * words: see words.h. Sums of integers are additions by the device; every other operator is a loop: compute from the value seen, then compare
- * and swap by the device, until the word did not change in between.
+ * words: see words.h. Sums of integers are additions by the device; every other operator is a loop: compute from the value seen, then
+ * compare and swap by the device, until the word did not change in between.
  */
 #include "rma/words.h"
 
@@ -21,11 +21,6 @@ enum { OP_SUM = 0x21, OP_REPLACE = 0x3c, OP_NO_OP = 0x3d };
 
 /* -- ways -- */
 
-bool weft_rma_words_serve(weft_iface *iface)
-{
-    return iface->caps.amo == WEFT_AMO_NIC && iface->ops->amo_self && !iface->ops->amo_self(iface, NULL, 0);
-}
-
 /* Memory of a member of the node: own device serves if it is that member's. The lock is kept meanwhile: else another thread's accumulate
  * might go by message, and its next one pass that. NULL: it does not serve. */
 static weft_rma_words *make(weft_window *window, uint32_t rank)
@@ -34,7 +29,8 @@ static weft_rma_words *make(weft_window *window, uint32_t rank)
     const weft_window_key *key = &window->device->keys[rank];
     weft_iface *iface = weft_window_network(window->worker);
     weft_rma_words *words = NULL;
-    if (!iface || !weft_window_key_fits(key, iface) || !key->device || key->device != iface->caps.amo_device || !weft_rma_words_serve(iface))
+    if (!iface || !weft_window_key_fits(key, iface) || !key->device || key->device != iface->caps.amo_device ||
+        !weft_window_has_loopback(iface))
         return NULL;
     words = calloc(1, sizeof *words);
     if (!words || iface->ops->mr_reg(iface, target->mapped, target->bytes, WEFT_ACCESS_ATOMIC, WEFT_MEMORY_HOST, &words->mr)) {

@@ -29,8 +29,6 @@ static inline bool weft_rma_has_words(const weft_window_target *target, const we
     return target->has_device_words && basic->size == 8 && basic->class_ != WEFT_CLASS_PAIR;
 }
 
-/* Does the iface's device perform atomics on own memory? Then peers' atomics may be allowed there. */
-bool weft_rma_words_serve(weft_iface *iface);
 /* Can this process change the device words of a target whose memory it has mapped? The answer never changes. False: send a message. */
 bool weft_rma_words_reach(weft_window *window, uint32_t rank);
 int weft_rma_words_accumulate(weft_window *window, uint32_t rank, const weft_rma_update *update);

@@ -1,6 +1,6 @@
-/* np: 1 2 3 4 : windows with the info key weft_device_atomics: accumulates of all sizes, operators and lengths, of all ranks on all, also their
- * own, give what they give without it; with the argument "must" a device has changed words */
+/* np: 1 2 3 4 : windows with the info key weft_device_atomics: accumulates of all kinds, of all ranks on all, give what they give without it */
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* With the argument "must" each rank's device must have changed words. */
 #include "device_counts.h"
 
 enum { TURNS = 25, VECTOR = 600, OWN = 3, INTS = 4 };

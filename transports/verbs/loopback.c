@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * loopback: atomics on this process's memory by its own device (iface.h, amo_self): two RC queue pairs of the first rail, connected to each
- * other by hand, and a completion queue that nothing else uses. Peers' atomics use the same device (rma.c, may_carry), which makes them
- * atomic with these.
- * Invariant: between calls nothing is posted. After an error the queue pairs are destroyed, so that nothing of a call is performed after its
- * end; the next call makes others.
+ * loopback: atomics on this process's memory by its own device (iface.h, amo_self): two RC queue pairs of the first rail, connected to
+ * each other by hand, and a completion queue that nothing else uses. Peers' atomics use the same device (rma.c, may_carry), which makes
+ * them atomic with these.
+ * Invariant: between calls nothing is posted. After an error the queue pairs are destroyed, so that nothing of a call is performed after
+ * its end; the next call makes others.
  */
 #include <errno.h>
 #include <sched.h>
@@ -156,7 +156,8 @@ static int await(verbs_iface *iface)
             continue;
         sched_yield();
         if (iface->now_ns() - since > (uint64_t)weft_knob.peer_timeout_s * 1000000000u)
-            return weft_fail(WEFT_E_OTHER, "RDMA port %s does not answer: it is not known whether atomics on own memory were performed", name);
+            return weft_fail(WEFT_E_OTHER, "RDMA port %s does not answer: it is not known whether atomics on own memory were performed",
+                             name);
     }
     if (n < 0)
         return weft_fail(WEFT_E_SYSTEM, "RDMA device %s has failed", name);
