@@ -182,12 +182,10 @@ static int settle_messages(weft_window *window, uint32_t target)
     return is_quiet ? 0 : weft_rma_flush(window, (int)target);
 }
 
-/* On mapped memory, unless it is an accumulate on words that the target's device alone changes, and this process does not reach them. */
+/* False: it accumulates on words that the target's device alone changes, and this process does not reach them. */
 static bool is_direct(weft_window *window, const weft_rma_op *op)
 {
     const weft_window_target *at = &window->targets[op->target];
-    if (!at->is_mapped)
-        return false;
     return op->kind < WEFT_RMA_ACCUMULATE || !weft_rma_has_words(at, weft_type_of((void *)(uintptr_t)op->target_type->basic_handle)) ||
            weft_rma_words_reach(window, op->target);
 }
@@ -206,21 +204,27 @@ static int notify_alone(weft_window *window, const weft_rma_op *op)
     return rc;
 }
 
+static int start_direct(weft_window *window, const weft_rma_op *op)
+{
+    int rc = op->notify ? settle_messages(window, op->target) : 0;
+    if (!rc)
+        rc = weft_rma_direct(window, op);
+    if (!rc && op->notify)
+        weft_notify_count(window, op->target, op->notify - 1);
+    return rc;
+}
+
 /* A notified operation, or one on a target that is not mapped, or has device words. */
 static __attribute__((noinline)) int start_other(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
     if (!op->target_count || !op->target_type->size)
         return notify_alone(window, op);
-    if (is_direct(window, op)) {
-        int rc = op->notify ? settle_messages(window, op->target) : 0;
-        if (!rc)
-            rc = weft_rma_direct(window, op);
-        if (!rc && op->notify)
-            weft_notify_count(window, op->target, op->notify - 1);
-        return rc;
-    }
-    if (!window->targets[op->target].is_mapped && weft_rma_device_start(window, op, req))
+    if (window->targets[op->target].is_mapped) {
+        if (is_direct(window, op))
+            return start_direct(window, op);
+    } else if (weft_rma_device_start(window, op, req)) {
         return 0;
+    }
     if (op->notify || (op->kind >= WEFT_RMA_ACCUMULATE && weft_rma_device_has_amos(window, op->target)))
         settle_devices(window, op->target);
     if (op->kind != WEFT_RMA_PUT && op->kind != WEFT_RMA_ACCUMULATE) /* the operation awaits an answer */

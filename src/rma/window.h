@@ -86,8 +86,8 @@ typedef struct weft_window_target {
     /* By messages (op.c): operations of this origin, which only grow. */
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
-    bool is_lost;                 /* its process has died (p2p/lost) */
     uint64_t left_turn;           /* 1 + worker->empty_turns when it was first seen to have left; 0: not yet */
+    bool is_lost;                 /* its process has died (p2p/lost) */
     bool has_left;                /* it has called MPI_Finalize, or has freed the window: nothing comes from it any more */
 } weft_window_target;
 
