@@ -120,7 +120,7 @@ void verbs_atomics_without_memory(void)
         int rc;
         profile.reg_refuse_permille = 400;
         profile.own_regions = 4 + (uint32_t)(seed % 3);
-        rc = run(app_atomics, &app, &profile, 2 + (uint32_t)(seed % 4), true, &atomics);
+        rc = run(seed % 3 ? app_atomics : app_notify, &app, &profile, 2 + (uint32_t)(seed % 4), true, &atomics);
         CU_ASSERT(rc == 0);
         if (rc)
             printf("\n    %s, seed %" PRIu64 ": code %d", profile.name, seed, rc);
