@@ -150,9 +150,9 @@ static int move(enum weft_rma_kind kind, const void *origin, MPI_Count count, co
     return start(win, &op, rc, is_null, request);
 }
 
-/* The address of dense data in mapped memory, if all arguments are fine; NULL: the slow path decides. */
-static inline char *direct_place(weft_win *win, MPI_Count count, const weft_type *type, int rank, MPI_Aint disp, MPI_Count target_count,
-                                 const weft_type *target_type)
+/* The address of dense data in memory that the target lets be changed in this way, if all arguments are fine; NULL: the slow path decides. */
+static inline char *direct_place(weft_win *win, enum weft_window_direct how, MPI_Count count, const weft_type *type, int rank,
+                                 MPI_Aint disp, MPI_Count target_count, const weft_type *target_type)
 {
     const weft_window *window = win->window;
     const weft_window_target *target;
@@ -161,7 +161,7 @@ static inline char *direct_place(weft_win *win, MPI_Count count, const weft_type
                       !target_type->is_dense || (uint64_t)target_count > target_type->count_max))
         return NULL;
     target = &window->targets[rank];
-    if (weft_unlikely(!weft_rma_is_direct(window, target) || bytes != (uint64_t)target_count * (uint64_t)target_type->size ||
+    if (weft_unlikely(!(target->direct & how) || bytes != (uint64_t)target_count * (uint64_t)target_type->size ||
                       __builtin_mul_overflow((uint64_t)disp, (uint64_t)target->unit, &offset) || offset > target->bytes ||
                       bytes > target->bytes - offset))
         return NULL;
@@ -172,7 +172,8 @@ static inline char *direct_place(weft_win *win, MPI_Count count, const weft_type
 int weft_mpi_put(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank, MPI_Aint target_disp,
                  MPI_Count target_count, const weft_type *target_datatype, weft_win *win)
 {
-    char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    char *at = direct_place(win, WEFT_DIRECT_COPY, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype);
     if (weft_unlikely(!at))
         return move(WEFT_RMA_PUT, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
                     NULL, 0);
@@ -183,7 +184,8 @@ int weft_mpi_put(const void *origin_addr, MPI_Count origin_count, const weft_typ
 int weft_mpi_get(void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank, MPI_Aint target_disp,
                  MPI_Count target_count, const weft_type *target_datatype, weft_win *win)
 {
-    const char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    const char *at = direct_place(win, WEFT_DIRECT_COPY, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype);
     if (weft_unlikely(!at))
         return move(WEFT_RMA_GET, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win,
                     NULL, 0);
@@ -237,7 +239,8 @@ static inline bool has_counter(const weft_win *win, int rank, int id)
 int weft_mpi_put_notify(const void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank,
                         MPI_Aint target_disp, MPI_Count target_count, const weft_type *target_datatype, weft_win *win, int id)
 {
-    char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    char *at = direct_place(win, WEFT_DIRECT_ACCUMULATE, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype);
     if (weft_unlikely(!at || !has_counter(win, target_rank, id)))
         return notified(WEFT_RMA_PUT, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
                         win, id);
@@ -249,7 +252,8 @@ int weft_mpi_put_notify(const void *origin_addr, MPI_Count origin_count, const w
 int weft_mpi_get_notify(void *origin_addr, MPI_Count origin_count, const weft_type *origin_datatype, int target_rank, MPI_Aint target_disp,
                         MPI_Count target_count, const weft_type *target_datatype, weft_win *win, int id)
 {
-    const char *at = direct_place(win, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype);
+    const char *at = direct_place(win, WEFT_DIRECT_ACCUMULATE, origin_count, origin_datatype, target_rank, target_disp, target_count,
+                            target_datatype);
     if (weft_unlikely(!at || !has_counter(win, target_rank, id)))
         return notified(WEFT_RMA_GET, origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
                         win, id);
@@ -265,7 +269,8 @@ static inline bool accumulate_direct(weft_win *win, const void *origin, void *re
                                      MPI_Aint disp, const weft_op *op)
 {
     weft_rma_update update = {.op = op, .basic = type, .target_type = type, .operand = origin, .result = result, .count = (uint64_t)count};
-    if (weft_unlikely(!type->is_predefined || !op->handle || !(update.at = direct_place(win, count, type, rank, disp, count, type)) ||
+    if (weft_unlikely(!type->is_predefined || !op->handle ||
+                      !(update.at = direct_place(win, WEFT_DIRECT_ACCUMULATE, count, type, rank, disp, count, type)) ||
                       weft_op_fits(op, type)))
         return false;
     update.bytes = (uint64_t)count * (uint64_t)type->size;

@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
+#include "base/knob.h"
 #include "base/status.h"
 #include "core/callout.h"
 #include "mpi/attribute_of.h"
@@ -65,6 +66,7 @@ static int win_new(weft_comm *comm, const weft_window_own *own, const weft_info 
     win->flavor = flavors[own->flavor];
     win->model = MPI_WIN_UNIFIED;
     win->ordering = WEFT_WIN_ORDERED;
+    win->hints = weft_knob.rma_device_atomics ? WEFT_WIN_DEVICE_ATOMICS : 0;
     win->epoch.access = calloc((size_t)comm->size, sizeof *win->epoch.access);
     weft_win_set_hints(win, info, true);
     return win->epoch.access ? 0 : weft_fail(WEFT_E_NOMEM, "no memory for the epochs of a window of %d members", comm->size);
@@ -97,6 +99,7 @@ static int make(weft_comm *comm, weft_window_own *own, int64_t unit, weft_info *
         rc = win_new(comm, own, info, &win);
     if (win)
         is_noncontig = win->hints & WEFT_WIN_NONCONTIG;
+    own->wants_words = win && win->hints & WEFT_WIN_DEVICE_ATOMICS;
     own->is_contiguous = own->flavor == WEFT_WINDOW_SHARED && !is_noncontig;
     rc = weft_comm_create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, NULL, rc, win ? &win->comm : &(weft_comm *){NULL});
     if (!rc)

@@ -15,6 +15,7 @@
 #include "rma/notify.h"
 #include "rma/regions.h"
 #include "rma/sync_state.h"
+#include "rma/words.h"
 
 #define OPS_MANY 64 /* under way to a target, from which each further one polls first */
 
@@ -354,13 +355,14 @@ bool weft_rma_device_is_flushed(const weft_window *window, uint32_t rank, bool i
 
 /* -- open, close -- */
 
-int weft_window_device_open(weft_window *window)
+int weft_window_device_open(weft_window *window, bool wants_words)
 {
     weft_window_device *device = calloc(1, sizeof *device);
     window->device = device;
     if (!device || !(device->keys = calloc(window->size, sizeof *device->keys)))
         return weft_fail(WEFT_E_NOMEM, "no memory for the keys of %u members of a window", window->size);
     device->window = window;
+    device->wants_words = wants_words;
     weft_list_init(&device->link);
     weft_list_init(&device->waiting);
     weft_list_init(&device->ended);
@@ -398,6 +400,7 @@ void weft_window_device_close(weft_window *window)
         weft_list_remove(&device->link);
         if (window->regions)
             weft_rma_regions_unregister(window);
+        weft_rma_words_close(window);
         weft_window_key_end(window);
         weft_bounce_close(&device->bounce);
     }

@@ -13,8 +13,8 @@
 #include "rma/operation.h"
 #include "rma/window.h"
 
-/* Local, before weft_window_key_make. 0 or WEFT_E_NOMEM. */
-int weft_window_device_open(weft_window *window);
+/* Local, before weft_window_key_make. wants_words: the program asks for device words (words.h). 0 or WEFT_E_NOMEM. */
+int weft_window_device_open(weft_window *window, bool wants_words);
 /* Waits for what this process has under way, and frees all, own key included. No member may use that any more. */
 void weft_window_device_close(weft_window *window);
 

@@ -122,14 +122,28 @@ int weft_device_amo_start(weft_device_op *op)
     return rc;
 }
 
-void weft_device_amo_end(weft_device_op *op)
+static void unreserve(weft_device_op *op)
 {
     weft_device_amo *amo = op->amo;
-    const weft_rma_op *what = &op->what;
-    const uint64_t *before = amo->words + 2 * amo->count;
     for (uint64_t i = 0; i < amo->count && amo->is_reserved; i++)
         --*busy_of(op, i);
     amo->is_reserved = false;
+}
+
+void weft_device_amo_drop(weft_device_op *op)
+{
+    unreserve(op);
+    op->target->amos--;
+    free(op->amo);
+    op->amo = NULL;
+}
+
+void weft_device_amo_end(weft_device_op *op)
+{
+    const weft_device_amo *amo = op->amo;
+    const weft_rma_op *what = &op->what;
+    const uint64_t *before = amo->words + 2 * amo->count;
+    unreserve(op);
     if (op->error.rc)
         return;
     if (what->kind == WEFT_RMA_COMPARE_AND_SWAP)

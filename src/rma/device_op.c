@@ -448,6 +448,16 @@ static void count_unsure(weft_device_op *op)
     target->unsure++;
 }
 
+/* Does the iface not perform it, and is nothing of it moved? If there is no memory for results of atomics the target's accumulates go by
+ * message from now on: later ones do not pass this one. */
+static bool is_declined(weft_device_op *op, int rc)
+{
+    if (op->error.rc || op->issued || !op->bytes || rc != (op->amo ? WEFT_E_NOSPACE : WEFT_E_UNSUPPORTED))
+        return false;
+    op->target->can_amo = op->target->can_amo && !op->amo;
+    return true;
+}
+
 /* A notice that has not been sent. */
 static bool is_notice(const weft_device_op *op) { return !op->bytes && op->notify; }
 
@@ -464,6 +474,8 @@ int weft_device_op_issue(weft_device_op *op)
     int rc = 0;
     if (op->uses_slot && !op->slot && !take_slot(op))
         return WEFT_AGAIN;
+    if (op->amo && !op->target->can_amo && !op->issued)
+        return WEFT_E_UNSUPPORTED;
     if (op->amo && !weft_device_amo_reserve(op))
         return WEFT_AGAIN;
     count_unsure(op);
@@ -478,8 +490,8 @@ int weft_device_op_issue(weft_device_op *op)
     op->parts--;
     if (!op->error.rc && rc > 0)
         return WEFT_AGAIN;
-    if (!op->error.rc && rc == WEFT_E_UNSUPPORTED && !op->issued && op->bytes && !op->amo)
-        return rc;
+    if (is_declined(op, rc))
+        return WEFT_E_UNSUPPORTED;
     if (rc < 0)
         weft_rma_error_set(&op->error, rc, weft_fail_text(rc));
     op->is_issued = true;
@@ -497,6 +509,8 @@ static void on_message(weft_completion *completion)
     weft_list_append(&op->target->device->ended, &op->link);
     weft_device_link(op->target->device);
 }
+
+static bool is_fetching(const weft_device_op *op) { return op->what.kind != WEFT_RMA_PUT && op->what.kind != WEFT_RMA_ACCUMULATE; }
 
 static bool leave_notice(weft_device_op *op)
 {
@@ -520,8 +534,10 @@ void weft_device_op_send(weft_device_op *op)
         weft_device_op_end(op);
         return;
     }
-    /* a get stays under way until its answer has come: notifications behind it wait */
-    rc = weft_rma_send(window, &op->what, op->user || op->what.kind == WEFT_RMA_GET ? &message : NULL);
+    if (op->amo)
+        weft_device_amo_drop(op);
+    /* what fetches stays under way until its answer has come: notifications behind it wait */
+    rc = weft_rma_send(window, &op->what, op->user || is_fetching(op) ? &message : NULL);
     op->target->sent = window->targets[op->target->rank].sent;
     weft_list_remove(&op->link);
     if (!rc && message && message != &window->worker->done_req && !message->is_done) {

@@ -26,6 +26,8 @@ typedef struct weft_window_device {
     weft_window_key *keys;   /* [size], of the members, owned */
     weft_iface *iface;       /* own memory is registered there; NULL: it is not, nor are regions */
     weft_mr mr;              /* of own memory; of a dynamic window: of its table's root, as its regions have their own (regions.c) */
+    bool wants_words;        /* the program asks for device words (words.h) */
+    enum weft_amo_domain amo; /* of own memory, as told in its key */
     bool is_full;            /* the network has refused memory, and had no unused registrations left */
     weft_bounce bounce;
 } weft_window_device;
@@ -178,6 +180,8 @@ weft_device_amo *weft_device_amo_new(uint64_t base, const weft_rma_op *what);
 bool weft_device_amo_reserve(weft_device_op *op);
 /* Starts the atomic on the next element. 0, AGAIN or an error: then it is not under way. */
 int weft_device_amo_start(weft_device_op *op);
+/* It goes by message instead. */
+void weft_device_amo_drop(weft_device_op *op);
 /* No atomic is under way any more: stores what was fetched, unless the operation has failed. */
 void weft_device_amo_end(weft_device_op *op);
 

@@ -51,7 +51,7 @@ static void choose(weft_device_target *target)
     if (!why) {
         target->can_put = caps->put;
         target->can_get = caps->get;
-        target->can_amo = caps->key_bytes && key->amo == WEFT_AMO_CPU && caps->amo != WEFT_AMO_NONE;
+        target->can_amo = caps->key_bytes && key->amo != WEFT_AMO_NONE && caps->amo != WEFT_AMO_NONE;
         target->rkey = caps->key_bytes ? &key->rkey : &no_key;
     }
     weft_log_debug("window: target %u: put %s, get %s, accumulate %s over %s%s%s", target->rank, way(target->can_put), way(target->can_get),

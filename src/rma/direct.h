@@ -32,13 +32,8 @@ static inline void weft_rma_copy(void *to, const void *from, uint64_t bytes)
     }
 }
 
-/* May a put or get of dense data on this target be a copy? */
-static inline bool weft_rma_is_direct(const weft_window *window, const weft_window_target *target)
-{
-    return target->is_mapped && !window->regions;
-}
-
-/* Any operation on a mapped target. 0 or WEFT_E_RMA_RANGE: own memory of a dynamic window that is not attached. */
+/* Any operation on a mapped target, if this process reaches its device words (words.h). 0; WEFT_E_RMA_RANGE: own memory of a dynamic
+ * window that is not attached; or an error of the device. */
 int weft_rma_direct(weft_window *window, const weft_rma_op *op);
 
 #endif

@@ -15,12 +15,12 @@
 #include "core/wait.h"
 #include "core/worker.h"
 #include "p2p/p2p.h"
-#include "rma/atomic.h"
 #include "rma/job.h"
 #include "rma/message.h"
 #include "rma/notice.h"
 #include "rma/regions.h"
 #include "rma/sync_state.h"
+#include "rma/words.h"
 #include "type/pack.h"
 #include "type/wire.h"
 
@@ -136,21 +136,27 @@ static char *place_of(const weft_window *window, const weft_rma_head *head, cons
     return NULL;
 }
 
-/* Refuses an operation: receives or sends its messages without bytes, and reports the error to the origin. */
-static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head)
+/* Reports the error of an operation to the origin; what it would fetch has no bytes. reply: its job; NULL: none is made yet. */
+static void fail(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head, weft_rma_job *reply, int rc)
 {
     weft_rma_peer *peer = &inbox->peers[from];
-    const char *text = weft_fail_text(WEFT_E_RMA_RANGE);
-    weft_rma_job *at;
+    const char *text = weft_fail_text(rc);
     if (is_answered(head)) {
-        weft_rma_note note = {.kind = WEFT_RMA_FAILED, .number = head->number, .rc = WEFT_E_RMA_RANGE};
+        weft_rma_note note = {.kind = WEFT_RMA_FAILED, .number = head->number, .rc = rc};
         tell(inbox, from, &note, text);
-        if ((at = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0)))
-            weft_rma_job_reply(at, NULL, 0, weft_sched_bytes());
+        if (reply || (reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0)))
+            weft_rma_job_reply(reply, NULL, 0, weft_sched_bytes());
     } else {
-        weft_rma_error_set(&peer->failed, WEFT_E_RMA_RANGE, text);
+        weft_rma_error_set(&peer->failed, rc, text);
         peer->handled++;
     }
+}
+
+/* Refuses an operation, and receives its data without bytes. */
+static void refuse(weft_window_inbox *inbox, uint32_t from, const weft_rma_head *head)
+{
+    weft_rma_job *at;
+    fail(inbox, from, head, NULL, WEFT_E_RMA_RANGE);
     if (head->has_data && (at = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, 0))) /* ends truncated */
         weft_rma_job_receive(at, NULL, 0, weft_sched_bytes());
 }
@@ -205,10 +211,14 @@ static void compare_and_swap(weft_window_inbox *inbox, uint32_t from, const weft
                              const char *data)
 {
     weft_rma_job *reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, head->bytes);
+    int rc;
     if (!reply)
         return;
-    weft_rma_compare_and_swap(inbox->window->targets[inbox->window->rank].control, type, at, data, data + head->bytes, reply->temporary);
-    weft_rma_job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
+    rc = weft_rma_swap_at(inbox->window, inbox->window->rank, type, at, data, data + head->bytes, reply->temporary);
+    if (rc)
+        fail(inbox, from, head, reply, rc);
+    else
+        weft_rma_job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
 }
 
 /* data: the packed operand; NULL: MPI_NO_OP. */
@@ -219,16 +229,19 @@ static void accumulate(weft_window_inbox *inbox, uint32_t from, const weft_rma_h
                               .at = at, .target_type = type, .count = head->count, .skip = head->skip, .bytes = head->bytes,
                               .operand = data};
     weft_rma_job *reply = NULL;
+    int rc;
     if (head->kind == WEFT_RMA_GET_ACCUMULATE) {
         reply = weft_rma_job_new(inbox, from, WEFT_RMA_JOB_REPLY, head, head->bytes);
         if (!reply)
             return;
         update.result = reply->temporary;
-    } else {
-        inbox->peers[from].handled++;
     }
-    weft_rma_accumulate(inbox->window->targets[inbox->window->rank].control, &update);
-    if (reply)
+    rc = weft_rma_accumulate_at(inbox->window, inbox->window->rank, &update);
+    if (rc)
+        fail(inbox, from, head, reply, rc);
+    else if (!reply)
+        inbox->peers[from].handled++;
+    else
         weft_rma_job_reply(reply, reply->temporary, head->bytes, weft_sched_bytes());
 }
 

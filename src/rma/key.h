@@ -21,7 +21,9 @@ enum weft_window_keyless {
 typedef struct weft_window_key {
     char network[8];  /* name of the transport, cut off; "": no key */
     uint8_t keyless;  /* enum weft_window_keyless, if there is no key */
-    uint8_t amo;      /* enum weft_amo_domain of the member's device, whose atomics the key allows; NONE: it allows none */
+    uint8_t amo;      /* enum weft_amo_domain of the member's device, whose atomics the key allows; NONE: it allows none. NIC: the
+                       * device alone changes the member's words (words.h) */
+    uint64_t device;  /* amo NIC: caps.amo_device */
     weft_rkey rkey;   /* a dynamic window's: of the root of its region table; length 0: it could not be registered */
     uint64_t root;    /* DYNAMIC: address of the root (region_table.h), whose first word takes notifications without data */
 } weft_window_key;

@@ -39,8 +39,8 @@ static bool is_needed(const weft_window *window)
     return window->size > 1 && !is_shared && !(memory->iface && !memory->iface->caps.key_bytes);
 }
 
-/* The network by which members that do not share memory reach this one: the first that is open (core/iface_select). */
-static weft_iface *network_of(const weft_worker *worker)
+/* The first that is open (core/iface_select). */
+weft_iface *weft_window_network(const weft_worker *worker)
 {
     for (uint32_t i = 0; i < worker->iface_count; i++) {
         weft_iface *iface = worker->ifaces[i];
@@ -52,18 +52,27 @@ static weft_iface *network_of(const weft_worker *worker)
 
 static bool is_slow(const weft_iface *iface, uint64_t bytes) { return iface->caps.wants_regcache && bytes > WEFT_REG_INLINE_MAX; }
 
+bool weft_window_has_loopback(weft_iface *iface)
+{
+    return iface->caps.amo == WEFT_AMO_NIC && iface->ops->amo_self && !iface->ops->amo_self(iface, NULL, 0);
+}
+
 /* The scope of atomics that other members' devices may perform on own memory by `iface`. A refused key of a dynamic window breaks
  * connections (docs/rma.md), and an atomic whose outcome is unknown cannot be repeated. */
-static enum weft_amo_domain amo_domain(const weft_window *window, const weft_iface *iface)
+static enum weft_amo_domain amo_domain(const weft_window *window, weft_iface *iface)
 {
-    return iface->caps.amo == WEFT_AMO_CPU && window->flavor != WEFT_WINDOW_DYNAMIC ? WEFT_AMO_CPU : WEFT_AMO_NONE;
+    if (window->flavor == WEFT_WINDOW_DYNAMIC)
+        return WEFT_AMO_NONE;
+    if (iface->caps.amo == WEFT_AMO_NIC)
+        return window->device->wants_words && weft_window_has_loopback(iface) ? WEFT_AMO_NIC : WEFT_AMO_NONE;
+    return iface->caps.amo;
 }
 
 int weft_window_mr_reg(weft_window *window, weft_iface *iface, void *addr, uint64_t bytes, weft_mr *mr)
 {
     /* ordered: programs poll window memory, and learn of a put from other ranks than its origin */
     const uint32_t rights = WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ORDERED |
-                            (amo_domain(window, iface) ? WEFT_ACCESS_ATOMIC : 0);
+                            (window->device->amo ? WEFT_ACCESS_ATOMIC : 0);
     bool may_flush = iface->regcache && !window->device->is_full;
     int rc;
     if (is_slow(iface, bytes))
@@ -94,7 +103,15 @@ void weft_window_mr_dereg(weft_window *window, weft_mr *mr)
 static int map(weft_window *window, weft_iface *iface)
 {
     const weft_window_target *own = &window->targets[window->rank];
-    return weft_window_mr_reg(window, iface, own->mapped, own->bytes, &window->device->mr);
+    weft_window_device *device = window->device;
+    int rc;
+    device->amo = amo_domain(window, iface);
+    rc = weft_window_mr_reg(window, iface, own->mapped, own->bytes, &device->mr);
+    if (rc && device->amo == WEFT_AMO_NIC) { /* without atomics then */
+        device->amo = WEFT_AMO_NONE;
+        rc = weft_window_mr_reg(window, iface, own->mapped, own->bytes, &device->mr);
+    }
+    return rc;
 }
 
 /* Of a dynamic window. A refusal is no error: regions are learned, and notifications without data sent, by messages. */
@@ -113,7 +130,7 @@ void weft_window_key_make(weft_window *window, void *root, uint64_t root_bytes, 
         return;
     if (!weft_window_device_is_allowed()) {
         key->keyless = WEFT_KEYLESS_KNOB;
-    } else if (!(iface = network_of(window->worker))) {
+    } else if (!(iface = weft_window_network(window->worker))) {
         key->keyless = WEFT_KEYLESS_NO_NETWORK;
     } else if (window->flavor != WEFT_WINDOW_DYNAMIC && map(window, iface)) {
         key->keyless = WEFT_KEYLESS_REFUSED;
@@ -125,7 +142,9 @@ void weft_window_key_make(weft_window *window, void *root, uint64_t root_bytes, 
             map_root(window, iface, root, root_bytes);
         name_of(iface, key->network);
         key->rkey = window->device->mr.rkey;
-        key->amo = (uint8_t)amo_domain(window, iface);
+        key->amo = (uint8_t)window->device->amo;
+        key->device = iface->caps.amo_device;
+        window->targets[window->rank].has_device_words = key->amo == WEFT_AMO_NIC; /* before any other member can know */
     }
 }
 

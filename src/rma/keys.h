@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/worker_type.h"
 #include "rma/key.h"
 
 struct weft_window;
@@ -25,6 +26,10 @@ int weft_window_mr_reg(struct weft_window *window, weft_iface *iface, void *addr
 void weft_window_mr_dereg(struct weft_window *window, weft_mr *mr);
 /* Local: no member uses the key any more. */
 void weft_window_key_end(struct weft_window *window);
+/* The network by which members that do not share memory with this process reach it; NULL: none with keys. */
+weft_iface *weft_window_network(const weft_worker *worker);
+/* Does the iface's device, which is atomic with itself only, perform atomics on own memory? Then peers' may be allowed there (words.h). */
+bool weft_window_has_loopback(weft_iface *iface);
 /* Is this a key for the iface? */
 bool weft_window_key_fits(const weft_window_key *key, const weft_iface *iface);
 /* Reason in words. */

@@ -16,6 +16,7 @@
 #include "rma/message.h"
 #include "rma/notify.h"
 #include "rma/sync_state.h"
+#include "rma/words.h"
 
 #define IDLE_MAX 16 /* flushes in a row without an event, after which ranks that share CPUs yield */
 
@@ -173,6 +174,22 @@ static void settle_devices(weft_window *window, uint32_t target)
         flush_devices(&self);
 }
 
+/* Accumulates by message on a mapped target (words.h) come before a notification, too. */
+static int settle_messages(weft_window *window, uint32_t target)
+{
+    const weft_window_target *at = &window->targets[target];
+    bool is_quiet = at->sent == at->performed && weft_list_is_empty(&window->inbox->peers[target].records);
+    return is_quiet ? 0 : weft_rma_flush(window, (int)target);
+}
+
+/* False: it accumulates on words that the target's device alone changes, and this process does not reach them. */
+static bool is_direct(weft_window *window, const weft_rma_op *op)
+{
+    const weft_window_target *at = &window->targets[op->target];
+    return op->kind < WEFT_RMA_ACCUMULATE || !weft_rma_has_words(at, weft_type_of((void *)(uintptr_t)op->target_type->basic_handle)) ||
+           weft_rma_words_reach(window, op->target);
+}
+
 static int notify_alone(weft_window *window, const weft_rma_op *op)
 {
     if (!window->targets[op->target].is_mapped) {
@@ -181,23 +198,33 @@ static int notify_alone(weft_window *window, const weft_rma_op *op)
         settle_devices(window, op->target);
         return weft_rma_send_notify(window, op->target, op->notify);
     }
-    weft_notify_count(window, op->target, op->notify - 1);
-    return 0;
+    int rc = settle_messages(window, op->target);
+    if (!rc)
+        weft_notify_count(window, op->target, op->notify - 1);
+    return rc;
 }
 
-/* A notified operation, or one on a target that is not mapped. */
+static int start_direct(weft_window *window, const weft_rma_op *op)
+{
+    int rc = op->notify ? settle_messages(window, op->target) : 0;
+    if (!rc)
+        rc = weft_rma_direct(window, op);
+    if (!rc && op->notify)
+        weft_notify_count(window, op->target, op->notify - 1);
+    return rc;
+}
+
+/* A notified operation, or one on a target that is not mapped, or has device words. */
 static __attribute__((noinline)) int start_other(weft_window *window, const weft_rma_op *op, weft_req **req)
 {
     if (!op->target_count || !op->target_type->size)
         return notify_alone(window, op);
     if (window->targets[op->target].is_mapped) {
-        int rc = weft_rma_direct(window, op);
-        if (!rc)
-            weft_notify_count(window, op->target, op->notify - 1);
-        return rc;
-    }
-    if (weft_rma_device_start(window, op, req))
+        if (is_direct(window, op))
+            return start_direct(window, op);
+    } else if (weft_rma_device_start(window, op, req)) {
         return 0;
+    }
     if (op->notify || (op->kind >= WEFT_RMA_ACCUMULATE && weft_rma_device_has_amos(window, op->target)))
         settle_devices(window, op->target);
     if (op->kind != WEFT_RMA_PUT && op->kind != WEFT_RMA_ACCUMULATE) /* the operation awaits an answer */
@@ -212,7 +239,7 @@ int weft_rma_start(weft_window *window, const weft_rma_op *op, weft_req **req)
     if (weft_likely(!op->notify)) {
         if (!op->target_count || !op->target_type->size)
             return 0;
-        if (weft_likely(window->targets[op->target].is_mapped))
+        if (weft_likely(window->targets[op->target].direct == WEFT_DIRECT_ALL))
             return weft_rma_direct(window, op);
     }
     return start_other(window, op, req);

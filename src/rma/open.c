@@ -100,6 +100,14 @@ static void set_targets(weft_window *window, const weft_window_wire *wires)
     }
 }
 
+static void choose_direct(weft_window *window, uint32_t rank)
+{
+    weft_window_target *target = &window->targets[rank];
+    target->has_device_words = window->device->keys[rank].amo == WEFT_AMO_NIC;
+    if (target->is_mapped && window->flavor != WEFT_WINDOW_DYNAMIC)
+        target->direct = target->has_device_words ? WEFT_DIRECT_COPY : WEFT_DIRECT_ALL;
+}
+
 /* Handle of this node's shared memory. The node's first member publishes it. */
 static uint64_t node_handle(const weft_window *window, const weft_window_wire *wires)
 {
@@ -128,7 +136,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     if (!rc && window->flavor == WEFT_WINDOW_DYNAMIC)
         rc = weft_rma_regions_open(window);
     if (!rc)
-        rc = weft_window_device_open(window);
+        rc = weft_window_device_open(window, own->wants_words);
     if (!rc)
         weft_window_key_make(window, weft_rma_regions_root(window), sizeof(weft_table_root), &wire.key);
     wire.base = (uintptr_t)window->targets[window->rank].mapped;
@@ -139,8 +147,10 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
     if (rc)
         return rc;
     set_targets(window, wires);
-    for (uint32_t i = 0; i < window->size; i++)
+    for (uint32_t i = 0; i < window->size; i++) {
         window->device->keys[i] = wires[i].key;
+        choose_direct(window, i);
+    }
     forget_absences(window->worker);
     return 0;
 }

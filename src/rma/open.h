@@ -17,6 +17,7 @@ typedef struct weft_window_own {
     uint64_t bytes;
     uint64_t unit;
     bool is_contiguous; /* SHARED: all members' memory follows in the order of ranks */
+    bool wants_words;   /* that a device which is atomic with itself only changes own words (words.h); members may differ */
 } weft_window_own;
 
 /* Collective over the team; blocking. chan and team belong to the caller and outlive the window. On an error all members fail, and nothing

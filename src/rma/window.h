@@ -5,13 +5,15 @@
  * Guarded by worker->lock, but what members of a node share (weft_window_control, and the memory itself).
  *
  * Each target is reached in one way, chosen when the window is opened:
- *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU
+ *   mapped   the target's memory is mapped here (own rank, or allocated memory of the node): loads, stores, atomics of this CPU, but for
+ *            accumulates on device words (words.h)
  *   device   the transport's get and put move the data of puts and gets, without the target's CPU (device.h), and its atomics perform short
  *            accumulates, if they agree with those of the target's CPU; others go by message, and on a dynamic window all accumulates, and
  *            what lies in no region that is found (device_lookup.c)
  *   message  the operation is sent as messages of the window's channel; the target's progress performs it and counts it as performed
- * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), or by atomics
- * that agree with its atomic instructions, where these change the location. So all ways may be mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
+ * All accumulates to a location are performed by a CPU of the target's node, by one and the same way for a location (atomic.h), or by
+ * atomics of a device: if these do not agree with the CPU's instructions they alone change the location (words.h). So all ways may be
+ * mixed. Puts and gets by a device are mixed with them as MPI allows: a location is not put to and accumulated to at once.
  */
 #ifndef WEFT_RMA_WINDOW_H
 #define WEFT_RMA_WINDOW_H
@@ -54,6 +56,14 @@ _Static_assert(WEFT_WINDOW_DETACHES == 1u << (64 - 58), "the hash has six bits")
 
 struct weft_window_device;
 struct weft_device_target;
+struct weft_rma_words;
+
+/* Operations that are loads, stores or instructions of this CPU alone on a target's memory; bits. */
+enum weft_window_direct {
+    WEFT_DIRECT_COPY = 1,       /* puts and gets */
+    WEFT_DIRECT_ACCUMULATE = 2, /* accumulates; and operations that notify, as these keep the order with accumulates */
+    WEFT_DIRECT_ALL = 3
+};
 
 /* What one member has told another: counts that only grow. In memory of the node, written by the one, or in that of the other. */
 typedef struct weft_window_told {
@@ -65,6 +75,10 @@ typedef struct weft_window_target {
     char *mapped;                 /* the target's memory in this process; NULL: by messages, or the target has none */
     weft_window_control *control; /* the target's, in this process; NULL: it is on another node, or the node has no memory for it */
     bool is_mapped;               /* its memory is mapped here, and its control */
+    uint8_t direct;               /* bits: enum weft_window_direct; 0: not mapped, or dynamic */
+    bool has_device_words;        /* a device that is atomic with itself only changes its words of 8 bytes (words.h) */
+    bool words_by_message;        /* ... and this process, which maps them, sends messages; decided at the first accumulate */
+    struct weft_rma_words *words; /* ... and uses this, owned; NULL: it is the own rank, or not decided */
     uint64_t base;                /* address in the target (DYNAMIC: 0, displacements are addresses) */
     uint64_t bytes;               /* of its memory (DYNAMIC: not known here, UINT64_MAX) */
     uint64_t unit;                /* displacement unit, bytes */
@@ -72,8 +86,8 @@ typedef struct weft_window_target {
     /* By messages (op.c): operations of this origin, which only grow. */
     uint64_t sent;                /* started */
     uint64_t performed;           /* of those, known to be performed at the target */
-    bool is_lost;                 /* its process has died (p2p/lost) */
     uint64_t left_turn;           /* 1 + worker->empty_turns when it was first seen to have left; 0: not yet */
+    bool is_lost;                 /* its process has died (p2p/lost) */
     bool has_left;                /* it has called MPI_Finalize, or has freed the window: nothing comes from it any more */
 } weft_window_target;
 

@@ -107,6 +107,8 @@ typedef struct weft_caps {
     bool outlives_sender; /* sent frames arrive even if the sender has exited: closing need not wait for the peer's BYE */
     bool may_rest;   /* the owner may stop polling for any time (after ep_rest, where that exists), and may close the iface with open eps */
     enum weft_amo_domain amo; /* scope of atomicity; NONE: no amos */
+    uint64_t amo_device; /* NIC: the device that performs peers' amos here: atomic with those by all ifaces of this machine that have the
+                          * same number; 0: unknown */
 } weft_caps;
 
 /* Wakeup source of an iface, filled in by arm: a futex or a descriptor, not both. Without own events (self): NULL and -1. */
@@ -238,7 +240,7 @@ struct weft_iface_ops {
     bool (*can_rma)(weft_iface *iface, weft_ep *ep);
     int (*get)(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
     int (*put)(weft_iface *iface, weft_ep *ep, const weft_rma *rma);
-    int (*amo)(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic);
+    int (*amo)(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic); /* E_NOSPACE: no memory for its result could be registered */
     /* Calls callbacks.done when all earlier puts and amos on the ep are complete: locally (buffers reusable) or remotely (visible). */
     int (*flush)(weft_iface *iface, weft_ep *ep, bool remotely, void *done);
 
@@ -268,6 +270,12 @@ struct weft_iface_ops {
     /* Closes the connection, not the ep, before the owner stops polling: AGAIN until it is closed, a poll may open it anew. The peer is not
      * asked and not told. The next frame of either side connects. NULL: the owner may stop polling while eps are connected. */
     int (*ep_rest)(weft_iface *iface, weft_ep *ep, enum weft_ep_rest how);
+
+    /* Performs amos on memory of this process by its own device, as peers' amos on it: atomic with these if caps.amo is NIC. ADD and CAS;
+     * remote and rkey are of an own region with ATOMIC; `done` is not looked at, no callback is called. All are performed when it returns
+     * 0, in any order; on an error some may be. It waits for the device alone, for a time that its time-outs bound. count 0: can it be
+     * done? The first call makes what is needed. */
+    int (*amo_self)(weft_iface *iface, const weft_atomic *atomics, uint32_t count);
 
     /* Prints the iface's own counters (work requests, retries), a line per call of `line`; at exit with WEFT_COUNTERS=1. NULL: none. */
     void (*print_counters)(weft_iface *iface, void (*line)(void *arg, const char *text), void *arg);

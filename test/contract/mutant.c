@@ -299,6 +299,18 @@ static int amo_torn(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     return 0;
 }
 
+static int amo_self_by_cpu(weft_iface *iface, const weft_atomic *atomics, uint32_t count)
+{
+    (void)iface;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *word = (uint64_t *)(uintptr_t)atomics[i].remote;
+        if (atomics[i].op != WEFT_AMO_ADD || atomics[i].remote % 8 || atomics[i].before)
+            return sound->amo_self(iface, atomics, count);
+        __atomic_fetch_add(word, atomics[i].operand, __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+
 static int flush_early(weft_iface *iface, weft_ep *ep, bool remotely, void *done)
 {
     (void)ep;
@@ -458,6 +470,7 @@ PLANT(notice, ops->put = put_notifies_early)
 PLANT(unordered, ops->put = put_notifies_unordered)
 PLANT(cas, ops->amo = amo_always_swaps)
 PLANT(torn, ops->amo = amo_torn)
+PLANT(by_cpu, ops->amo_self = amo_self_by_cpu)
 PLANT(flush, ops->flush = flush_early)
 PLANT(deaf, ops->arm = arm_deaf; ops->disarm = disarm_nothing)
 PLANT(alone, ops->share = share_alone)
@@ -524,6 +537,7 @@ const mutant mutants[] = {
     {"notified after its own put only", plant_unordered, false, false, "sim shuffled 7"},
     {"cas always swaps", plant_cas, false, false, NULL},
     {"amo not atomic", plant_torn, false, false, NULL},
+    {"own amo not atomic with others", plant_by_cpu, false, false, "sim holding 29"},
     {"flush done early", plant_flush, false, true, NULL},
     {"wakeup is never raised", plant_deaf, false, true, NULL},
     {"shared memory is private", plant_alone, false, false, NULL},

@@ -576,6 +576,60 @@ static void atomics_with_cpu(const rig_row *row)
     yard_close(&yard);
 }
 
+/* Adds, swaps where it fits and where not, refuses what is not registered, and works after that. */
+static void use_own(weft_iface *b, const yard *yard)
+{
+    uint64_t *words = (uint64_t *)yard->remote, before[3];
+    weft_atomic three[3] = {{.op = WEFT_AMO_ADD, .remote = (uintptr_t)&words[0], .rkey = &yard->rkey, .operand = 7, .before = &before[0]},
+                            {.op = WEFT_AMO_CAS, .remote = (uintptr_t)&words[1], .rkey = &yard->rkey, .operand = 9, .compare = 5,
+                             .before = &before[1]},
+                            {.op = WEFT_AMO_CAS, .remote = (uintptr_t)&words[2], .rkey = &yard->rkey, .operand = 9, .compare = 5,
+                             .before = &before[2]}};
+    weft_atomic wrong = three[0];
+    words[0] = 1ull << 40, words[1] = 5, words[2] = 6;
+    CHECK(b->ops->amo_self(b, three, 3) == 0);
+    CHECK(before[0] == 1ull << 40 && before[1] == 5 && before[2] == 6);
+    CHECK(words[0] == (1ull << 40) + 7 && words[1] == 9 && words[2] == 6);
+    wrong.remote += 4;
+    CHECK(b->ops->amo_self(b, &wrong, 1) < 0);
+    wrong.remote = (uintptr_t)yard->remote + weft_round_up(AREA, 8);
+    CHECK(b->ops->amo_self(b, &wrong, 1) == WEFT_E_KEY);
+    CHECK(b->ops->amo_self(b, three, 1) == 0 && words[0] == (1ull << 40) + 14);
+}
+
+/* Own atomics and a peer's, on one word, at one time: none is lost. Many in one call. */
+static void own_atomics(const rig_row *row)
+{
+    enum { ROUNDS = 40, MANY = 70 };
+    static rig_done dones[ROUNDS];
+    yard yard;
+    if (!yard_open(&yard, row))
+        return;
+    weft_iface *b = yard.rig->b->iface;
+    uint64_t *word = (uint64_t *)(yard.remote + 64), sum = 0;
+    weft_atomic own[MANY];
+    if (b->caps.amo == WEFT_AMO_NONE || !b->ops->amo_self || b->ops->amo_self(b, NULL, 0)) {
+        yard_close(&yard);
+        return;
+    }
+    use_own(b, &yard);
+    memset(dones, 0, sizeof dones);
+    for (int i = 0; i < MANY; i++)
+        own[i] = (weft_atomic){.op = WEFT_AMO_ADD, .remote = (uintptr_t)word, .rkey = &yard.rkey, .operand = 1};
+    *word = 0;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        weft_atomic atomic = {.op = i % 2 ? WEFT_AMO_ADD : WEFT_AMO_XOR, .remote = (uintptr_t)word, .rkey = &yard.rkey,
+                              .operand = 1ull << 40, .done = &dones[i]};
+        CHECK(rig_amo(yard.rig->a, &atomic) == 0);
+        sum += i % 4 ? 1 : MANY;
+        CHECK(b->ops->amo_self(b, own, i % 4 ? 1 : MANY) == 0);
+    }
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        CHECK(rig_until(yard.rig, &dones[i].times, 1) && dones[i].rc == 0);
+    CHECK(*word % (1ull << 40) == sum);
+    yard_close(&yard);
+}
+
 const rig_test move_tests[] = {
     {"missing-reports-unsupported", missing_reports_unsupported}, {"transfers-bytes", transfers_bytes},
     {"data-before-done", data_before_done},
@@ -584,5 +638,6 @@ const rig_test move_tests[] = {
     {"registers-from-a-thread", registers_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
     {"notifications-among-frames", notifications_among_frames}, {"notifies-after-all", notifies_after_all},
     {"prompt-means-done", prompt_means_done},
-    {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu}, {NULL, NULL},
+    {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu},
+    {"own-atomics", own_atomics}, {NULL, NULL},
 };

@@ -231,10 +231,11 @@ static void adapter_without_connections(void)
     CU_ASSERT_EQUAL(verbs_net_close(stdout), 0);
 }
 
-/* Three tests need progress while only one side is polled, one needs the outcome of every atomic: not where connections break at random. */
+/* Three tests need progress while only one side is polled, two need the outcome of every atomic: not where connections break at random. */
 static bool is_for(const char *profile, const char *test)
 {
-    static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "poll-does-not-disarm", "atomics-are-correct"};
+    static const char *const fragile[] = {"no-lost-wakeup", "free-space-wakes", "poll-does-not-disarm", "atomics-are-correct",
+                                          "own-atomics"};
     const simhca_profile *what = simhca_profile_find(profile);
     bool breaks = what && (what->break_per_100k || what->flap_per_100k || what->refuse_per_100k);
     for (size_t i = 0; breaks && i < weft_count(fragile); i++)

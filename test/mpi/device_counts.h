@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { PUTS, GETS, MESSAGES, COPIED, READS, COUNTERS };
+enum { PUTS, GETS, MESSAGES, COPIED, READS, DEVICE_WORDS, COUNTERS };
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[COUNTERS];
@@ -18,7 +18,7 @@ static int has_counters;
 static inline void count(void)
 {
     static const char *const names[] = {"weft_device_puts", "weft_device_gets", "weft_window_messages", "weft_bytes_copied",
-                                        "weft_region_reads"};
+                                        "weft_region_reads", "weft_device_words"};
     OK(MPI_T_pvar_session_create(&session));
     has_counters = 1;
     for (int i = 0; i < COUNTERS; i++) {

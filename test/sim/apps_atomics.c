@@ -295,21 +295,36 @@ int app_counts(int rank, void *arg)
     return MPI_Finalize();
 }
 
+enum { MANY = 9 }; /* words at a time, which are one message */
+
+/* Adds 1 to the first word or all of a target. The error of the call, its completion or the flush. */
+static int add_once(app_self *self, MPI_Win win, int target, int64_t *value)
+{
+    static const int64_t ones[MANY] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    int64_t values[MANY] = {-1};
+    int rc, count = app_draw(&self->own, 3) ? 1 : MANY;
+    MPI_Request request;
+    if (app_draw(&self->own, 2)) {
+        rc = MPI_Get_accumulate(ones, count, MPI_INT64_T, values, count, MPI_INT64_T, target, 0, count, MPI_INT64_T, MPI_SUM, win);
+        if (!rc)
+            rc = MPI_Win_flush(target, win);
+    } else {
+        rc = MPI_Rget_accumulate(ones, count, MPI_INT64_T, values, count, MPI_INT64_T, target, 0, count, MPI_INT64_T, MPI_SUM, win,
+                                 &request);
+        if (!rc)
+            rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    *value = values[0];
+    return rc;
+}
+
 /* Counts at random ranks. Failures are counted, and what was fetched without one is unique. */
 static int count_on(app_self *self, MPI_Win win, int64_t *fetched, int64_t *done, int64_t *failed)
 {
-    const int64_t one = 1;
     for (int i = 0; i < STEPS; i++) {
-        int target = (int)app_draw(&self->own, (uint64_t)self->size), rc;
-        int64_t value = -1;
-        MPI_Request request;
-        if (app_draw(&self->own, 2)) {
-            APP_TRY(MPI_Fetch_and_op(&one, &value, MPI_INT64_T, target, 0, MPI_SUM, win));
-            rc = MPI_Win_flush(target, win);
-        } else {
-            APP_TRY(MPI_Rget_accumulate(&one, 1, MPI_INT64_T, &value, 1, MPI_INT64_T, target, 0, 1, MPI_INT64_T, MPI_SUM, win, &request));
-            rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
-        }
+        int target = (int)app_draw(&self->own, (uint64_t)self->size);
+        int64_t value;
+        int rc = add_once(self, win, target, &value);
         if (!rc && (value < 0 || value >= (int64_t)self->size * STEPS))
             return app_fail(self, "a counter gave %lld", (long long)value);
         if (!rc)
@@ -331,11 +346,11 @@ int app_unknown(int rank, void *arg)
     if (!app_begin(self, arg))
         return 1;
     values = self->size * STEPS;
-    own = calloc(1, sizeof *own);
+    own = calloc(MANY, sizeof *own);
     fetched = calloc((size_t)(self->size * values), sizeof *fetched);
     done = calloc(2 * (size_t)self->size, sizeof *done);
     failed = done + self->size;
-    APP_TRY(MPI_Win_create(own, sizeof *own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    APP_TRY(MPI_Win_create(own, MANY * sizeof *own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
     APP_TRY(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     APP_TRY(MPI_Win_lock_all(0, win));
     if (count_on(self, win, fetched, done, failed))

@@ -38,7 +38,8 @@ sim_programs += test/sim/verbs_warm
 test_sim_verbs_warm_SOURCES = test/sim/verbs_warm.c test/sim/verbs_net.c test/sim/verbs_net.h test/sim/rig.c test/sim/rig.h
 test_sim_verbs_warm_LDADD = libweftverbs.a libsimhca.a $(LDADD)
 sim_programs += test/sim/verbs
-test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_runs.c test/sim/verbs_runs.h test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h \
+test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_runs.c test/sim/verbs_runs.h test/sim/verbs_atomics.c test/sim/verbs_atomics.h \
+	test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h \
 	test/sim/calls.c test/sim/colls.c \
 	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
 	test/sim/apps_atomics.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \

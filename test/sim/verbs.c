@@ -17,6 +17,7 @@
 #include "test/sim/apps.h"
 #include "test/sim/rig.h"
 #include "test/sim/seeds.h"
+#include "test/sim/verbs_atomics.h"
 #include "test/sim/verbs_runs.h"
 
 /* Test names are "program profile". */
@@ -120,24 +121,6 @@ static void fabrics_bite(void)
     }
 }
 
-/* A target that is not in MPI is counted at by atomics that agree with its CPU's. Seeds whose knobs leave windows to the device. */
-static void targets_are_counted_at(void)
-{
-    uint64_t atomics = 0;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
-        app app = {.seed = seed, .rounds = 1};
-        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 5), .seed = seed};
-        if (seed % 5 == 0 || seed / 3 % 5 == 4)
-            continue;
-        verbs_choose_knobs(seed);
-        config.net = verbs_net_open(simhca_profile_find("glob"), seed, true);
-        CU_ASSERT(weft_sim_run(&config, app_counts, &app) == 0);
-        atomics += simhca_counter(SIMHCA_ATOMICS);
-        CU_ASSERT(verbs_net_close(stderr) == 0);
-    }
-    CU_ASSERT(atomics > 500);
-}
-
 /* A target that is not in MPI has attached regions, which the others find and use. Seeds whose knobs leave windows to the device. */
 static void targets_are_searched(void)
 {
@@ -149,7 +132,7 @@ static void targets_are_searched(void)
         int rc;
         if (seed % 5 == 0 || seed / 3 % 5 == 4)
             continue;
-        verbs_choose_knobs(seed);
+        verbs_choose_knobs(seed, simhca_profile_find(profile));
         config.net = verbs_net_open(simhca_profile_find(profile), seed, true);
         rc = weft_sim_run(&config, app_finds, &app);
         CU_ASSERT(rc == 0);
@@ -164,7 +147,7 @@ static bool reads_tables_well(const simhca_profile *profile, uint64_t seed)
     app app = {.seed = seed};
     weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 5), .seed = seed};
     int rc;
-    verbs_choose_knobs(seed);
+    verbs_choose_knobs(seed, profile);
     config.net = verbs_net_open(profile, seed, true);
     rc = weft_sim_run(&config, app_steady_tables, &app);
     rc |= app.messages || simhca_counter(SIMHCA_KEYS_REFUSED);
@@ -190,27 +173,6 @@ static void torn_tables_are_noticed(void)
     }
     printf("\n    tables were read well in %u of %u runs; trust was noticed in %u", well, runs, noticed);
     CU_ASSERT(well == runs && noticed > runs / 4);
-}
-
-/* Connections break while atomics are under way: none is repeated. */
-static void unknown_atomics_are_reported(void)
-{
-    simhca_profile glob = *simhca_profile_find("glob");
-    uint32_t unknown = 0;
-    glob.break_per_100k = 1000;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
-        app app = {.seed = seed, .rounds = 1};
-        weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 4), .seed = seed};
-        int rc;
-        verbs_choose_knobs(seed);
-        config.net = verbs_net_open(&glob, seed, true);
-        rc = weft_sim_run(&config, app_unknown, &app);
-        CU_ASSERT(rc == 0);
-        CU_ASSERT(verbs_net_close(rc ? NULL : stderr) == 0);
-        unknown += app.unknown;
-    }
-    printf("\n    %u atomics of unknown outcome", unknown);
-    CU_ASSERT(unknown > 10);
 }
 
 /* Faults planted into verbs: most runs that can meet them must detect them. */
@@ -482,7 +444,7 @@ static void notifications_cost_nothing(void)
     app app = {.seed = 1, .rounds = 1};
     weft_sim_report report;
     weft_sim_config config = {.ranks = 2, .seed = 1, .report = &report};
-    verbs_choose_knobs(1);
+    verbs_choose_knobs(1, simhca_profile_find("calm"));
     config.net = verbs_net_open(simhca_profile_find("calm"), 1, true);
     CU_ASSERT(weft_sim_run(&config, app_notify_costs, &app) == 0);
     CU_ASSERT(verbs_net_close(stderr) == 0);
@@ -574,10 +536,13 @@ int main(int argc, char **argv)
     add(rest, only, "circles end", circles_end);
     add(rest, only, "no queue pair at all", no_queue_pair_at_all);
     add(rest, only, "notifications cost nothing", notifications_cost_nothing);
-    add(rest, only, "targets are counted at", targets_are_counted_at);
+    add(rest, only, "targets are counted at", verbs_targets_are_counted_at);
+    add(rest, only, "device words are counted at", verbs_device_words_are_counted_at);
+    add(rest, only, "a CPU's atomics are caught", verbs_cpu_atomics_are_detected);
+    add(rest, only, "atomics without memory", verbs_atomics_without_memory);
     add(rest, only, "targets are searched", targets_are_searched);
     add(rest, only, "torn tables are noticed", torn_tables_are_noticed);
-    add(rest, only, "unknown atomics are reported", unknown_atomics_are_reported);
+    add(rest, only, "unknown atomics are reported", verbs_unknown_atomics_are_reported);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "rests are quiet", rests_are_quiet);
     add(rest, only, "addresses are chosen", addresses_are_chosen);

@@ -271,6 +271,26 @@ static int net_put(weft_iface *iface, weft_ep *ep, const weft_rma *rma)
     return weft_verbs_ops.put(iface, ep, rma);
 }
 
+static int by_cpu(const weft_atomic *atomics, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *word = (uint64_t *)(uintptr_t)atomics[i].remote, before = atomics[i].compare;
+        if (atomics[i].op == WEFT_AMO_ADD)
+            before = __atomic_fetch_add(word, atomics[i].operand, __ATOMIC_ACQ_REL);
+        else
+            __atomic_compare_exchange_n(word, &before, atomics[i].operand, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        if (atomics[i].before)
+            *atomics[i].before = before;
+    }
+    return 0;
+}
+
+static int net_amo_self(weft_iface *iface, const weft_atomic *atomics, uint32_t count)
+{
+    weft_sim_enter();
+    return verbs_net_mutant == VERBS_NET_CPU_WORDS ? by_cpu(atomics, count) : weft_verbs_ops.amo_self(iface, atomics, count);
+}
+
 static int net_poll(weft_iface *iface, int budget)
 {
     weft_sim_enter();
@@ -341,6 +361,7 @@ const weft_sim_net *verbs_net_open(const simhca_profile *profile, uint64_t seed,
     verbs_net_ops.send = net_send;
     verbs_net_ops.get = net_get;
     verbs_net_ops.put = net_put;
+    verbs_net_ops.amo_self = net_amo_self;
     verbs_net_ops.poll = net_poll;
     verbs_net_ops.arm = net_arm;
     state = seed;

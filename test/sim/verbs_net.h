@@ -30,6 +30,7 @@ enum verbs_net_mutant {
     VERBS_NET_TRUSTS,    /* takes what it reads of a changing region table for whole */
     VERBS_NET_HASTY,     /* goes to rest before what it has sent has arrived */
     VERBS_NET_UNASKED,   /* takes a silent peer for a lost one, and does not ask whether it rests */
+    VERBS_NET_CPU_WORDS, /* changes device words by the CPU */
     VERBS_NET_MUTANTS
 };
 extern enum verbs_net_mutant verbs_net_mutant;

@@ -26,8 +26,13 @@ const verbs_program verbs_programs[] = {
 
 bool verbs_keeps_registrations;
 
+bool verbs_breaks(const simhca_profile *profile)
+{
+    return profile->break_per_100k || profile->flap_per_100k || profile->refuse_per_100k;
+}
+
 /* The seed, never a measured time, sets protocols, registration and other knobs. */
-void verbs_choose_knobs(uint64_t seed)
+void verbs_choose_knobs(uint64_t seed, const simhca_profile *profile)
 {
     static const char *const ways[] = {"copy", "get", "split", "put"};
     static const char *const pins[] = {"sync", "pipeline", "async", "sync", "never"};
@@ -42,6 +47,8 @@ void verbs_choose_knobs(uint64_t seed)
     setenv("WEFT_REGCACHE_MAX_SIZE", seed % 11 == 0 ? "65536" : "0", 1);
     setenv("WEFT_CHECKSUM", seed % 5 == 0 ? "1" : "0", 1);
     setenv("WEFT_DEVICES", seed % 6 == 5 ? "simhca0;simhca0,simhca1" : "", 1);
+    /* an atomic is not repeated where a connection breaks */
+    setenv("WEFT_RMA_DEVICE_ATOMICS", seed % 3 && !verbs_breaks(profile) ? "yes" : "no", 1);
     setenv("WEFT_VERBS_MW", seed / 4 % 2 ? "auto" : "never", 1); /* each with each scheme */
     setenv("WEFT_EAGER_RING", rings[seed % 3], 1); /* forced also where lines are written in any order: verbs verifies each cell */
 }
@@ -55,7 +62,7 @@ void verbs_run_rounds(const verbs_program *program, const simhca_profile *profil
     out->withdraws = program->withdraws;
     out->asks = program->asks;
     out->rests = program->rests;
-    verbs_choose_knobs(config->seed);
+    verbs_choose_knobs(config->seed, profile);
     if (program->is_rig)
         weft_knobs_load(false);
     config->report = &out->report;

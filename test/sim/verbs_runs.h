@@ -35,7 +35,9 @@ typedef struct verbs_outcome {
 extern bool verbs_keeps_registrations; /* also when no transfer uses them */
 
 /* Sets the environment: protocols, registration and other knobs, by the seed. */
-void verbs_choose_knobs(uint64_t seed);
+void verbs_choose_knobs(uint64_t seed, const simhca_profile *profile);
+/* Do connections break at random? */
+bool verbs_breaks(const simhca_profile *profile);
 void verbs_run_rounds(const verbs_program *program, const simhca_profile *profile, weft_sim_config *config, uint32_t rounds,
                       verbs_outcome *out);
 /* With the program's usual number of rounds. */

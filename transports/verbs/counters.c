@@ -18,7 +18,7 @@ static const char *const names[] = {
     [VERBS_COUNT_CONTROL] = "control_frames", [VERBS_COUNT_CONNECTS] = "connects", [VERBS_COUNT_DATAGRAMS] = "datagrams",
     [VERBS_COUNT_EVENTS] = "device_events", [VERBS_COUNT_EVICTIONS] = "connections_evicted",
     [VERBS_COUNT_IMMEDIATES] = "immediates", [VERBS_COUNT_MW_BINDS] = "mws_bound", [VERBS_COUNT_MW_LOST] = "mws_lost",
-    [VERBS_COUNT_RELAXED] = "mrs_relaxed",
+    [VERBS_COUNT_OWN_ATOMICS] = "own_atomics", [VERBS_COUNT_RELAXED] = "mrs_relaxed",
 };
 _Static_assert(weft_count(names) == VERBS_COUNT_LAST, "every count has a name");
 

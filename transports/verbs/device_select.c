@@ -272,6 +272,11 @@ static void describe_gid(void *arg, const struct ibv_gid_entry *entry)
     to->line(to->arg, text);
 }
 
+static const char *atomics_text(const verbs_found *one)
+{
+    return one->attr.atomic_cap == IBV_ATOMIC_GLOB ? "agree with the CPU's" : one->attr.atomic_cap == IBV_ATOMIC_NONE ? "none" : "its own";
+}
+
 static void describe_port(const verbs_found *one, void (*line)(void *arg, const char *text), void *arg)
 {
     teller to = {line, arg, one};
@@ -281,10 +286,10 @@ static void describe_port(const verbs_found *one, void (*line)(void *arg, const 
         line(arg, text);
         return;
     }
-    snprintf(text, sizeof text, "  %s: %s, %s, MTU %d, NUMA distance %u: %s%s", one->name, ibv_port_state_str(one->port.state),
+    snprintf(text, sizeof text, "  %s: %s, %s, MTU %d, NUMA distance %u, atomics: %s: %s%s", one->name, ibv_port_state_str(one->port.state),
              one->device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : link_layer_text(one->port.link_layer),
-             one->port.active_mtu ? 128 << one->port.active_mtu : 0, one->distance, one->why_not[0] ? "not used: " : "used",
-                 one->why_not);
+             one->port.active_mtu ? 128 << one->port.active_mtu : 0, one->distance, atomics_text(one),
+             one->why_not[0] ? "not used: " : "used", one->why_not);
     line(arg, text);
     if (verbs_gid_each(one->context, one->port_num, &one->port, describe_gid, &to) == 0)
         line(arg, "    no GID");

@@ -148,7 +148,7 @@ static uint32_t mbyte_per_s(const verbs_rail *rail)
     return workers * mbit / 8;
 }
 
-/* Atomics of several devices are not atomic with each other: all use the target's first rail (rma.c). */
+/* Atomics of several devices are not atomic with each other: all use the target's first rail (rma.c), as its own do (loopback.c). */
 static void set_caps(verbs_iface *iface)
 {
     weft_caps *caps = &iface->iface.caps;
@@ -177,6 +177,8 @@ static void set_caps(verbs_iface *iface)
     caps->inline_max = inline_max > sizeof(verbs_wire) ? inline_max - (uint32_t)sizeof(verbs_wire) : 0;
     if (has_atomics && caps->get && caps->put)
         caps->amo = with_cpu ? WEFT_AMO_CPU : WEFT_AMO_NIC;
+    if (caps->amo == WEFT_AMO_NIC)
+        caps->amo_device = iface->rails[0].attr.node_guid;
 }
 
 static void verbs_close(weft_iface *base)
@@ -189,6 +191,7 @@ static void verbs_close(weft_iface *base)
         verbs_ep_free(ep);
     }
     verbs_conn_close(iface);
+    verbs_loopback_close(iface);
     verbs_rma_close(iface);
     verbs_read_fence_close(iface);
     verbs_flow_close(iface);
@@ -288,5 +291,6 @@ const weft_iface_ops weft_verbs_ops = {
     .mr_reg = verbs_mr_reg, .mr_dereg = verbs_mr_dereg,
     .share = verbs_share, .unshare = verbs_unshare, .send = verbs_send, .can_rma = verbs_can_rma, .get = verbs_get, .put = verbs_put,
     .amo = verbs_amo, .flush = verbs_flush, .mw_bind = verbs_mw_bind, .mw_invalidate = verbs_mw_invalidate, .poll = verbs_poll,
-    .arm = verbs_arm, .disarm = verbs_disarm, .print_counters = verbs_counters,
+    .arm = verbs_arm, .disarm = verbs_disarm, .amo_self = verbs_amo_self,
+    .print_counters = verbs_counters,
 };

@@ -14,7 +14,7 @@ verbs_sources = transports/verbs/verbs.h transports/verbs/rdmacm.c transports/ve
 	transports/verbs/evict.c transports/verbs/rest.c transports/verbs/replay.c transports/verbs/eager_ring.c transports/verbs/slots.c \
 	transports/verbs/slots.h \
 	transports/verbs/counters.c \
-	transports/verbs/mw.c
+	transports/verbs/mw.c transports/verbs/loopback.c
 verbs_cflags = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(RDMACM_CFLAGS)
 # The libraries again after the archive, which libtool puts behind them.
 module_LTLIBRARIES += verbs.la

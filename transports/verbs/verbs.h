@@ -11,6 +11,7 @@
  *   flow     frames: slots, receive credits, order; resending; idle connections give way    flow.c, slots.c, credit.c, replay.c, evict.c
  *   ring     eager ring: frames written by RDMA into memory that the receiver polls         eager_ring.c
  *   rma      get, put, amo, flush: fragments over the QPs; notifications                    rma.c, rma_op.c
+ *   loopback atomics on own memory by the own device                                       loopback.c
  *   recv     receive queues of single QPs, where the device has no shared ones              recv_queue.c
  *   post     work requests to a send queue, several with one doorbell                       post.c
  *   fence    iWARP: a read behind other requests proves that they were placed               read_fence.c
@@ -251,6 +252,7 @@ struct verbs_iface {
     uint32_t polls;            /* calls of poll; selects those that run rare checks */
     struct verbs_slots *slots; /* bounce buffers for frames both ways, registered on every rail */
     struct verbs_rma_ops *rma;
+    struct verbs_loopback *loopback; /* queue pairs of this process to itself (loopback.c); NULL: not made */
     struct verbs_slab *fence_source, *fence_sink; /* memory for read fences; NULL: no device here needs them */
     struct verbs_conn *conn;  /* UD queue pairs, rdma_cm listener */
     uint32_t gathers;         /* nesting depth of verbs_post_gather */
@@ -270,6 +272,7 @@ enum verbs_print_counters {
     VERBS_COUNT_IMMEDIATES, /* notifications sent as immediate data of a put's last fragment */
     VERBS_COUNT_EVICTIONS,      /* idle connections closed to free receive slots */
     VERBS_COUNT_MW_BINDS, VERBS_COUNT_MW_LOST,
+    VERBS_COUNT_OWN_ATOMICS, /* work requests of the loopback */
     VERBS_COUNT_RELAXED,    /* regions registered for relaxed ordering; atomic: helper threads register, too */
     VERBS_COUNT_LAST
 };
@@ -414,6 +417,10 @@ void verbs_rma_up(verbs_ep *ep);
 void verbs_rma_give_up(verbs_ep *ep, int rc);
 void verbs_rma_drop(verbs_ep *ep); /* for close: frees all ops without completion callbacks */
 int verbs_rma_progress(verbs_iface *iface); /* posts fragments that waited for queue entries */
+
+/* -- loopback.c -- */
+int verbs_amo_self(weft_iface *iface, const weft_atomic *atomics, uint32_t count);
+void verbs_loopback_close(verbs_iface *iface);
 
 /* -- replay.c: frames at the end and start of an epoch -- */
 /* down: posted work is flushed, the QPs are about to be destroyed. up: the QPs are connected; the peer has delivered frames up to

@@ -62,6 +62,7 @@ weft_sim *weft_sim_open(const weft_sim_profile *profile, uint64_t seed)
     sim->random[0] = split(&state);
     sim->random[1] = split(&state) | 1;
     weft_inproc_shmem_init(&sim->blocks);
+    weft_list_init(&sim->changing);
     return sim;
 }
 
@@ -174,6 +175,7 @@ sim_event *sim_event_new(sim_flow *flow, enum sim_event_kind kind, uint32_t body
     memset(event, 0, sizeof *event);
     weft_list_init(&event->link);
     weft_list_init(&event->pending);
+    weft_list_init(&event->changing);
     event->kind = kind;
     event->flow = flow;
     event->seq = ++flow->from->sim->next_seq;
@@ -184,6 +186,7 @@ void sim_event_free(sim_event *event)
 {
     weft_list_remove(&event->link);
     weft_list_remove(&event->pending);
+    weft_list_remove(&event->changing);
     free(event->bounce);
     free(event);
 }

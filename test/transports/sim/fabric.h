@@ -38,6 +38,8 @@ typedef struct sim_event {
     weft_rma rma;
     weft_rkey rkey, local_key;
     weft_atomic atomic;
+    weft_list_link changing;  /* AMO by a device: in sim->changing until it has stored ... */
+    uint64_t after;           /* ... this */
     bool has_region;
     int rc;              /* DONE */
     uint64_t hash;       /* DONE of a zcopy body: its hash at the send */
@@ -97,6 +99,7 @@ struct weft_sim {
     uint32_t nic_count, nic_capacity;
     weft_inproc_shmem blocks;
     uint64_t counts[WEFT_SIM_COUNT_LAST];
+    weft_list_link changing;                 /* sim_event: atomics of devices that have read and not stored */
     bool is_sound;                           /* bit flips are suspended */
     bool kill_armed;
     uint32_t kill_rank;
@@ -168,6 +171,11 @@ int sim_mr_reg(weft_iface *iface, void *addr, uint64_t bytes, uint32_t rights, e
 int sim_mr_dereg(weft_iface *iface, weft_mr *mr);
 int sim_share(weft_iface *iface, uint64_t bytes, weft_shared *shared);
 int sim_unshare(weft_iface *iface, weft_shared *shared);
+
+/* amo.c */
+/* One step of an amo at the target; operand becomes the value before. */
+void sim_amo_step(weft_sim *sim, sim_event *event, bool is_last);
+int sim_amo_self(weft_iface *iface, const weft_atomic *atomics, uint32_t count);
 
 /* rma.c */
 bool sim_can_rma(weft_iface *iface, weft_ep *ep);

@@ -52,7 +52,7 @@ static int sim_open(const weft_iface_params *params, weft_iface **iface)
                  .notify_after_all = !profile->no_notify && !profile->no_put,
                  .revokes = !profile->keyless, .ordered = !profile->unordered, .may_rest = true, .mr_local = profile->mr_local,
                  .share = !profile->no_share,
-                 .amo = profile->amo, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
+                 .amo = profile->amo, .amo_device = 1 + nic->index, .wants_regcache = profile->wants_regcache, .rails = profile->rails,
                  .mr_bytes_max = profile->limits_in_caps ? profile->mr_bytes_max : 0,
                  .mr_count_max = profile->limits_in_caps ? profile->mr_count_max : 0},
     };
@@ -394,6 +394,7 @@ const weft_iface_ops weft_sim_ops = {
     .get = sim_get,
     .put = sim_put,
     .amo = sim_amo,
+    .amo_self = sim_amo_self,
     .flush = sim_flush,
     .poll = sim_poll,
     .arm = sim_arm,

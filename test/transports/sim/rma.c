@@ -13,25 +13,9 @@
 #include "base/status.h"
 #include "test/transports/sim/fabric.h"
 
-#define STEPS 4   /* steps of a torn rma op */
+#define STEPS 4   /* steps of a torn rma op, or of an atomic by a device */
 #define WORD 8u   /* bytes that a get reads at one time, if it is no longer than ... */
 #define WORDS_MAX 4096u
-
-static uint64_t amo_now(const weft_atomic *atomic)
-{
-    uint64_t *word = (uint64_t *)(uintptr_t)atomic->remote, before = atomic->compare;
-    switch (atomic->op) {
-    case WEFT_AMO_ADD: return __atomic_fetch_add(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_SWAP: return __atomic_exchange_n(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_AND: return __atomic_fetch_and(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_OR: return __atomic_fetch_or(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_XOR: return __atomic_fetch_xor(word, atomic->operand, __ATOMIC_SEQ_CST);
-    case WEFT_AMO_CAS:
-        __atomic_compare_exchange_n(word, &before, atomic->operand, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        break;
-    }
-    return before;
-}
 
 /* The cache lines of the peer's memory that move in this step, or the words, selected by address and op number. */
 static void cross_lines(const sim_event *event, uint8_t *to, const uint8_t *from)
@@ -111,7 +95,7 @@ static int perform(sim_event *event)
     if (rc)
         return rc;
     if (event->kind == SIM_AMO) {
-        event->atomic.operand = amo_now(&event->atomic);
+        sim_amo_step(flow->to->sim, event, event->step + 1 == STEPS);
         return 0;
     }
     return cross(event);
@@ -224,7 +208,7 @@ static int post(weft_sim *sim, sim_event *event)
         return end_at_once(sim, event);
     if (event->kind == SIM_PUT || event->kind == SIM_AMO)
         weft_list_append(&flow->pending, &event->pending);
-    if (event->step == 0)
+    if (event->step == 0 && event->kind != SIM_AMO)
         sim->counts[WEFT_SIM_TORN]++;
     if (sim->profile.rails)
         event->rail = (uint8_t)(sim_random(sim) % sim->profile.rails);
@@ -325,7 +309,7 @@ int sim_amo(weft_iface *iface, weft_ep *ep, const weft_atomic *atomic)
     event->atomic = *atomic;
     event->done = atomic->done;
     event->rkey = *atomic->rkey;
-    event->step = SIM_WHOLE;
+    event->step = sim->profile.amo == WEFT_AMO_NIC ? 0 : SIM_WHOLE;
     return post(sim, event);
 }
 

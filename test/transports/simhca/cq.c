@@ -247,7 +247,10 @@ int hca_poll_cq(struct ibv_cq *base, int count, struct ibv_wc *wc)
     hca_lock();
     uint64_t ns = 20 + hca_random() % 100;
     hca_unlock();
-    hca_spend(ns, cq->count == 0);
+    if (cq->count || base->channel)
+        hca_spend(ns, cq->count == 0);
+    else
+        hca_spin(ns);
     hca_lock();
     while (n < count && cq->count) {
         const hca_cqe *cqe = &cq->ring[cq->head];

@@ -279,19 +279,31 @@ void simhca_pass(uint64_t ns)
         simhca_advance(hca.now + ns);
 }
 
-/* After many empty polls the simulator's own clock runs faster, never beyond the next event. */
+/* After many empty polls the clock runs faster, never beyond the next event. */
+static uint64_t longer(uint64_t ns)
+{
+    uint32_t doublings = hca.dull > DULL_POLLS ? (hca.dull - DULL_POLLS) / 8 : 0;
+    uint64_t step = doublings < 14 ? 100ull << doublings : DULL_STEP_NS, next = simhca_next_due();
+    if (hca.dull <= DULL_POLLS)
+        return ns;
+    step = step < DULL_STEP_NS ? step : DULL_STEP_NS;
+    return next > hca.now && next - hca.now < step ? next - hca.now : step;
+}
+
 void hca_spend(uint64_t ns, bool was_empty)
 {
     if (!pthread_equal(pthread_self(), keeper))
         return;
     hca.dull = was_empty ? hca.dull + 1 : 0;
-    if (!hca.pass && hca.dull > DULL_POLLS) {
-        uint32_t doublings = (hca.dull - DULL_POLLS) / 8;
-        uint64_t step = doublings < 14 ? 100ull << doublings : DULL_STEP_NS, next = simhca_next_due();
-        step = step < DULL_STEP_NS ? step : DULL_STEP_NS;
-        ns = next > hca.now && next - hca.now < step ? next - hca.now : step;
-    }
-    simhca_pass(ns);
+    simhca_pass(hca.pass ? ns : longer(ns));
+}
+
+void hca_spin(uint64_t ns)
+{
+    if (!pthread_equal(pthread_self(), keeper))
+        return;
+    hca.dull++;
+    simhca_pass(longer(ns));
 }
 
 void hca_ring(int fd)

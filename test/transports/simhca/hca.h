@@ -315,6 +315,8 @@ void hca_event_post(hca_event *event, uint64_t due);
 void hca_advance(uint64_t now);
 /* Charges the time of a call. Called without the lock. */
 void hca_spend(uint64_t ns, bool was_empty);
+/* The same of an empty poll of a queue that nobody sleeps on: its owner spins, so an external clock runs faster, too. */
+void hca_spin(uint64_t ns);
 void hca_ring(int fd);
 /* Reports a misuse that would hang or corrupt the real library, and aborts. */
 void hca_misuse(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -425,6 +427,8 @@ hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const 
 void hca_visibility_begin_acked(const uint8_t *data, uint32_t bytes, const struct ibv_sge *there, hca_qp *qp);
 /* What acknowledged writes of this queue pair have for [start, end) is visible on return. Later ones do not wait for earlier ones. */
 void hca_visibility_settle(hca_qp *qp, uint64_t start, uint64_t end);
+/* Begins to store an aligned word, always over some time. */
+hca_visibility *hca_visibility_begin_word(uint64_t value, uint64_t addr, hca_qp *qp);
 void hca_visibility_drop_acked(hca_qp *qp);
 void hca_visibility_step(hca_event *event);
 void hca_visibility_free(hca_visibility *place);

@@ -13,7 +13,6 @@
 
 #define REMOTE_BIT 0x80000000u
 #define PAGE 4096u
-#define OWN_REGIONS 8u
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *base)
 {
@@ -116,7 +115,9 @@ static int may_register(hca_context *context, uint64_t addr, uint64_t bytes, uns
         return EFAULT;
     if (profile->mr_bytes_max && context->pinned + pinned > profile->mr_bytes_max)
         return ENOMEM;
-    return context->registered >= OWN_REGIONS && hca_chance(profile->reg_refuse_permille, 1000) ? ENOMEM : 0;
+    if (context->registered < (profile->own_regions ? profile->own_regions : 8))
+        return 0;
+    return hca_chance(profile->reg_refuse_permille, 1000) ? ENOMEM : 0;
 }
 
 #undef ibv_reg_mr_iova2

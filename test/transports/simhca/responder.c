@@ -191,51 +191,68 @@ static bool read_memory(hca_qp *qp, hca_event *request)
     return true;
 }
 
-/* Performs the atomic; returns the old value. With glob_atomics (IBV_ATOMIC_GLOB) it is atomic with CPU instructions, else only with other
- * atomics of the device. */
-static uint64_t change(uint64_t *word, const hca_event *request)
+static void answer_atomic(hca_qp *qp, const hca_event *request)
 {
-    uint64_t before = request->compare;
-    bool adds = request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    if (hca.profile.glob_atomics && adds)
-        return __atomic_fetch_add(word, request->compare, __ATOMIC_ACQ_REL);
-    if (hca.profile.glob_atomics) {
-        __atomic_compare_exchange_n(word, &before, request->swap, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return before;
-    }
-    before = *word;
-    if (adds)
-        *word += request->compare;
-    else if (before == request->compare)
-        *word = request->swap;
-    return before;
-}
-
-static void atomic(hca_qp *qp, const hca_event *request)
-{
-    hca_saved *saved = &qp->saved[request->seq % weft_count(qp->saved)];
-    uint64_t *word = (uint64_t *)(uintptr_t)request->remote;
-    if (request->seq == qp->expected) {
-        if (request->remote % sizeof *word) {
-            refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-            return;
-        }
-        if (!may(qp, request, sizeof *word, IBV_ACCESS_REMOTE_ATOMIC)) {
-            refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-            return;
-        }
-        hca_visibility_settle(qp, request->remote, request->remote + sizeof *word);
-        *saved = (hca_saved){request->seq, change(word, request)};
-        qp->expected++;
-        simhca_activity++;
-    } else if (saved->seq != request->seq) {
-        refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
-        return;
-    }
     hca_event *event = hca_event_new(HCA_ANSWER);
     event->answer = HCA_ACK;
-    event->value = saved->value;
+    event->value = qp->saved[request->seq % weft_count(qp->saved)].value;
     answer(qp, request, event);
+}
+
+/* With glob_atomics (IBV_ATOMIC_GLOB) it is an instruction of the CPU. Else it is atomic with those of the device alone: the old value is
+ * read now, the new one becomes visible later, but before the response is sent and before another atomic of the device reads the word. What
+ * a CPU stores meanwhile is lost. False: it is under way. */
+static bool change(hca_qp *qp, hca_event *request, uint64_t *before)
+{
+    uint64_t *word = (uint64_t *)(uintptr_t)request->remote, after;
+    bool adds = request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    *before = request->compare;
+    if (hca.profile.glob_atomics && adds) {
+        *before = __atomic_fetch_add(word, request->compare, __ATOMIC_ACQ_REL);
+        return true;
+    }
+    if (hca.profile.glob_atomics) {
+        __atomic_compare_exchange_n(word, before, request->swap, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return true;
+    }
+    hca_visibility_end(qp->device, request->remote, request->remote + sizeof *word);
+    *before = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    after = adds ? *before + request->compare : *before == request->compare ? request->swap : *before;
+    qp->writing = hca_visibility_begin_word(after, request->remote, qp);
+    qp->writing_for = request;
+    return false;
+}
+
+/* True: the response is sent. */
+static bool atomic(hca_qp *qp, hca_event *request)
+{
+    hca_saved *saved = &qp->saved[request->seq % weft_count(qp->saved)];
+    if (request->seq == qp->expected) {
+        if (request->remote % sizeof(uint64_t)) {
+            refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+            return true;
+        }
+        if (!may(qp, request, sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC)) {
+            refuse(qp, request, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+            return true;
+        }
+        hca_visibility_settle(qp, request->remote, request->remote + sizeof(uint64_t));
+        qp->expected++;
+        simhca_activity++;
+        saved->seq = request->seq;
+        if (!change(qp, request, &saved->value))
+            return false;
+    } else if (saved->seq != request->seq) {
+        refuse(qp, request, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+        return true;
+    }
+    answer_atomic(qp, request);
+    return true;
+}
+
+static bool is_atomic(const hca_event *request)
+{
+    return request->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 /* True: the event may be freed. */
@@ -252,8 +269,7 @@ static bool perform(hca_qp *qp, hca_event *request)
     switch (request->opcode) {
     case IBV_WR_RDMA_READ: return read_memory(qp, request);
     case IBV_WR_ATOMIC_CMP_AND_SWP: case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        atomic(qp, request);
-        return true;
+        return atomic(qp, request);
     case IBV_WR_BIND_MW: case IBV_WR_LOCAL_INV:
         if (request->seq == qp->expected)
             qp->expected++;
@@ -309,7 +325,10 @@ void hca_responder_placed(hca_qp *qp)
     hca_visibility_free(qp->writing);
     qp->writing = NULL;
     qp->writing_for = NULL;
-    finish(qp, request);
+    if (is_atomic(request))
+        answer_atomic(qp, request);
+    else
+        finish(qp, request);
     hca_event_free(request);
     perform_next(qp);
 }

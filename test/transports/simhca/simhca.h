@@ -43,7 +43,7 @@ typedef struct simhca_profile {
     enum simhca_relaxed relaxed;  /* honoured: writes there are acknowledged first and become visible later, line by line, in any order;
                                    * at the latest before a receive of their queue pair completes */
     bool no_atomics;
-    bool glob_atomics;            /* IBV_ATOMIC_GLOB: atomic with the CPU's; else with those of the device alone */
+    bool glob_atomics;            /* IBV_ATOMIC_GLOB: atomic with the CPU's; else with those of the device alone: a CPU's are lost */
     bool early;                   /* as iWARP: sends and writes complete when sent, reads when answered */
     bool no_windows;              /* memory windows of type 2B */
     bool no_srq;                  /* no shared receive queues */
@@ -60,7 +60,8 @@ typedef struct simhca_profile {
     uint32_t max_init_rd_atomic;  /* of the requester; 0: max_rd_atomic */
     uint64_t mr_bytes_max;           /* most bytes that one process may register: its RLIMIT_MEMLOCK */
     uint64_t pin_ns, pin_page_ns; /* time of a registration, and per page */
-    uint32_t reg_refuse_permille; /* registrations that fail with ENOMEM at random */
+    uint32_t reg_refuse_permille; /* registrations that fail with ENOMEM at random ... */
+    uint32_t own_regions;         /* ... behind a library's own, the first so many of a process; 0: 8 */
 } simhca_profile;
 
 /* Profile by name: those of simhca_profiles. NULL: unknown. */

@@ -13,6 +13,8 @@
 #define STEPS 8u             /* most steps in which a message becomes visible */
 #define ACKED_DELAYS_MIN 64u /* most delays of a packet until an acknowledged write is visible: this, or 64 or 4,096 times as many */
 
+#define WORD_DELAYS 16u      /* most delays of a packet until an atomic's new value is visible: long, so that a CPU's atomics meet it */
+
 /* Copies bytes [at, at + bytes) of the message. */
 static void scatter(const uint8_t *data, uint32_t at, uint32_t bytes, const struct ibv_sge *sges, uint32_t count)
 {
@@ -106,6 +108,12 @@ hca_visibility *hca_visibility_begin(const uint8_t *data, uint32_t bytes, const 
     }
     hca.counts[SIMHCA_TORN]++;
     return begin(data, bytes, sges, count, qp, hca.profile.in_order && !is_relaxed, hca.profile.delay_ns);
+}
+
+hca_visibility *hca_visibility_begin_word(uint64_t value, uint64_t addr, hca_qp *qp)
+{
+    struct ibv_sge there = {.addr = addr, .length = sizeof value};
+    return begin((const uint8_t *)&value, sizeof value, &there, 1, qp, true, WORD_DELAYS * (uint64_t)hca.profile.delay_ns);
 }
 
 /* -- acknowledged writes -- */
