@@ -37,7 +37,7 @@ static bool shop_open(shop *shop, const rig_row *row)
     memset(shop->local, 0x11, AREA);
     memset(shop->remote, 0x22, AREA);
     CHECK(rig_map(shop->rig->a, shop->local, AREA, 0, &shop->local_mr) == 0);
-    CHECK(rig_map(shop->rig->b, shop->remote, AREA, WEFT_ACCESS_MW, &shop->remote_mr) == 0);
+    CHECK(rig_map(shop->rig->b, shop->remote, AREA, WEFT_ACCESS_MW | WEFT_ACCESS_ORDERED, &shop->remote_mr) == 0); /* it looks at puts */
     CHECK(shop->remote_mr.rights & WEFT_ACCESS_MW);
     return true;
 }
