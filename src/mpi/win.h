@@ -17,7 +17,8 @@
 #define WEFT_WIN_MAGIC WEFT_OBJECT_MAGIC('W', 'I', 'N', 'D')
 
 /* Boolean hints (MPI 5.0 12.2.1, 12.2.3; the last is an extension, docs/rma.md), bits. */
-enum weft_win_hint { WEFT_WIN_NO_LOCKS = 1, WEFT_WIN_SAME_SIZE = 2, WEFT_WIN_SAME_DISP_UNIT = 4, WEFT_WIN_NONCONTIG = 8, WEFT_WIN_DEVICE_ATOMICS = 16 };
+enum weft_win_hint { WEFT_WIN_NO_LOCKS = 1, WEFT_WIN_SAME_SIZE = 2, WEFT_WIN_SAME_DISP_UNIT = 4, WEFT_WIN_NONCONTIG = 8,
+                     WEFT_WIN_DEVICE_ATOMICS = 16 };
 
 /* Of the info key accumulate_ordering, bits; none: "none". */
 enum weft_win_ordering { WEFT_WIN_RAR = 1, WEFT_WIN_RAW = 2, WEFT_WIN_WAR = 4, WEFT_WIN_WAW = 8, WEFT_WIN_ORDERED = 15 };

@@ -12,7 +12,8 @@
 #include "mpi/calls.h"
 #include "mpi/memory_kinds.h"
 
-/* By bit of weft_win.hints (enum weft_win_hint). The default is false, but of the last that of its knob; only the first may change later, and only to false. */
+/* By bit of weft_win.hints (enum weft_win_hint). The default is false, but of the last its knob's; only the first may change later, and
+ * only to false. */
 static const char *const hints[] = {"no_locks", "same_size", "same_disp_unit", "alloc_shared_noncontig", "weft_device_atomics"};
 
 /* By bit of weft_win.ordering (enum weft_win_ordering). */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * words: *device words*, the elements of 8 bytes at their natural alignment in the memory of a member whose key allows atomics of a device
- * that is atomic with itself only (key.h, amo NIC). They are changed by this device alone: other members' atomics arrive there by their own
- * connections (device_amo.c); who has the memory mapped uses the device through the contract's amo_self, or sends the accumulate to
- * the member as a message. Elements of other sizes and places are changed by CPUs as everywhere (atomic.h). So no location is
- * changed in two ways. Requires worker->lock.
+ * that is atomic with itself only (key.h, amo NIC). Accumulates on them are performed by this device alone: members on other nodes
+ * reach it by their connections (device_amo.c); the member itself, and who has its memory mapped and the same device, by the contract's
+ * amo_self; all others send a message to the member. Elements of other sizes and places are changed by CPUs as everywhere (atomic.h). So
+ * no location is changed in two ways. Requires worker->lock.
  */
 #ifndef WEFT_RMA_WORDS_H
 #define WEFT_RMA_WORDS_H
@@ -31,10 +31,12 @@ static inline bool weft_rma_has_words(const weft_window_target *target, const we
 
 /* Can this process change the device words of a target whose memory it has mapped? The answer never changes. False: send a message. */
 bool weft_rma_words_reach(weft_window *window, uint32_t rank);
+/* Frees what weft_rma_words_reach has made. */
+void weft_rma_words_close(weft_window *window);
+/* Slow paths of weft_rma_accumulate_at and weft_rma_swap_at. */
 int weft_rma_words_accumulate(weft_window *window, uint32_t rank, const weft_rma_update *update);
 int weft_rma_words_swap(weft_window *window, uint32_t rank, const weft_type *basic, char *at, const void *compare, const void *swap,
                         void *result);
-void weft_rma_words_close(weft_window *window);
 
 /* As in atomic.h, on memory of a target that is mapped here, by the device where that changes it (then weft_rma_words_reach is true). 0 or
  * an error of the device: some elements may be changed. */
