@@ -87,6 +87,7 @@ typedef struct verbs_handshake {
     bool is_peaceful;     /* the end of the epoch in progress is not an error */
     enum weft_ep_rest rest;   /* REST, IDLE: no new epoch is begun once all frames have arrived; LEAVE: none at all; RETURN: as usual */
     bool is_left;         /* by LEAVE: the owner's frames do not connect, the peer's do, until RETURN */
+    bool has_ended;       /* the peer's process, after MPI_Finalize: what it waited for has arrived */
     bool is_excused;      /* CONNECTING, and the peer rests, or may rest: calls have no QPs. Until it answers */
     bool is_abandoned;    /* NEW, and the peer was not asked when the epoch ended: it may still try to connect in it */
     uint64_t connected_ns;

@@ -201,7 +201,7 @@ void verbs_conn_peer_failed(verbs_ep *ep, const char *format, ...)
     verbs_flow_give_up(ep);
     weft_fail(WEFT_E_PEER, "rank %u is lost over %s (%s to %s): %s", ep->proc_id.rank, qp->rail->name,
               verbs_gid_text(&qp->rail->gid, here), verbs_gid_text(&ep->remote.address[qp->remote_rail].gid, there), why);
-    verbs_rma_give_up(ep, WEFT_E_PEER);
+    verbs_rma_give_up(ep, WEFT_E_PEER, ep->hs->has_ended);
     ep->iface->iface.callbacks->peer_failed(ep->iface->iface.owner, ep->ep.peer, WEFT_E_PEER);
 }
 
@@ -269,7 +269,7 @@ void verbs_conn_on_gone(verbs_ep *ep)
         verbs_conn_set_state(ep, VERBS_FAILED);
         hs->is_closed = true;
         verbs_flow_give_up(ep);
-        verbs_rma_give_up(ep, WEFT_E_PEER);
+        verbs_rma_give_up(ep, WEFT_E_PEER, ep->hs->has_ended);
     }
 }
 

@@ -136,6 +136,7 @@ bool verbs_rest_excuses(verbs_ep *ep, uint64_t now)
         silent = UINT64_MAX;
         break;
     case WEFT_ABSENCE_END:
+        hs->has_ended = true;
         verbs_conn_peer_failed(ep, "its process has ended, after MPI_Finalize or its last MPI_Session_finalize");
         return true;
     default:

@@ -435,14 +435,14 @@ static void stop_waiting(verbs_ep *ep)
         weft_list_remove(&ep->by_rma);
 }
 
-void verbs_rma_give_up(verbs_ep *ep, int rc)
+void verbs_rma_give_up(verbs_ep *ep, int rc, bool has_ended)
 {
     weft_list_link *link;
     verbs_rma_down(ep);
     stop_waiting(ep);
     while ((link = weft_list_first(&ep->ops)) != NULL) {
         verbs_op *op = weft_container(link, verbs_op, link);
-        op->rc = rc;
+        op->rc = has_ended && op->kind == OP_PUT && op->notify ? 0 : rc;
         verbs_op_finish_one(op);
     }
 }

@@ -413,8 +413,9 @@ void verbs_rma_completion(verbs_rail *rail, const struct ibv_wc *wc);
 void verbs_rma_down(verbs_ep *ep);
 /* A new epoch is up: finishes puts whose notification was delivered, posts the rest. */
 void verbs_rma_up(verbs_ep *ep);
-/* Finishes all ops with rc. */
-void verbs_rma_give_up(verbs_ep *ep, int rc);
+/* Finishes all ops with rc. has_ended: the peer's process has ended after MPI_Finalize, so puts that notify it have arrived, and only
+ * their acknowledgement was lost. */
+void verbs_rma_give_up(verbs_ep *ep, int rc, bool has_ended);
 void verbs_rma_drop(verbs_ep *ep); /* for close: frees all ops without completion callbacks */
 int verbs_rma_progress(verbs_iface *iface); /* posts fragments that waited for queue entries */
 
