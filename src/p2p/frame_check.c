@@ -27,12 +27,17 @@ static bool is_cts_sound(const weft_hdr *hdr, const void *body)
            cts->from <= cts->to && cts->to <= cts->want;
 }
 
-static bool is_first_sound(const weft_hdr *hdr, const void *body)
+/* Memory for all of an unexpected message is taken at its first frame. */
+static bool is_first_sound(const weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
+    const weft_caps *caps;
     uint64_t total = 0;
+    if (!peer->ep)
+        return false;
+    caps = &peer->ep->iface->caps;
     if (hdr->bytes == sizeof total)
         memcpy(&total, body, sizeof total);
-    return total && total <= UINT32_MAX;
+    return total && total <= (caps->frags_max > caps->frame_max ? caps->frags_max : caps->frame_max);
 }
 
 static bool is_next_sound(const weft_eager_frags *frags, const weft_hdr *hdr)
@@ -47,7 +52,7 @@ bool weft_frame_is_sound(const weft_peer *peer, const weft_hdr *hdr, const void 
     case WEFT_FRAME_CTS:
     case WEFT_FRAME_PROMISE: return is_cts_sound(hdr, body);
     case WEFT_FRAME_EAGER_CSUM: return hdr->bytes >= WEFT_MSG_CSUM_BYTES;
-    case WEFT_FRAME_EAGER_FRAGS: return is_first_sound(hdr, body);
+    case WEFT_FRAME_EAGER_FRAGS: return is_first_sound(peer, hdr, body);
     case WEFT_FRAME_FRAG: return is_next_sound(&peer->frags, hdr);
     case WEFT_FRAME_STALLED: return hdr->bytes >= sizeof(weft_stalled);
     case WEFT_FRAME_ASK: return hdr->bytes >= sizeof(weft_ask);

@@ -61,7 +61,8 @@ made_rank *made_rank_open(void)
     if (!self)
         abort();
     memset(self, 0, sizeof *self);
-    self->iface = (weft_iface){.ops = &ops, .caps = {.get = true, .put = true, .frame_max = MADE_FRAME_MAX, .rma_max = UINT64_MAX / 2}};
+    self->iface = (weft_iface){.ops = &ops, .caps = {.get = true, .put = true, .frame_max = MADE_FRAME_MAX,
+                               .frags_max = 8 * MADE_FRAME_MAX, .rma_max = UINT64_MAX / 2}};
     self->ep = (weft_ep){.iface = &self->iface, .peer = &self->peer};
     self->boot = (weft_boot){.ops = &boot_ops, .size = 3};
     self->world = (weft_world){.boot = &self->boot, .sleep_ops = &self->sleep_ops};
