@@ -175,19 +175,24 @@ static void torn_tables_are_noticed(void)
     CU_ASSERT(well == runs && noticed > runs / 4);
 }
 
-/* The acknowledgement of a process's last put is lost, its connection breaks, and the peer, which has got the data, has ended: no error. */
-static void last_puts_arrive(void)
+/* Connections that often break, and rarely acknowledge. */
+static void breaks_often(const char *program, uint64_t seeds)
 {
     simhca_profile profile = *simhca_profile_find("breaks");
     profile.break_per_100k = 2000;
     profile.ack_loss_permille = 60;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
-        verbs_outcome out = verbs_run_on(&profile, "forgetful", 4, seed);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        verbs_outcome out = verbs_run_on(&profile, program, 4, seed);
         CU_ASSERT(verbs_is_good(&profile, &out));
         if (!verbs_is_good(&profile, &out))
             printf("\n    seed %" PRIu64 ": %s", seed, out.report.text);
     }
 }
+
+/* The acknowledgement of a process's last put is lost, its connection breaks, and the peer, which has got the data, has ended: no error. */
+static void last_puts_arrive(void) { breaks_often("forgetful", 120); }
+/* A frame that is to be resent awaits a credit of a peer that has gone to rest meanwhile, and tells nobody. */
+static void rests_are_noticed(void) { breaks_often("calls", 300); }
 
 /* Faults planted into verbs: most runs that can meet them must detect them. */
 static void mutants_are_detected(void)
@@ -558,6 +563,7 @@ int main(int argc, char **argv)
     add(rest, only, "torn tables are noticed", torn_tables_are_noticed);
     add(rest, only, "unknown atomics are reported", verbs_unknown_atomics_are_reported);
     add(rest, only, "last puts arrive", last_puts_arrive);
+    add(rest, only, "rests are noticed", rests_are_noticed);
     add(rest, only, "goodbyes are quick", goodbyes_are_quick);
     add(rest, only, "rests are quiet", rests_are_quiet);
     add(rest, only, "addresses are chosen", addresses_are_chosen);

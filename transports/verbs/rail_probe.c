@@ -147,15 +147,15 @@ static uint32_t posted(const verbs_ep *ep)
 /* A QP should fail when the peer does not answer. Some do not: soft-RoCE loses its timer if the port goes down at the wrong moment, and
  * both sides would wait for ever. One more request restarts it (and completes all, if nothing is wrong); if that does not help, the epoch
  * ends. Checks are counted, not time: a process that was stopped has seen nothing.
- * An owner without credits waits for the peer and has nothing posted, and so has an eviction: an empty request shows whether the peer has
- * closed the connection alone (rest.c), or has ended. */
+ * An owner without credits, or a frame that is to be resent, waits for the peer and has nothing posted, and so has an eviction: an empty
+ * request shows whether the peer has closed the connection alone (rest.c), or has ended. */
 void verbs_rail_probe_stuck(verbs_iface *iface)
 {
     for (weft_list_link *at = iface->eps.next; at != &iface->eps; at = at->next) {
         verbs_ep *ep = weft_container(at, verbs_ep, by_iface);
         verbs_handshake *hs = ep->hs;
         uint32_t count = ep->state == VERBS_UP ? posted(ep) : 0;
-        if (ep->state == VERBS_UP && !count && (ep->is_blocked || ep->evict == VERBS_EVICT_QUIESCE) && ep->home)
+        if (ep->state == VERBS_UP && !count && (ep->is_blocked || ep->unsent || ep->evict == VERBS_EVICT_QUIESCE) && ep->home)
             verbs_rc_qp_fence(ep->home);
         if (!count || count != hs->stuck_posted || ep->tx_seq != hs->stuck_seq || ep->rma_done != hs->stuck_rma) {
             hs->stuck_posted = count;
