@@ -164,6 +164,7 @@ static const struct {
 static void all_are_detected(void)
 {
     static const char *const profiles[] = {"flipped", "spoiled", "tainted"};
+    uint32_t cut = 0; /* truncated messages that were reported: some of these runs have none */
     for (int p = 0; p < 3; p++)
         for (int w = 0; w < 4; w++) {
             uint64_t flips = 0;
@@ -191,8 +192,10 @@ static void all_are_detected(void)
             CU_ASSERT(sum.missed == 0 && sum.misplaced == 0 && sum.untrue == 0);
             CU_ASSERT(sum.reported == sum.damaged + sum.reported_csum && sum.reported <= flips);
             if (p != 1 || w == 1 || w == 2) /* in these profiles only rma is corrupted, and copy, or put without rkeys, uses none */
-                CU_ASSERT(sum.damaged > 5 && sum.located > 5 && sum.reported_cut > 0 && 2 * sum.reported > flips);
+                CU_ASSERT(sum.damaged > 5 && sum.located > 5 && 2 * sum.reported > flips);
+            cut += sum.reported_cut;
         }
+    CU_ASSERT(cut > 10);
 }
 
 /* A corrupted header, or a corrupted word in a control frame, ends the job before the frame is handled, with a text that names the
