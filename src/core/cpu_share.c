@@ -96,7 +96,12 @@ bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t 
     share->at_ns = now_ns;
     share->busy_ns = busy_ns();
     share->ranks_ns = ranks_ns(boot);
-    if (!before.busy_ns || !share->busy_ns || !before.ranks_ns || share->ranks_ns < before.ranks_ns) /* a rank has ended meanwhile */
+    if (!share->busy_ns || !share->ranks_ns)
+        return false;
+    *is_alone = true; /* until the second reading */
+    if (!before.busy_ns || !before.ranks_ns)
+        return !before.at_ns;
+    if (share->ranks_ns < before.ranks_ns) /* a rank has ended meanwhile */
         return false;
     *is_alone = weft_cpu_share_is_alone(&before, share);
     return true;

@@ -18,9 +18,9 @@ typedef struct weft_cpu_share { /* all zero: nothing is known */
 
 /* Tells the others in which pid namespace page->pid is valid. */
 void weft_cpu_share_show(weft_rank_page *page);
-/* At most every 100 ms, or 50 ms for each CPU if that is longer: whether the ranks were alone since the call before. False: not now, or it
- * cannot be told: no shared memory, no /proc/stat, ranks in several pid namespaces,
- * or a process that may use some CPUs only. */
+/* At most every 100 ms, or 50 ms for each CPU if that is longer: whether the ranks were alone since the call before; the first call says
+ * that they are, so that short jobs do not begin slowly. False: not now, or it cannot be told: no shared memory, no /proc/stat, ranks in
+ * several pid namespaces, or a process that may use some CPUs only. */
 bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t now_ns, bool *is_alone);
 
 /* Between two readings: did others than the ranks use less than a third of one CPU? */
