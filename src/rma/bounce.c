@@ -13,22 +13,17 @@
 
 bool weft_bounce_serves(weft_bounce *bounce, weft_iface *iface)
 {
-    if (bounce->block)
-        return !iface->caps.mr_local || bounce->iface == iface;
-    if (bounce->is_refused)
-        return false;
-    bounce->block = aligned_alloc(WEFT_PAGE, BLOCK_BYTES);
-    if (bounce->block && iface->caps.mr_local) {
-        if (iface->ops->mr_reg(iface, bounce->block, BLOCK_BYTES, 0, WEFT_MEMORY_HOST, &bounce->mr)) {
-            free(bounce->block);
-            bounce->block = NULL;
-        } else {
-            bounce->iface = iface;
-        }
+    if (!bounce->block) {
+        bounce->block = aligned_alloc(WEFT_PAGE, BLOCK_BYTES);
+        bounce->free = UINT32_MAX;
     }
-    bounce->is_refused = !bounce->block;
-    bounce->free = UINT32_MAX;
-    return !bounce->is_refused;
+    if (!bounce->block || !iface->caps.mr_local)
+        return bounce->block;
+    if (!bounce->iface && !bounce->is_refused) {
+        bounce->is_refused = iface->ops->mr_reg(iface, bounce->block, BLOCK_BYTES, 0, WEFT_MEMORY_HOST, &bounce->mr) != 0;
+        bounce->iface = bounce->is_refused ? NULL : iface;
+    }
+    return bounce->iface == iface;
 }
 
 char *weft_bounce_take(weft_bounce *bounce)

@@ -19,10 +19,10 @@ typedef struct weft_bounce {
     weft_iface *iface;  /* of mr; NULL: the block is not registered */
     weft_mr mr;
     uint32_t free;      /* bit set of slots */
-    bool is_refused;    /* the block could not be registered: not tried again */
+    bool is_refused;    /* the block could not be registered: not tried again. Ifaces without mr_local use it all the same */
 } weft_bounce;
 
-/* Can short operations over this iface have slots? Makes the block. */
+/* Can short operations over this iface have slots? Makes the block; registers it for the first iface that needs registered memory. */
 bool weft_bounce_serves(weft_bounce *bounce, weft_iface *iface);
 /* NULL: all are in use. */
 char *weft_bounce_take(weft_bounce *bounce);
