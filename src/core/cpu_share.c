@@ -5,25 +5,20 @@
 #include "core/cpu_share.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpu_count.h"
 #include "mem/segment.h"
 
-#define LEAST_NS 100000000u /* between two readings: the kernel counts in units of 10 ms */
-#define CPU_NS 50000000u    /* the same for each CPU: each has a rounding error of its own */
+#define LEAST_NS 100000000u /* between two readings */
+#define CPU_NS 50000000u    /* ... for each CPU */
+#define RANK_NS 10000000u   /* ... for each rank of the node */
 #define OTHERS_PART 3       /* other programs that use less than this part of one CPU do not count */
-
-void weft_cpu_share_show(weft_rank_page *page)
-{
-    struct stat space;
-    if (stat("/proc/self/ns/pid", &space) == 0)
-        atomic_store_explicit(&page->pid_space, space.st_ino, memory_order_relaxed);
-}
+#define NO_SPACE UINT64_MAX /* in a rank page: /proc cannot be read there */
 
 /* user, nice, system, idle, iowait, irq, softirq. A guest's time is in user's. */
 uint64_t weft_cpu_share_parse(const char *line, uint64_t ticks)
@@ -47,14 +42,6 @@ static uint64_t busy_ns(void)
     return weft_cpu_share_parse(line, (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* CPUs of the machine, if this process may use all; else 0. */
-static uint64_t cpu_count(void)
-{
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t set;
-    return online > 0 && sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == online ? (uint64_t)online : 0;
-}
-
 static uint64_t cpu_ns(uint32_t pid)
 {
     struct timespec used;
@@ -72,10 +59,10 @@ static uint64_t ranks_ns(const weft_boot *boot)
         const weft_rank_page *page = weft_segment_rank(&boot->segment, i);
         uint32_t state = atomic_load_explicit(&page->state, memory_order_relaxed);
         uint64_t used;
-        if (state == WEFT_RANK_NONE || state == WEFT_RANK_FINAL || state == WEFT_RANK_DEAD)
+        uint64_t its_space = atomic_load_explicit(&page->pid_space, memory_order_relaxed);
+        if (!its_space || state == WEFT_RANK_FINAL || state == WEFT_RANK_ABORT || state == WEFT_RANK_DEAD) /* not begun, or ended */
             continue;
-        if (!space || atomic_load_explicit(&page->pid_space, memory_order_relaxed) != space ||
-            !(used = cpu_ns(atomic_load_explicit(&page->pid, memory_order_relaxed))))
+        if (its_space == NO_SPACE || its_space != space || !(used = cpu_ns(atomic_load_explicit(&page->pid, memory_order_relaxed))))
             return 0;
         all += used;
     }
@@ -87,22 +74,38 @@ bool weft_cpu_share_is_alone(const weft_cpu_share *from, const weft_cpu_share *t
     return to->busy_ns - from->busy_ns < to->ranks_ns - from->ranks_ns + (to->at_ns - from->at_ns) / OTHERS_PART;
 }
 
+uint64_t weft_cpu_share_least_ns(uint64_t cpus, uint64_t ranks)
+{
+    uint64_t least = cpus * CPU_NS > ranks * RANK_NS ? cpus * CPU_NS : ranks * RANK_NS;
+    return least > LEAST_NS ? least : LEAST_NS;
+}
+
+void weft_cpu_share_open(weft_cpu_share *share, const weft_boot *boot, weft_rank_page *page)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    struct stat space;
+    atomic_store_explicit(&page->pid_space, stat("/proc/self/ns/pid", &space) ? NO_SPACE : space.st_ino, memory_order_relaxed);
+    if (boot->has_segment && online > 0 && weft_cpu_count_affinity() == online && !weft_cpu_count_quota())
+        share->least_ns = weft_cpu_share_least_ns((uint64_t)online, boot->segment.hdr->ranks);
+}
+
+bool weft_cpu_share_judge(const weft_cpu_share *from, const weft_cpu_share *to, bool *is_alone)
+{
+    bool can_tell = to->busy_ns && to->ranks_ns;
+    *is_alone = can_tell && !from->at_ns;
+    if (!can_tell || !from->busy_ns || !from->ranks_ns)
+        return true;
+    *is_alone = weft_cpu_share_is_alone(from, to);
+    return to->ranks_ns >= from->ranks_ns; /* else a rank has ended */
+}
+
 bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t now_ns, bool *is_alone)
 {
-    uint64_t passed = now_ns - share->at_ns, cpus = boot->has_segment && passed >= LEAST_NS ? cpu_count() : 0;
     weft_cpu_share before = *share;
-    if (!cpus || passed < cpus * CPU_NS)
+    if (!share->least_ns || now_ns - share->at_ns < share->least_ns)
         return false;
     share->at_ns = now_ns;
     share->busy_ns = busy_ns();
     share->ranks_ns = ranks_ns(boot);
-    if (!share->busy_ns || !share->ranks_ns)
-        return false;
-    *is_alone = true; /* until the second reading */
-    if (!before.busy_ns || !before.ranks_ns)
-        return !before.at_ns;
-    if (share->ranks_ns < before.ranks_ns) /* a rank has ended meanwhile */
-        return false;
-    *is_alone = weft_cpu_share_is_alone(&before, share);
-    return true;
+    return weft_cpu_share_judge(&before, share, is_alone);
 }

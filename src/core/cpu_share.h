@@ -12,17 +12,25 @@
 #include "launch/boot.h"
 #include "mem/rank_page.h"
 
-typedef struct weft_cpu_share { /* all zero: nothing is known */
-    uint64_t at_ns, busy_ns, ranks_ns; /* time of the latest reading, 0: none; CPU time used by all programs, and by the node's ranks */
+typedef struct weft_cpu_share {
+    uint64_t least_ns; /* between two readings; 0: none is made */
+    uint64_t at_ns, busy_ns, ranks_ns; /* time of the latest reading, 0: none; CPU time used by all programs, and by the node's ranks; 0: it
+                                        * cannot be read */
 } weft_cpu_share;
 
-/* Tells the others in which pid namespace page->pid is valid. */
-void weft_cpu_share_show(weft_rank_page *page);
-/* At most every 100 ms, or 50 ms for each CPU if that is longer: whether the ranks were alone since the call before; the first call says
- * that they are, so that short jobs do not begin slowly. False: not now, or it cannot be told: no shared memory, no /proc/stat, ranks in
- * several pid namespaces, or a process that may use some CPUs only. */
+/* Tells the other ranks in which pid namespace page->pid is valid. Never looks without shared memory, with a CPU quota (the machine's CPUs may
+ * be idle all the same), or where this process may use some CPUs only. */
+void weft_cpu_share_open(weft_cpu_share *share, const weft_boot *boot, weft_rank_page *page);
+/* Whether the ranks were alone since the call before. The first call says that they are, so that short jobs do not begin slowly. False: not
+ * now, or a rank has ended meanwhile. If a rank's time cannot be read (another pid namespace, no /proc/stat) they are not alone. */
 bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t now_ns, bool *is_alone);
 
+/* -- parts, for tests -- */
+
+/* The kernel counts in 10 ms, with a rounding error for each CPU; a reading costs two system calls for each rank. */
+uint64_t weft_cpu_share_least_ns(uint64_t cpus, uint64_t ranks);
+/* The result of weft_cpu_share_look for two readings. */
+bool weft_cpu_share_judge(const weft_cpu_share *from, const weft_cpu_share *to, bool *is_alone);
 /* Between two readings: did others than the ranks use less than a third of one CPU? */
 bool weft_cpu_share_is_alone(const weft_cpu_share *from, const weft_cpu_share *to);
 /* CPU time of all CPUs, from the first line of /proc/stat; ticks: per second. 0: not understood. */

@@ -92,6 +92,8 @@ static void begin_trial(weft_wait_policy *policy)
 
 void weft_wait_policy_set_alone(weft_wait_policy *policy, bool is_alone)
 {
+    if (policy->is_fixed) /* the program's knobs say how long a wait takes the CPU */
+        return;
     if (policy->is_alone && !is_alone)
         begin_trial(policy);
     policy->is_alone = is_alone;
@@ -99,8 +101,7 @@ void weft_wait_policy_set_alone(weft_wait_policy *policy, bool is_alone)
 
 /* A dear yield costs the slice that the other program gets, and (Linux 6.18) as much of this rank's own share: more than a thousand cheap
  * ones save. A rank of the job that copies for long makes yields dear, too, and later waits may be short. So a trial that fails is repeated
- * after a multiple of its duration; after its duration alone, if yields are dear although no other program takes
- * CPU time. */
+ * after a multiple of its duration. */
 void weft_wait_policy_slept(weft_wait_policy *policy, uint64_t now_ns)
 {
     uint64_t cost = policy->yield_cost_ns > WEFT_WAIT_TRIAL_COST_NS ? policy->yield_cost_ns : WEFT_WAIT_TRIAL_COST_NS;

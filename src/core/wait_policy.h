@@ -11,7 +11,7 @@
 
 #define WEFT_WAIT_PREEMPTED_NS 200000u  /* longer intervals between clock reads mean that the thread was preempted */
 #define WEFT_WAIT_PREEMPTED_HAD_NS 25000u /* CPU time assumed in such an interval: where polls are slow all intervals are long */
-#define WEFT_WAIT_YIELDING_NS 100000u   /* duration of the yields of one wait, at most: two wake-ups in a virtual machine */
+#define WEFT_WAIT_YIELDING_NS 100000u   /* duration of the yields of one wait, at most, unless the ranks are alone: two wake-ups in a VM */
 #define WEFT_WAIT_YIELD_COUNTS_NS 2000u /* a yield counts as this at most: in a longer one another rank runs */
 #define WEFT_WAIT_YIELD_DEAR_NS 500000u /* longer yields mean that another program got the CPU; ranks return it sooner */
 #define WEFT_WAIT_TRIAL_COST_NS 20000u  /* least cost of yields that did not end a wait; yielding is tried again ... */

@@ -57,7 +57,7 @@ static void publish_state(weft_world *world)
     if (boot->has_segment)
         world->page = weft_segment_rank(&boot->segment, boot->local_rank);
     if (world->is_oversubscribed)
-        weft_cpu_share_show(world->page);
+        weft_cpu_share_open(&world->cpu_share, boot, world->page);
     atomic_store_explicit(&world->page->state, WEFT_RANK_INIT, memory_order_release);
 }
 

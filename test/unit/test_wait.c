@@ -317,9 +317,39 @@ static void cpu_shares(void)
     CU_ASSERT(!weft_cpu_share_is_alone(&from, &to));
     to.busy_ns = 70110000000; /* the other one was idle */
     CU_ASSERT(weft_cpu_share_is_alone(&from, &to));
+    CU_ASSERT_EQUAL(weft_cpu_share_least_ns(2, 8), 100000000);
+    CU_ASSERT_EQUAL(weft_cpu_share_least_ns(64, 64), 3200000000); /* each CPU has a rounding error of its own */
+    CU_ASSERT_EQUAL(weft_cpu_share_least_ns(2, 256), 2560000000); /* 256 ranks make 51,200 system calls a second, not 1.3 million */
     CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30 4000 500 6 7 800 9 0\n", 100), (uint64_t)55 * 10000000);
     CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30\n", 100), 0);
     CU_ASSERT_EQUAL(weft_cpu_share_parse("intr 10 2 30 4000 500 6 7 800 9 0\n", 100), 0);
+}
+
+/* A series of readings: alone until it can be told, from the first one on; not alone once a rank's time cannot be read. */
+static void judgements(void)
+{
+    static const weft_cpu_share none = {.at_ns = 0}, first = {.at_ns = 1000000000, .busy_ns = 70000000000, .ranks_ns = 5000000000},
+                                busy = {.at_ns = 1100000000, .busy_ns = 70200000000, .ranks_ns = 5100000000},
+                                quiet = {.at_ns = 1200000000, .busy_ns = 70400000000, .ranks_ns = 5300000000},
+                                blind = {.at_ns = 1300000000, .busy_ns = 70500000000}, ended = {1, 1400000000, 70600000000, 3000000000};
+    bool is_alone = false;
+    CU_ASSERT(weft_cpu_share_judge(&none, &first, &is_alone) && is_alone);
+    CU_ASSERT(weft_cpu_share_judge(&first, &busy, &is_alone) && !is_alone);
+    CU_ASSERT(weft_cpu_share_judge(&busy, &quiet, &is_alone) && is_alone);
+    CU_ASSERT(weft_cpu_share_judge(&quiet, &blind, &is_alone) && !is_alone);
+    CU_ASSERT(weft_cpu_share_judge(&blind, &quiet, &is_alone) && !is_alone);
+    CU_ASSERT(!weft_cpu_share_judge(&quiet, &ended, &is_alone));
+    CU_ASSERT(weft_cpu_share_judge(&none, &blind, &is_alone) && !is_alone);
+}
+
+/* Knobs that fix how long waits take the CPU hold for ranks that are alone, too. */
+static void knobs_fix_the_yields(void)
+{
+    weft_wait_policy fixed = weft_wait_policy_oversubscribed;
+    fixed.is_fixed = true;
+    fixed.yield_limit_ns = 0;
+    weft_wait_policy_set_alone(&fixed, true);
+    CU_ASSERT(!weft_wait_policy_may_yield(&fixed, 0));
 }
 
 /* The wait of a nonblocking collective has many events, and may yield before each. */
@@ -393,6 +423,8 @@ int main(void)
     CU_add_test(suite, "failed trials of yielding are repeated", failed_trials_are_repeated);
     CU_add_test(suite, "yields to ranks go on", yields_to_ranks_go_on);
     CU_add_test(suite, "shares of the CPUs", cpu_shares);
+    CU_add_test(suite, "judgements by shares", judgements);
+    CU_add_test(suite, "knobs fix the yields", knobs_fix_the_yields);
     CU_add_test(suite, "each event renews the yields", each_event_renews_the_yields);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
