@@ -141,13 +141,12 @@ static wire wire_params(const weft_team *team)
     return found;
 }
 
-/* Of two members with a CPU each, which needs no message to find out. */
+/* Of two members with a CPU each. */
 static bool is_copied_once(const weft_team *team)
 {
-    const weft_world *world = team->chan->worker->world;
     weft_peer *peer;
 
-    if (team->size != 2 || team->nodes > 1 || world->is_oversubscribed || weft_chan_resolve_peer(team->chan, 1, &peer))
+    if (team->size != 2 || team->nodes > 1 || weft_chan_resolve_peer(team->chan, 1, &peer))
         return false;
     return peer->ep->iface->caps.prompt && peer->ep->iface->ops->can_rma(peer->ep->iface, peer->ep) &&
            weft_kernel_copy_ns() <= KERNEL_COPY_MAX_NS;
@@ -159,13 +158,15 @@ static void decide(weft_sched *sched, void *arg)
     const weft_segment *segment = &self->team->chan->worker->world->boot->segment;
     uint32_t node_ranks = node_group_of(self->team).count, index;
     uint8_t can = MEMBER_CAN, also = 0;
+    bool shares_cpus;
 
     weft_team_trust(self->team, sched->damage);
-    self->decision.wire.params.shares_cpus = self->team->nodes == 1 && self->team->chan->worker->world->is_oversubscribed;
     for (uint32_t i = 0; i < node_ranks; i++) {
         can &= self->all[i];
         also |= self->all[i];
     }
+    shares_cpus = also & MEMBER_OVERSUBSCRIBED || self->team->chan->worker->world->is_oversubscribed;
+    self->decision.wire.params.shares_cpus = self->team->nodes == 1 && shares_cpus;
     if (!can || weft_segment_alloc_area(segment, &index))
         return;
     if (weft_segment_claim(segment, segment->hdr->areas + index * segment->hdr->area_bytes,
@@ -175,7 +176,7 @@ static void decide(weft_sched *sched, void *arg)
     }
     self->decision.area_index = index;
     self->decision.flags = also;
-    self->decision.wire.params.is_copied_once = is_copied_once(self->team);
+    self->decision.wire.params.is_copied_once = !shares_cpus && is_copied_once(self->team);
 }
 
 static weft_shmcoll *open_area(weft_team *team, const node_group *group, const decision *agreed)
