@@ -94,8 +94,10 @@ void weft_gather_blocks_halving(weft_sched *sched, const weft_blocks *blocks, ui
 void weft_allgather_blocks_multiplying(weft_sched *sched, const weft_blocks *blocks, uint32_t shift, uint32_t k, bool is_scattered);
 /* Linear allgather: rank r owns block r and sends it to all. */
 void weft_allgather_blocks_linear(weft_sched *sched, const weft_blocks *blocks);
+/* Must operands keep the order of ranks? See weft_coll_order_of. */
+static inline bool weft_sched_is_ordered(const weft_sched *sched) { return !sched->op->is_commutative || sched->size == 2; }
 /* Linear reduce-scatter of a vector: `blocks` says what each rank owns of it, as consecutive blocks. Sends every other block to its owner
- * and reduces its own into out, in rank order unless the operator commutes. out may be the block in the vector if the operator commutes. */
+ * and reduces its own into out, in rank order if that matters (weft_sched_is_ordered); else out may be the block in the vector. */
 void weft_reduce_own_block(weft_sched *sched, const weft_blocks *blocks, void *out);
 
 #endif

@@ -137,7 +137,7 @@ static void reduce_block(weft_sched *sched, const weft_coll *args, const weft_bl
     weft_block own = weft_blocks_at(result, sched->rank);
     void *out = own.at;
 
-    if (args->in_place && !sched->op->is_commutative)
+    if (args->in_place && weft_sched_is_ordered(sched))
         out = weft_sched_temp(sched, own.count, own.type);
     weft_reduce_own_block(sched, &data, out);
     weft_sched_copy(sched, own.at, own.count, own.type, out, own.count, own.type);

@@ -45,6 +45,19 @@ static const void *reduce_level(weft_sched *sched, const weft_coll *args, tree *
     return held;
 }
 
+/* Of two ranks the second is the root: it receives the lower operand. */
+static void reduce_at_upper(weft_sched *sched, const weft_coll *args)
+{
+    uint64_t count = args->recvcount;
+    const weft_type *type = args->recvtype;
+    void *lower = weft_sched_temp(sched, count, type);
+
+    weft_sched_recv(sched, 0, lower, count, type);
+    weft_sched_copy(sched, args->recvbuf, count, type, own_data(args, true), count, type);
+    weft_sched_fence(sched);
+    weft_sched_reduce(sched, lower, args->recvbuf, count, type);
+}
+
 static void reduce_tree(weft_sched *sched, const weft_coll *args, uint32_t k, uint32_t top)
 {
     uint64_t count = args->recvcount, level = 1;
@@ -53,6 +66,10 @@ static void reduce_tree(weft_sched *sched, const weft_coll *args, uint32_t k, ui
     tree t = {.k = k, .top = top, .v = (rank + size - top) % size};
     const void *sum = own_data(args, rank == root);
 
+    if (size == 2 && root == 1 && rank == 1) {
+        reduce_at_upper(sched, args);
+        return;
+    }
     for (; level < size && t.v / level % k == 0 && !sched->rc; level *= k) {
         bool is_last = rank == root && t.v == 0 && level * k >= size && sum != args->recvbuf;
         if (t.v + level < size)
@@ -74,10 +91,15 @@ static void reduce_tree(weft_sched *sched, const weft_coll *args, uint32_t k, ui
 void weft_reduce_binomial(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 2, (uint32_t)args->root); }
 void weft_reduce_knomial_4(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 4, (uint32_t)args->root); }
 void weft_reduce_knomial_8(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 8, (uint32_t)args->root); }
-/* From rank 0, so that the vranks are the ranks. */
-void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 2, 0); }
-void weft_reduce_knomial_4_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 4, 0); }
-void weft_reduce_knomial_8_order(weft_sched *sched, const weft_coll *args) { reduce_tree(sched, args, 8, 0); }
+/* From rank 0, so that the vranks are the ranks; two ranks need no detour. */
+static void reduce_tree_in_order(weft_sched *sched, const weft_coll *args, uint32_t k)
+{
+    reduce_tree(sched, args, k, sched->size == 2 ? (uint32_t)args->root : 0);
+}
+
+void weft_reduce_binomial_order(weft_sched *sched, const weft_coll *args) { reduce_tree_in_order(sched, args, 2); }
+void weft_reduce_knomial_4_order(weft_sched *sched, const weft_coll *args) { reduce_tree_in_order(sched, args, 4); }
+void weft_reduce_knomial_8_order(weft_sched *sched, const weft_coll *args) { reduce_tree_in_order(sched, args, 8); }
 
 void weft_reduce_rabenseifner(weft_sched *sched, const weft_coll *args)
 {
@@ -96,7 +118,7 @@ void weft_reduce_rabenseifner(weft_sched *sched, const weft_coll *args)
 /* The rank whose part begins the reduction of this rank's block: the last one if order matters, else one that saves a copy. */
 static uint32_t fold_base(const weft_sched *sched, bool is_in_place)
 {
-    if (!sched->op->is_commutative)
+    if (!sched->op->is_commutative || (sched->size == 2 && !is_in_place))
         return sched->size - 1;
     return is_in_place ? sched->rank : (sched->rank + 1) % sched->size;
 }
@@ -139,7 +161,7 @@ void weft_reduce_own_block(weft_sched *sched, const weft_blocks *blocks, void *o
 /* The root reduces its block into recvbuf, unless its own data is there (in place) and order matters. */
 static void *block_place(weft_sched *sched, const weft_coll *args, bool is_root, const weft_block *own)
 {
-    if (!is_root || (args->in_place && !sched->op->is_commutative))
+    if (!is_root || (args->in_place && weft_sched_is_ordered(sched)))
         return weft_sched_temp(sched, own->count, own->type);
     return own->at;
 }

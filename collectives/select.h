@@ -15,6 +15,12 @@
 /* Must the choice depend on nothing but the operation, the ranks and the length? Then a query has one node, no area, default parameters. */
 static inline bool weft_coll_query_is_plain(const weft_team *team, const weft_coll *args) { return team->is_reproducible && args->op; }
 
+/* Two ranks reduce in order whatever the operator: then a measured choice (params.h) among algorithms changes no bit of a result. */
+static inline uint32_t weft_coll_order_of(uint32_t ranks, bool is_commutative)
+{
+    return is_commutative && ranks > 2 ? WEFT_NEED_COMMUTATIVE : WEFT_NEED_ORDER;
+}
+
 /* A query by the arguments of one member; areas and nodes are the caller's to add, unless it is plain. */
 static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint32_t ranks, const weft_team *team, const weft_coll *args,
                                                  bool is_root)
@@ -23,7 +29,7 @@ static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint3
                              .latency_bytes = team->latency_bytes, .params = &team->params};
 
     if (args->op)
-        query.has |= args->op->is_commutative ? WEFT_NEED_COMMUTATIVE : WEFT_NEED_ORDER;
+        query.has |= weft_coll_order_of(ranks, args->op->is_commutative);
     if (weft_unlikely(weft_coll_query_is_plain(team, args))) {
         query.nodes = 1;
         query.params = &weft_coll_params_default;

@@ -13,7 +13,7 @@
 #define HANDLE_SUM 0x21
 
 static weft_type *pair, *wide, *back, *empty;
-static weft_op compose, add;
+static weft_op compose, add, claimed; /* claimed: compose, called commutative by its user */
 
 /* Words from an element to the next, and from its first word to its second. 0: it has no data. */
 static int words_of(const void *handle, int *second)
@@ -81,6 +81,7 @@ void cases_open(void)
     weft_type_drop(none);
     compose = op_of(compose_maps, false);
     add = op_of(add_words, true);
+    claimed = op_of(compose_maps, true);
 }
 
 void cases_close(void)
@@ -106,9 +107,14 @@ static const weft_type *type_at(const cases_call *call, uint32_t rank)
 
 static uint64_t stride(const weft_type *type) { return (uint64_t)(type->extent < 0 ? -type->extent : type->extent); }
 
+/* Two ranks keep the order of operands whatever the operator says. */
+static bool is_claimed(const cases_call *call) { return call->commutes && call->ranks == 2; }
+
 static const weft_op *operator_of(const cases_call *call)
 {
-    return call->type == CASES_LONG ? weft_op_of((void *)HANDLE_SUM) : call->commutes ? &add : &compose;
+    if (call->type == CASES_LONG)
+        return weft_op_of((void *)HANDLE_SUM);
+    return is_claimed(call) ? &claimed : call->commutes ? &add : &compose;
 }
 
 static uint64_t value(const cases_call *call, uint32_t rank, uint64_t i)
@@ -169,7 +175,7 @@ static uint64_t folded(const cases_call *call, weft_members over, uint64_t i)
         uint64_t v = value(call, over.first + r, i);
         if (call->type == CASES_LONG) {
             sum += v;
-        } else if (call->commutes) {
+        } else if (call->commutes && !is_claimed(call)) {
             sum = ((sum >> 32) + (v >> 32)) << 32 | (uint32_t)(sum + v);
         } else {
             uint32_t a = (uint32_t)v * (uint32_t)sum, b = (uint32_t)v * (uint32_t)(sum >> 32) + (uint32_t)(v >> 32);

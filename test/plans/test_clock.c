@@ -103,7 +103,7 @@ static void try_all(const weft_coll_params *params, uint32_t ranks_max)
                     if (op == 1 && ranks > 256) /* in order: the same algorithms, but for few */
                         continue;
                     query.has = (query.nodes < ranks ? WEFT_NEED_NODES : 0) |
-                                (op ? WEFT_NEED_ORDER : WEFT_NEED_COMMUTATIVE);
+                                weft_coll_order_of(ranks, !op);
                     try(&query);
                 }
     }

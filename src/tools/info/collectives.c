@@ -15,7 +15,7 @@ static weft_coll_query query_of(enum weft_coll_kind kind, uint32_t ranks, uint32
 {
     const weft_coll_params *params = &weft_coll_params_default;
     uint32_t node_ranks = (ranks + nodes - 1) / nodes;
-    weft_coll_query query = {.kind = kind, .ranks = ranks, .nodes = nodes, .params = params, .has = WEFT_NEED_COMMUTATIVE,
+    weft_coll_query query = {.kind = kind, .ranks = ranks, .nodes = nodes, .params = params, .has = weft_coll_order_of(ranks, true),
                              .latency_bytes = nodes > 1 ? weft_coll_link_bytes(&params->net) : WEFT_COLL_RULE_LATENCY};
 
     if (nodes > 1 && nodes < ranks)
