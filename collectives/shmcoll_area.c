@@ -13,6 +13,8 @@
 #include "core/world.h"
 
 #define SLOT_BYTES_MIN 256
+#define RANKS_DEEP 64    /* members; more need the memory of lines for slots */
+#define SHORT_BYTES 1024
 #define SLOT_BYTES_MAX 32768u
 
 /* ---- flags ---- */
@@ -76,11 +78,24 @@ static uint64_t csum_bytes(uint32_t ranks)
 
 static uint64_t lines_offset(void) { return weft_round_up(sizeof(weft_shmcoll_hdr), WEFT_PAGE); }
 
-static uint32_t depth_of(unsigned flags) { return flags & WEFT_SHMCOLL_OVERSUBSCRIBED ? WEFT_SHMCOLL_DEPTH : WEFT_SHMCOLL_SLOTS; }
+static uint32_t depth_of(uint32_t ranks, unsigned flags)
+{
+    if (!(flags & WEFT_SHMCOLL_OVERSUBSCRIBED))
+        return WEFT_SHMCOLL_SLOTS;
+    return flags & WEFT_SHMCOLL_LANE || ranks > RANKS_DEEP ? WEFT_SHMCOLL_SHALLOW : WEFT_SHMCOLL_DEPTH;
+}
+
+/* Half as many, of twice the length, where data of SHORT_BYTES would take whole slots else. */
+static uint32_t parts_of(const weft_shmcoll *area)
+{
+    uint32_t parts = area->depth / WEFT_SHMCOLL_SLOTS;
+
+    return area->depth == WEFT_SHMCOLL_DEPTH && area->slot_bytes / parts < SHORT_BYTES ? parts / 2 : parts;
+}
 
 static uint64_t call_logs_offset(uint32_t ranks, unsigned flags)
 {
-    return lines_offset() + (uint64_t)ranks * depth_of(flags) * sizeof(weft_shmcoll_line);
+    return lines_offset() + (uint64_t)ranks * depth_of(ranks, flags) * sizeof(weft_shmcoll_line);
 }
 
 static uint64_t csums_offset(uint32_t ranks, unsigned flags)
@@ -115,15 +130,15 @@ static void lay_out(weft_shmcoll *area, void *base, uint64_t bytes, unsigned fla
     uint32_t ranks = area->ranks;
 
     area->hdr = base;
-    area->depth = depth_of(flags);
+    area->depth = depth_of(ranks, flags);
     area->lines = (weft_shmcoll_line *)((char *)base + lines_offset());
     area->call_logs = (weft_shmcoll_call_log *)((char *)base + call_logs_offset(ranks, flags));
     if (flags & WEFT_SHMCOLL_CSUM)
         area->csums = (struct weft_shmcoll_csum *)((char *)base + csums_offset(ranks, flags));
     area->slots = (char *)base + slots_offset(ranks, flags);
     area->slot_bytes = slot_bytes(bytes, ranks, flags);
-    if (area->depth == WEFT_SHMCOLL_DEPTH)
-        area->short_bytes = area->slot_bytes / WEFT_SHMCOLL_PARTS / WEFT_LINE * WEFT_LINE;
+    area->parts = parts_of(area);
+    area->short_bytes = area->parts > 1 ? area->slot_bytes / area->parts / WEFT_LINE * WEFT_LINE : 0;
     area->is_oversubscribed = flags & WEFT_SHMCOLL_OVERSUBSCRIBED;
     area->needs_fence = flags & WEFT_SHMCOLL_FENCE;
     weft_list_init(&area->pending);
@@ -160,7 +175,7 @@ uint64_t weft_shmcoll_bytes_of(const weft_shmcoll *area, uint32_t slot_bytes, ui
 {
     uint64_t slot = weft_round_up(slot_bytes ? slot_bytes : 1, WEFT_LINE);
 
-    *head = slots_offset(area->ranks, flags_of(area));
+    *head = slots_offset(area->ranks, flags_of(area) | WEFT_SHMCOLL_LANE);
     return weft_round_up(*head + area->ranks * WEFT_SHMCOLL_SLOTS * slot, WEFT_PAGE);
 }
 
@@ -172,7 +187,7 @@ void weft_shmcoll_attach_lane(weft_shmcoll *area, void *base, uint64_t bytes, we
     lane->team = area->team;
     lane->node_ranks = area->node_ranks;
     lane->is_lane = true;
-    lay_out(lane, base, bytes, flags_of(area));
+    lay_out(lane, base, bytes, flags_of(area) | WEFT_SHMCOLL_LANE);
     memcpy(lane->pages, area->pages, area->ranks * sizeof *area->pages);
 }
 

@@ -19,7 +19,7 @@
 typedef struct weft_shmcoll weft_shmcoll;
 
 /* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line s % depth of each member. Its data is in the line,
- * or, if it is longer, in slot s % SLOTS: short data in the part of the slot that s / SLOTS gives, so that there are `depth` of them too.
+ * or, if it is longer, in slot s % SLOTS: short data in part s / SLOTS % parts of the slot, so that members may be further apart.
  * Every member posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the
  * posts that it needs. Reuse is safe by two rules (weft_shmcoll_begin):
  *   - A member that writes in s has seen all posts of s - ahead + 1 + LAG: no member still reads what it overwrites, the data of s - ahead
@@ -29,8 +29,8 @@ typedef struct weft_shmcoll weft_shmcoll;
  * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
  * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
 #define WEFT_SHMCOLL_SLOTS 8   /* slots of a member; lines if CPUs are dedicated */
-#define WEFT_SHMCOLL_DEPTH 32  /* lines of a member if they are oversubscribed; published calls */
-#define WEFT_SHMCOLL_PARTS (WEFT_SHMCOLL_DEPTH / WEFT_SHMCOLL_SLOTS) /* then: of a slot, for short data */
+#define WEFT_SHMCOLL_DEPTH 64  /* lines of a member if they are oversubscribed; published calls */
+#define WEFT_SHMCOLL_SHALLOW 32 /* then, of many members or in a lane */
 #define WEFT_SHMCOLL_LAG 2     /* operations before the last posted one that a member may still read (allreduce's pipeline) */
 #define WEFT_SHMCOLL_RANKS 256 /* most members of an area */
 #define WEFT_SHMCOLL_BYTES (WEFT_SEGMENT_AREA_BYTES / 2) /* most bytes of lines and slots; lanes (shmcoll_lane.h) take the rest */
@@ -112,6 +112,7 @@ struct weft_shmcoll {
     char *slots;    /* [ranks][SLOTS] of slot_bytes, in the area */
     uint32_t rank, ranks, slot_bytes;
     uint32_t depth;       /* lines of a member, a power of two */
+    uint32_t parts;       /* of a slot, for short data: a power of two, depth / SLOTS or half of that */
     uint32_t short_bytes; /* longest data that takes a part of a slot only; 0: none does */
     bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_set_tainted() */
     int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
@@ -159,6 +160,7 @@ void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to);
 enum weft_shmcoll_flags {
     WEFT_SHMCOLL_OVERSUBSCRIBED = 1, /* oversubscribed: more ranks than CPUs */
     WEFT_SHMCOLL_FENCE = 2,   /* a member has no membarrier() */
+    WEFT_SHMCOLL_LANE = 8,    /* the area is a lane (shmcoll_lane.h) */
     WEFT_SHMCOLL_CSUM = 4,    /* a member has set WEFT_CHECKSUM: data in slots is checked (shmcoll_csum.h) */
 };
 /* Attaches an area: `base` is zeroed memory of `bytes`, mapped by all `ranks` (2..WEFT_SHMCOLL_RANKS) members; pages[i] is member
@@ -167,7 +169,7 @@ weft_shmcoll *weft_shmcoll_attach(weft_worker *worker, void *base, uint64_t byte
                             weft_rank_page *const *pages, unsigned flags);
 /* Attaches a lane of `area` in zeroed memory. lane: zeroed; its exchange may be set. */
 void weft_shmcoll_attach_lane(weft_shmcoll *area, void *base, uint64_t bytes, weft_shmcoll *lane);
-/* Bytes of an area with slots of slot_bytes at least, as this one has; *head: of these the first that must be zero. */
+/* Bytes of a lane with slots of slot_bytes at least; *head: of these the first that must be zero. */
 uint64_t weft_shmcoll_bytes_of(const weft_shmcoll *area, uint32_t slot_bytes, uint64_t *head);
 /* area may be NULL. The last member to close frees the area. */
 void weft_shmcoll_close(weft_shmcoll *area);
@@ -202,13 +204,14 @@ static inline char *weft_shmcoll_place(const weft_shmcoll *area, uint32_t member
     if (bytes <= WEFT_SHMCOLL_INLINE)
         return weft_shmcoll_line_of(area, member, s)->data;
     slot = area->slots + ((uint64_t)member * WEFT_SHMCOLL_SLOTS + s % WEFT_SHMCOLL_SLOTS) * area->slot_bytes;
-    return bytes <= area->short_bytes ? slot + s / WEFT_SHMCOLL_SLOTS % WEFT_SHMCOLL_PARTS * area->short_bytes : slot;
+    return bytes <= area->short_bytes ? slot + (s / WEFT_SHMCOLL_SLOTS & (area->parts - 1)) * area->short_bytes : slot;
 }
 
 /* A call begins whose writers write so many bytes in an operation at most. Returns `ahead` for its operations: what a writer overwrites in
  * s is data of s - ahead or older. A slot's last long data is as many operations old as there are slots, or more. Equal on all members. */
 static inline uint32_t weft_shmcoll_ahead(weft_shmcoll *area, uint64_t bytes)
 {
+    uint32_t shorts;
     uint64_t age;
 
     if (weft_unlikely(area->was_long))
@@ -216,10 +219,11 @@ static inline uint32_t weft_shmcoll_ahead(weft_shmcoll *area, uint64_t bytes)
     area->was_long = bytes > WEFT_SHMCOLL_INLINE && bytes > area->short_bytes;
     if (bytes <= WEFT_SHMCOLL_INLINE && !area->csums)
         return area->depth;
-    age = area->last_long ? area->op + 1 - area->last_long : area->depth;
+    shorts = area->parts * WEFT_SHMCOLL_SLOTS;
+    age = area->last_long ? area->op + 1 - area->last_long : shorts;
     if (area->was_long || area->csums || age <= WEFT_SHMCOLL_SLOTS)
         return WEFT_SHMCOLL_SLOTS;
-    return age < area->depth ? (uint32_t)age : area->depth;
+    return age < shorts ? (uint32_t)age : shorts;
 }
 
 static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t member, uint64_t s)

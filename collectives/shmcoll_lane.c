@@ -29,8 +29,8 @@ static uint32_t slot_bytes_for(const weft_shmcoll *area, enum weft_coll_kind kin
     if (bytes >= area->slot_bytes)
         return area->slot_bytes;
     bytes = has_parts ? area->ranks * weft_round_up(bytes ? bytes : 1, 16) : bytes; /* parts are multiples of 16 */
-    if (bytes > WEFT_SHMCOLL_INLINE && area->short_bytes && area->ranks * WEFT_SHMCOLL_DEPTH * bytes <= area->lanes_bytes / SHORT_SHARE)
-        bytes = WEFT_SHMCOLL_PARTS * weft_round_up(bytes, WEFT_LINE);
+    if (bytes > WEFT_SHMCOLL_INLINE && area->short_bytes && area->ranks * WEFT_SHMCOLL_SHALLOW * bytes <= area->lanes_bytes / SHORT_SHARE)
+        bytes = WEFT_SHMCOLL_SHALLOW / WEFT_SHMCOLL_SLOTS * weft_round_up(bytes, WEFT_LINE);
     return bytes < area->slot_bytes ? (uint32_t)bytes : area->slot_bytes;
 }
 
