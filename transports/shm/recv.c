@@ -187,8 +187,11 @@ static void rotate(shm_iface *shm)
 static __attribute__((noinline)) int poll_many(shm_iface *shm, int budget)
 {
     int n = 0;
-    for (uint32_t i = 0; i < shm->hot_count && n < budget; i++)
+    for (uint32_t i = 0; i < shm->hot_count && n < budget; i++) {
+        if (i + 1 < shm->hot_count) /* the line comes while this ring's frames are handled */
+            weft_ring_prefetch(&shm->hot[i + 1]->in);
         n += drain(shm, shm->hot[i], budget - n);
+    }
     if (n >= budget)
         rotate(shm);
     if (shm->hot_count > WEFT_SHM_HOT_FEW && (++shm->polls & 1023) == 0)

@@ -260,6 +260,9 @@ static inline void weft_ring_publish(weft_ring_out *out, weft_cell *cell)
     }
 }
 
+/* Fetches the line that weft_ring_peek will look at. */
+static inline void weft_ring_prefetch(const weft_ring_in *in) { __builtin_prefetch(&in->ring->cells[in->cell]); }
+
 /* The next full cell, or NULL. */
 static inline weft_cell *weft_ring_peek(const weft_ring_in *in)
 {
