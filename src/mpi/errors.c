@@ -233,6 +233,15 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
     return !is_again;
 }
 
+/* For MPI_Error_string: the rules of epochs, and checks of calls that make windows, do not know which function asked. */
+static bool lacks_function(const weft_traits *at, const char *function, const char *why)
+{
+    size_t length = strlen(function);
+    if (!strncmp(why, function, length) && why[length] == ':')
+        return false;
+    return (at && at->kind == WEFT_TRAITS_WIN) || !strncmp(why, "argument ", 9);
+}
+
 int weft_errors_raise(weft_traits *given, const char *function, int code)
 {
     weft_mpi_world *mpi = weft_mpi_now();
@@ -243,7 +252,7 @@ int weft_errors_raise(weft_traits *given, const char *function, int code)
     char why[512];
     failed_object = NULL;
     snprintf(why, sizeof why, "%s", weft_fail_text(code)); /* copied: the user's handler may overwrite it by failing calls */
-    if (at && at->kind == WEFT_TRAITS_WIN && code < 0) /* for MPI_Error_string: the rules of epochs do not know which function asked */
+    if (code < 0 && lacks_function(at, function, why))
         weft_fail(code, "%s: %s", function, why);
     if (at)
         run(at, function, mpi_code, why);

@@ -166,6 +166,8 @@ static int check_dynamic(const weft_win *win)
 int weft_mpi_win_attach(weft_win *win, void *base, MPI_Aint size)
 {
     int rc = check_dynamic(win);
+    if (!rc && size && !base)
+        rc = weft_fail(WEFT_E_BASE, "argument base is NULL, but size is %lld bytes", (long long)size);
     return rc ? rc : weft_rma_attach(win->window, base, (uint64_t)size);
 }
 

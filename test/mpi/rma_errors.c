@@ -30,16 +30,36 @@ static void creation(void)
 {
     int64_t memory[4], *base;
     MPI_Win bad = MPI_WIN_NULL;
-    BAD(MPI_Win_create(memory, -8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &bad), MPI_ERR_SIZE, W("-8"));
+    BAD(MPI_Win_create(memory, -8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &bad), MPI_ERR_SIZE, W("MPI_Win_create: argument size is -8"));
     BAD(MPI_Win_create(memory, 32, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &bad), MPI_ERR_DISP, "");
     BAD(MPI_Win_create(memory, 32, 1, MPI_INFO_NULL, MPI_COMM_NULL, &bad), MPI_ERR_COMM, "");
     BAD(MPI_Win_allocate(-1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_SIZE, "");
     if (OURS) {
-        BAD(MPI_Win_allocate(8, -1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP, "-1");
+        BAD(MPI_Win_allocate(8, -1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP, "MPI_Win_allocate: argument disp_unit is -1");
         BAD(MPI_Win_allocate_shared(8, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP, "0");
         BAD(MPI_Win_create(memory, 32, 1, MPI_INFO_NULL, MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "");
     }
     CHECK(bad == MPI_WIN_NULL);
+}
+
+/* Whoever finds the error, its text names the function once. */
+static void named_once(int code, const char *function)
+{
+    char text[MPI_MAX_ERROR_STRING], *first;
+    int length;
+    OK(MPI_Error_string(code, text, &length));
+    first = strstr(text, function);
+    CHECK(first && !strstr(first + 1, function), "%s", text);
+}
+
+static void names(void)
+{
+    int64_t value = 0;
+    OK(MPI_Win_lock_all(0, win));
+    named_once(MPI_Put(&value, -1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win), "MPI_Put");
+    named_once(MPI_Put(&value, 1, MPI_INT64_T, size, 0, 1, MPI_INT64_T, win), "MPI_Put");
+    named_once(MPI_Accumulate(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_OP_NULL, win), "MPI_Accumulate");
+    OK(MPI_Win_unlock_all(win));
 }
 
 static void handles(void)
@@ -276,6 +296,8 @@ static void flavors(void)
     BAD(MPI_Win_shared_query(dynamic, 0, &bytes, &unit, &at), MPI_ERR_RMA_FLAVOR, "");
     OK(MPI_Win_attach(dynamic, memory, 4 * sizeof *memory));
     BAD(MPI_Win_attach(dynamic, memory + 3, sizeof *memory), MPI_ERR_RMA_ATTACH, "");
+    BAD(MPI_Win_attach(dynamic, NULL, 64), MPI_ERR_BASE, "MPI_Win_attach", "base is NULL", "64 bytes");
+    OK(MPI_Win_attach(dynamic, NULL, 0));
     CHECK(MPI_Win_detach(dynamic, memory + 1) != MPI_SUCCESS, "no region begins there");
     OK(MPI_Get_address(memory, &mine_at));
     OK(MPI_Sendrecv(&mine_at, 1, MPI_AINT, (rank + size - 1) % size, 0, &theirs, 1, MPI_AINT, next, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
@@ -323,6 +345,8 @@ int main(int argc, char **argv)
     OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
     creation();
     handles();
+    if (OURS)
+        names();
     no_epoch();
     works();
     arguments();
