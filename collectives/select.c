@@ -181,12 +181,12 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
     [WEFT_COLL_ALLTOALLV] = {PAIRS_RULES(WEFT_COLL_ALLTOALLV)},
     [WEFT_COLL_ALLTOALLW] = {PAIRS_RULES(WEFT_COLL_ALLTOALLW)},
     [WEFT_COLL_SCAN] = {
-        {WEFT_COLL_SCAN, "shmcoll", NULL, weft_cost_area_scan, AREA, 0, ANY, "each rank reduces the lower ones' slots"},
+        {WEFT_COLL_SCAN, "shmcoll", NULL, weft_cost_area_scan, AREA, 0, ANY, "a chain: each rank reads the lower one's prefix"},
         {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, weft_cost_scan_doubling, 0, 0, ANY, "log2(ranks) rounds"},
         {WEFT_COLL_SCAN, "chain", weft_scan_chain, weft_cost_scan_chain, 0, 0, ANY, "a pipeline: each byte once on each link"},
     },
     [WEFT_COLL_EXSCAN] = {
-        {WEFT_COLL_EXSCAN, "shmcoll", NULL, weft_cost_area_exscan, AREA, 0, ANY, "each rank reduces the lower ones' slots"},
+        {WEFT_COLL_EXSCAN, "shmcoll", NULL, weft_cost_area_exscan, AREA, 0, ANY, "a chain: each rank reads the lower one's prefix"},
         {WEFT_COLL_EXSCAN, "doubling", weft_exscan_doubling, weft_cost_exscan_doubling, 0, 0, ANY, "log2(ranks) rounds"},
         {WEFT_COLL_EXSCAN, "chain", weft_exscan_chain, weft_cost_scan_chain, 0, 0, ANY, "a pipeline: each byte once on each link"},
     },

@@ -4,6 +4,7 @@
  * All are one loop (run_exchange) over rounds of at most a slot: a writer writes its data and posts, a reader waits for the writers and
  * reads. A kind of collective says who writes and reads, and which part of its buffers (struct kind_row). Where all write and read, a
  * round is read after the next ones are written, so that both sides copy at the same time; in rooted kinds a writer runs ahead.
+ * Scans and exscans relay: a member waits for the next lower one, reads its prefix, and writes and posts its own in the same operation.
  * A fold is a second operation of a round: each member reduces its block of the slots and writes the result, which all read.
  */
 #include "collectives/shmcoll.h"
@@ -22,11 +23,11 @@
 enum members { ALL, ROOT, OTHERS };
 
 typedef struct weft_shmcoll_row {
-    enum members writers, readers;
+    enum members writers, readers; /* unused by kinds that relay */
     uint32_t lag; /* rounds between write and read */
     weft_shmcoll_open_call *open;
     weft_shmcoll_move_call *write, *read; /* NULL: no data */
-    weft_shmcoll_move_call *relay; /* instead of both: each member needs the next lower one's data for its own; lower ones run ahead */
+    weft_shmcoll_move_call *relay; /* instead of both: reads the next lower member's data, and writes this member's, which depend on it */
     weft_shmcoll_fold_call *fold;
     weft_shmcoll_close_call *close;
 } kind_row;
@@ -117,7 +118,8 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     return WEFT_OK;
 }
 
-/* Who has posted an operation of a scan has read its data, while in other kinds a member may still read LAG operations back. */
+/* `ahead` of a round that relays. A member posts an operation of a scan after it has read that operation's data; in other kinds it may still
+ * read data that is LAG operations older than its last post. */
 static inline uint32_t relay_ahead(const weft_shmcoll_exchange *ex, uint64_t s)
 {
     return s >= ex->area->relays_since + ex->ahead ? ex->ahead + 1 + LAG : ex->ahead;
@@ -236,10 +238,10 @@ static const kind_row fold_row = {
     .fold = weft_shmcoll_fold_chunk, .read = weft_shmcoll_read_chunk,
     .close = weft_shmcoll_close_vectors};
 static const kind_row scan_row = {
-    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_scan,
+    .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_scan,
     .close = weft_shmcoll_close_vectors};
 static const kind_row exscan_row = {
-    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_exscan,
+    .open = weft_shmcoll_open_vectors, .relay = weft_shmcoll_relay_exscan,
     .close = weft_shmcoll_close_vectors};
 static const kind_row gather_row = {
     .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_gather, .write = weft_shmcoll_write_block,

@@ -21,10 +21,14 @@ typedef struct weft_shmcoll weft_shmcoll;
 /* Protocol. Operations are numbered from 1, equal on all members. Operation s uses line s % depth of each member. Its data is in the line,
  * or, if it is longer, in slot s % SLOTS: short data in part s / SLOTS % parts of the slot, so that members may be further apart.
  * Every member posts s once: it has finished all operations before s - LAG, and its data of s is in its line or slot. Then it waits for the
- * posts that it needs. Reuse is safe by two rules (weft_shmcoll_begin):
+ * posts that it needs. A scan is a chain instead: each member awaits the next lower member's post of s, reads its data, writes its own data
+ * and posts s. So a post of s says that the member reads no data of s or older (shmcoll.c, relay_round).
+ * Reuse is safe by these rules (weft_shmcoll_begin):
  *   - A member that writes in s has seen all posts of s - ahead + 1 + LAG: no member still reads what it overwrites, the data of s - ahead
  *     or older (weft_shmcoll_ahead).
- *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete.
+ *   - If all operations from s - ahead to s are those of scans (relays_since), all posts of s - ahead suffice for that.
+ *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. The last member of a scan
+ *     may look for older posts only (relay_ahead): it first awaits the post of s of member rank - 1, which writes in s and has seen these.
  * Dedicated CPUs: a member reads each flag from its member's line; there are as many lines as slots, which stay in the nearest cache.
  * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
  * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
@@ -104,7 +108,7 @@ struct weft_shmcoll {
     uint64_t known; /* an operation that all members are known to have posted */
     uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
     bool was_long;      /* the current call's operations take whole slots */
-    uint64_t relays_since; /* operations from this one on are those of scans, whose posts follow the reads; 0: the latest call was none */
+    uint64_t relays_since; /* all operations from this one on are those of scans and exscans; 0: the latest call is neither */
     uint64_t call_hash; /* hash of this member's calls up to the current one */
     uint64_t log_hash, calls; /* hash and count of all its calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;

@@ -47,17 +47,16 @@ static void check_slot(weft_shmcoll *area, const weft_shmcoll_part *part, uint64
                        part->first * size);
 }
 
-void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, uint32_t members,
-                         void *out)
+void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, void *out)
 {
     const weft_type *type = reduction->args->recvtype;
     uint64_t size = (uint64_t)type->size;
 
-    for (uint32_t i = members; i-- > 0;) {
+    for (uint32_t i = area->ranks; i-- > 0;) {
         bool is_own = i == area->rank && reduction->has_own;
         const char *in = is_own ? reduction->own + (int64_t)part->first * type->extent
                                 : weft_shmcoll_place(area, i, part->s, part->chunk) + part->offset;
-        if (i == members - 1) {
+        if (i == area->ranks - 1) {
             if (is_own)
                 weft_copy(type, out, part->count, type, in, part->count);
             else

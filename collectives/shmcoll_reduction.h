@@ -30,8 +30,7 @@ typedef struct weft_shmcoll_part {
 /* max: most elements of a part. WEFT_E_NOMEM. */
 int weft_shmcoll_reduction_open(weft_shmcoll_reduction *reduction, const weft_coll *args, uint64_t max);
 void weft_shmcoll_reduction_close(weft_shmcoll_reduction *reduction);
-/* Reduces the parts of members 0 .. members - 1 (1 or more) into out, the address of the first element. */
-void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, uint32_t members,
-                         void *out);
+/* Reduces all members' parts into out, the address of the first element. */
+void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, void *out);
 
 #endif

@@ -88,7 +88,7 @@ void weft_shmcoll_read_all_vectors(exchange *ex, uint64_t round, uint64_t s)
     uint64_t at = round * ex->max, count = min(ex->args->recvcount - at, ex->max);
     weft_shmcoll_part part = {.s = s, .chunk = ex->chunk, .first = at, .count = count};
 
-    weft_shmcoll_reduce(&ex->reduction, ex->area, &part, ex->area->ranks, weft_sched_at(ex->args->recvbuf, ex->args->recvtype, at));
+    weft_shmcoll_reduce(&ex->reduction, ex->area, &part, weft_sched_at(ex->args->recvbuf, ex->args->recvtype, at));
 }
 
 /* ---- allreduce of long vectors: each member folds its block of each round ---- */
@@ -137,7 +137,7 @@ void weft_shmcoll_fold_chunk(exchange *ex, uint64_t round, uint64_t s, uint64_t 
     weft_shmcoll_fragment result = {folded, area->rank, 0, type, ex->args->recvbuf, ex->args->recvcount, first * size, part.count * size};
     uint32_t damages = area->damages;
 
-    weft_shmcoll_reduce(&ex->reduction, area, &part, area->ranks, weft_sched_at(ex->args->recvbuf, type, first));
+    weft_shmcoll_reduce(&ex->reduction, area, &part, weft_sched_at(ex->args->recvbuf, type, first));
     weft_shmcoll_write(area, &result, weft_shmcoll_place(area, area->rank, folded, ex->chunk) + part.offset);
     if (weft_unlikely(area->damages != damages))
         weft_shmcoll_taint(area, &result);
@@ -231,7 +231,7 @@ static inline void reduce_split(exchange *ex, uint64_t round, uint64_t s, uint64
     weft_shmcoll_part part = {s, ex->chunk, rank, rank * ex->max * (uint64_t)type->size, span.from, span.to - span.from};
 
     if (part.count)
-        weft_shmcoll_reduce(&ex->reduction, ex->area, &part, ex->area->ranks, weft_sched_at(ex->args->recvbuf, type, to));
+        weft_shmcoll_reduce(&ex->reduction, ex->area, &part, weft_sched_at(ex->args->recvbuf, type, to));
 }
 
 /* The result is at the beginning of recvbuf. */
