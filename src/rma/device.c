@@ -80,7 +80,7 @@ static bool is_held(weft_device_op *op)
     return !rc;
 }
 
-/* As weft_known_acquire. The target is told of what was found in its table. */
+/* Calls weft_known_acquire. Of a region that this member has found in the target's table the target learns by a note FOUND, once. */
 static weft_known_region *acquire(weft_device_target *target, const weft_rma_op *what)
 {
     weft_known_region *region = weft_known_acquire(&target->known, what);

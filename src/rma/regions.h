@@ -32,7 +32,8 @@ int weft_rma_detach(weft_window *window, const void *base);
 bool weft_rma_is_attached(const weft_window *window, uint64_t base, uint64_t bytes);
 /* Answers a head that asks for the region of its first byte. type: its datatype; NULL: unknown, the head is damaged. */
 void weft_rma_regions_answer(weft_window *window, uint32_t to, const struct weft_rma_head *head, const weft_type *type);
-/* A member has found a region in the table (note FOUND): it is told when the region is detached, or has been. */
+/* Handles a note FOUND: member `from` has read a region in the table. It gets a note REVOKED when the region is detached, or now if the
+ * region has been detached. */
 void weft_rma_regions_on_found(weft_window *window, uint32_t from, const void *body, uint32_t bytes);
 
 #endif

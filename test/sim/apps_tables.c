@@ -37,7 +37,7 @@ static unsigned char *scratch_of(const tables *all, int i)
     return i < SCRATCH / 2 ? all->own + i * WORD : place_of(all, PLACES) + (i - SCRATCH / 2) * WORD;
 }
 
-/* One of the words that nobody accesses comes or goes. */
+/* Attaches or detaches one of the SCRATCH words, so that the table changes. No rank accesses them. */
 static int stir(tables *all)
 {
     const app_self *self = all->self;

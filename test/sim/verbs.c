@@ -191,7 +191,7 @@ static void breaks_often(const char *program, uint64_t seeds)
 
 /* The acknowledgement of a process's last put is lost, its connection breaks, and the peer, which has got the data, has ended: no error. */
 static void last_puts_arrive(void) { breaks_often("forgetful", 120); }
-/* A frame that is to be resent awaits a credit of a peer that has gone to rest meanwhile, and tells nobody. */
+/* After a break a frame waits for a credit, to be sent again. Its peer has gone to rest, and grants none: the sender must notice that. */
 static void rests_are_noticed(void) { breaks_often("calls", 300); }
 
 /* Faults planted into verbs: most runs that can meet them must detect them. */

@@ -315,7 +315,8 @@ void hca_event_post(hca_event *event, uint64_t due);
 void hca_advance(uint64_t now);
 /* Charges the time of a call. Called without the lock. */
 void hca_spend(uint64_t ns, bool was_empty);
-/* The same of an empty poll of a queue that nobody sleeps on: its owner spins, so an external clock runs faster, too. */
+/* Charges the time of an empty poll of a completion queue without a channel: its owner spins. After many of them an external clock
+ * (simhca_clock) runs faster, too; hca_spend leaves its speed as it is. Called without the lock. */
 void hca_spin(uint64_t ns);
 void hca_ring(int fd);
 /* Reports a misuse that would hang or corrupt the real library, and aborts. */
