@@ -134,6 +134,7 @@ const rig_test *rig_find(const char *name); /* NULL: none */
 /* The test of this row with the name of CUnit's current test. */
 void rig_run_named(const rig_row *row);
 
-extern const rig_test life_tests[], frame_tests[], move_tests[], order_tests[], lend_tests[], wait_tests[]; /* each ends with name NULL */
+/* Each ends with name NULL. */
+extern const rig_test life_tests[], frame_tests[], move_tests[], amo_tests[], order_tests[], lend_tests[], wait_tests[];
 
 #endif

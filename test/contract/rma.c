@@ -1,55 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rma: the contract's memory: mr_reg, rkeys, get, put, notification, flush, atomics; and WEFT_E_UNSUPPORTED for what an iface lacks.
+ * rma: the contract's memory: mr_reg, rkeys, get, put, notification, flush; and WEFT_E_UNSUPPORTED for what an iface lacks.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/macros.h"
 #include "base/status.h"
-#include "test/contract/rig.h"
-
-#define ALL_RIGHTS (WEFT_ACCESS_READ | WEFT_ACCESS_WRITE | WEFT_ACCESS_ATOMIC)
-#define AREA 12000u /* fits the narrowest pin limit twice */
-
-/* Registered memory on both sides: local buffer and remote target. */
-typedef struct yard {
-    weft_rig *rig;
-    uint8_t *local, *remote;
-    weft_mr local_mr, remote_mr;
-    weft_rkey rkey;
-} yard;
-
-static bool yard_open(yard *yard, const rig_row *row)
-{
-    *yard = (struct yard){.rig = rig_open(row, false)};
-    if (!yard->rig)
-        return false;
-    yard->local = aligned_alloc(64, weft_round_up(AREA, 64));
-    yard->remote = aligned_alloc(64, weft_round_up(AREA, 64));
-    memset(yard->local, 0, AREA);
-    memset(yard->remote, 0, AREA);
-    CHECK(rig_map(yard->rig->a, yard->local, AREA, 0, &yard->local_mr) == 0);
-    CHECK(rig_map(yard->rig->b, yard->remote, AREA, ALL_RIGHTS, &yard->remote_mr) == 0);
-    CHECK(yard->local_mr.addr == yard->local && yard->remote_mr.bytes == AREA);
-    CHECK(yard->remote_mr.rkey.length <= yard->rig->b->iface->caps.key_bytes);
-    yard->rkey = yard->remote_mr.rkey;
-    return true;
-}
-
-static void yard_close(yard *yard)
-{
-    weft_iface *a = yard->rig->a->iface, *b = yard->rig->b->iface;
-    CHECK(a->ops->mr_dereg(a, &yard->local_mr) == 0);
-    if (yard->remote_mr.bytes)
-        CHECK(b->ops->mr_dereg(b, &yard->remote_mr) == 0);
-    rig_close(yard->rig);
-    free(yard->local);
-    free(yard->remote);
-}
+#include "test/contract/yard.h"
 
 static bool has(const yard *yard, bool is_get)
 {
@@ -119,17 +79,17 @@ static void transfers_bytes(const rig_row *row)
     for (uint32_t i = 0; i < 2 * weft_count(sizes); i++) {
         bool is_get = i & 1;
         uint32_t bytes = sizes[i / 2] < max ? sizes[i / 2] : (uint32_t)max;
-        uint32_t here = (uint32_t)(rig_random(yard.rig) % (AREA - bytes - 1)) + 1, there = AREA - bytes - here % 7;
+        uint32_t here = (uint32_t)(rig_random(yard.rig) % (YARD_BYTES - bytes - 1)) + 1, there = YARD_BYTES - bytes - here % 7;
         uint8_t *from = is_get ? yard.remote + there : yard.local + here, *to = is_get ? yard.local + here : yard.remote + there;
         if (!has(&yard, is_get))
             continue;
-        memset(yard.local, 0x11, AREA);
-        memset(yard.remote, 0x22, AREA);
+        memset(yard.local, 0x11, YARD_BYTES);
+        memset(yard.remote, 0x22, YARD_BYTES);
         rig_pattern(from, i, bytes);
         CHECK(rig_move_wait(yard.rig->a, move_of(&yard, here, there, bytes), is_get) == 0);
         CHECK(rig_is_pattern(to, i, bytes));
         CHECK(to[-1] == (is_get ? 0x11 : 0x22));
-        CHECK(to + bytes == (is_get ? yard.local : yard.remote) + AREA || to[bytes] == (is_get ? 0x11 : 0x22));
+        CHECK(to + bytes == (is_get ? yard.local : yard.remote) + YARD_BYTES || to[bytes] == (is_get ? 0x11 : 0x22));
     }
     yard_close(&yard);
 }
@@ -145,7 +105,7 @@ static void data_before_done(const rig_row *row)
         rig_done done = {0, 0};
         weft_rma rma = move_of(&yard, 0, 0, bytes);
         rma.done = &done;
-        memset(yard.local, 0x11, AREA);
+        memset(yard.local, 0x11, YARD_BYTES);
         rig_pattern(yard.remote, i, bytes);
         CHECK(rig_move(yard.rig->a, &rma, true) == 0);
         CHECK(rig_until(yard.rig, &done.times, 1));
@@ -187,7 +147,7 @@ static void many_at_once(const rig_row *row)
 static void refuse(yard *yard, weft_rma rma, bool is_get)
 {
     CHECK(rig_move_wait(yard->rig->a, rma, is_get) == WEFT_E_KEY);
-    for (uint32_t i = 0; i < AREA; i++)
+    for (uint32_t i = 0; i < YARD_BYTES; i++)
         if (yard->remote[i] != 0x22 || yard->local[i] != 0x11) {
             CHECK(!"memory changed although the key was refused");
             return;
@@ -204,9 +164,9 @@ static void refuses_bad_keys(const rig_row *row)
         yard_close(&yard);
         return;
     }
-    memset(yard.local, 0x11, AREA);
-    memset(yard.remote, 0x22, AREA);
-    refuse(&yard, move_of(&yard, 0, AREA - 7, 8), is_get);
+    memset(yard.local, 0x11, YARD_BYTES);
+    memset(yard.remote, 0x22, YARD_BYTES);
+    refuse(&yard, move_of(&yard, 0, YARD_BYTES - 7, 8), is_get);
     refuse(&yard, move_of(&yard, 0, (uint64_t)-1, 8), is_get);
     weft_rkey good = yard.rkey;
     for (uint32_t i = 0; i < good.length; i += 4)
@@ -222,13 +182,13 @@ static void refuses_bad_keys(const rig_row *row)
     CHECK(b->iface->ops->mr_dereg(b->iface, &limited) == 0);
     yard.rkey = good;
     CHECK(rig_move_wait(yard.rig->a, move_of(&yard, 0, 0, 8), is_get) == 0);
-    memset(yard.local, 0x11, AREA);
-    memset(yard.remote, 0x22, AREA);
+    memset(yard.local, 0x11, YARD_BYTES);
+    memset(yard.remote, 0x22, YARD_BYTES);
     CHECK(b->iface->ops->mr_dereg(b->iface, &yard.remote_mr) == 0);
     yard.remote_mr.bytes = 0;
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     weft_mr again; /* the same memory registered again: the old rkey stays stale */
-    CHECK(rig_map(b, yard.remote, AREA, ALL_RIGHTS, &again) == 0);
+    CHECK(rig_map(b, yard.remote, YARD_BYTES, YARD_RIGHTS, &again) == 0);
     refuse(&yard, move_of(&yard, 0, 0, 8), is_get);
     CHECK(b->iface->ops->mr_dereg(b->iface, &again) == 0);
     if (yard.rig->a->iface->caps.mr_local) {
@@ -249,8 +209,8 @@ static void local_region_covers(const rig_row *row)
     bool is_get = !has(&yard, false);
     weft_mr small;
     if (a->iface->caps.mr_local && has(&yard, is_get)) {
-        memset(yard.local, 0x11, AREA);
-        memset(yard.remote, 0x22, AREA);
+        memset(yard.local, 0x11, YARD_BYTES);
+        memset(yard.remote, 0x22, YARD_BYTES);
         CHECK(rig_map(a, yard.local, 100, 0, &small) == 0);
         weft_rma rma = move_of(&yard, 93, 0, 8);
         rma.mr = &small;
@@ -327,7 +287,7 @@ static void flush_waits(const rig_row *row)
     for (uint32_t round = 0; round < 20; round++) {
         rig_done done = {0, 0};
         uint32_t puts = has(&yard, false) ? round % 5 : 0;
-        memset(yard.remote, 0, AREA);
+        memset(yard.remote, 0, YARD_BYTES);
         for (uint32_t i = 0; i < puts; i++) {
             rig_pattern(yard.local + i * 800, round + i, 800);
             weft_rma rma = move_of(&yard, i * 800, i * 800, 800);
@@ -460,7 +420,7 @@ static void notifies_after_all(const rig_row *row)
     b->extra = &all;
     b->on_notify = take_runs;
     memset(dones, 0, sizeof dones);
-    memset(yard.remote, 0, AREA);
+    memset(yard.remote, 0, YARD_BYTES);
     for (uint32_t run = 1; may && run <= RUNS; run++)
         for (uint32_t put = 0; put <= RUN_PUTS; put++, here += PUT_BYTES) {
             bool is_empty = put == RUN_PUTS;
@@ -499,137 +459,6 @@ static void notifies_after_all(const rig_row *row)
     yard_close(&yard);
 }
 
-static uint64_t amo(yard *yard, enum weft_amo_op op, uint64_t operand, uint64_t compare)
-{
-    rig_done done = {0, 0};
-    uint64_t before = 0xdead;
-    weft_atomic atomic = {op, (uintptr_t)yard->remote + 64, &yard->rkey, operand, compare, &before, &done};
-    CHECK(rig_amo(yard->rig->a, &atomic) == 0);
-    CHECK(rig_until(yard->rig, &done.times, 1));
-    CHECK(done.rc == 0);
-    return before;
-}
-
-static void atomics_are_correct(const rig_row *row)
-{
-    yard yard;
-    if (!yard_open(&yard, row))
-        return;
-    uint64_t *word = (uint64_t *)(yard.remote + 64);
-    if (yard.rig->a->iface->caps.amo != WEFT_AMO_NONE) {
-        *word = 1ull << 40;
-        CHECK(amo(&yard, WEFT_AMO_ADD, 5, 0) == 1ull << 40 && *word == (1ull << 40) + 5);
-        CHECK(amo(&yard, WEFT_AMO_SWAP, 12, 0) == (1ull << 40) + 5 && *word == 12);
-        CHECK(amo(&yard, WEFT_AMO_CAS, 99, 11) == 12 && *word == 12);
-        CHECK(amo(&yard, WEFT_AMO_CAS, 99, 12) == 12 && *word == 99);
-        CHECK(amo(&yard, WEFT_AMO_AND, 0xf, 0) == 99 && *word == (99 & 0xf));
-        CHECK(amo(&yard, WEFT_AMO_OR, 0x30, 0) == (99 & 0xf) && *word == ((99 & 0xf) | 0x30));
-        CHECK(amo(&yard, WEFT_AMO_XOR, 0xff, 0) == ((99 & 0xf) | 0x30) && *word == (((99 & 0xf) | 0x30) ^ 0xff));
-        rig_done done = {0, 0};
-        weft_atomic atomic = {.op = WEFT_AMO_ADD, .remote = (uintptr_t)yard.remote + AREA - 4, .rkey = &yard.rkey, .done = &done};
-        CHECK(rig_amo(yard.rig->a, &atomic) < 0); /* not a multiple of 8 */
-        atomic.remote = (uintptr_t)yard.remote + AREA;
-        int rc = rig_amo(yard.rig->a, &atomic);
-        CHECK(rc == WEFT_E_KEY || (rig_until(yard.rig, &done.times, 1) && done.rc == WEFT_E_KEY));
-    }
-    yard_close(&yard);
-}
-
-typedef struct counter {
-    uint64_t *word, added;
-    uint32_t stop;
-} counter;
-
-static void *count_up(void *arg)
-{
-    counter *self = arg;
-    for (; !__atomic_load_n(&self->stop, __ATOMIC_RELAXED); self->added++)
-        __atomic_fetch_add(self->word, 1, __ATOMIC_RELAXED);
-    return NULL;
-}
-
-/* The CPU domain: atomic with a CPU's own instructions. */
-static void atomics_with_cpu(const rig_row *row)
-{
-    yard yard;
-    if (!yard_open(&yard, row))
-        return;
-    uint64_t *word = (uint64_t *)(yard.remote + 64);
-    if (yard.rig->a->iface->caps.amo == WEFT_AMO_CPU) {
-        const uint64_t one = 1ull << 40;
-        uint64_t amos = 0, changes = 0, last = 0; /* changes: by the thread, which may have no CPU for long */
-        pthread_t thread;
-        counter cpu = {.word = word};
-        *word = 0;
-        CHECK(pthread_create(&thread, NULL, count_up, &cpu) == 0);
-        while (!__atomic_load_n(word, __ATOMIC_RELAXED))
-            sched_yield();
-        for (; amos < 200 || (changes < 20 && amos < 100000); amos++) {
-            uint64_t now = amo(&yard, WEFT_AMO_ADD, one, 0) % one;
-            changes += now != last;
-            last = now;
-        }
-        __atomic_store_n(&cpu.stop, 1, __ATOMIC_RELAXED);
-        pthread_join(thread, NULL);
-        CHECK(*word == (amos << 40) + cpu.added);
-    }
-    yard_close(&yard);
-}
-
-/* Adds, swaps where it fits and where not, refuses what is not registered, and works after that. */
-static void use_own(weft_iface *b, const yard *yard)
-{
-    uint64_t *words = (uint64_t *)yard->remote, before[3];
-    weft_atomic three[3] = {{.op = WEFT_AMO_ADD, .remote = (uintptr_t)&words[0], .rkey = &yard->rkey, .operand = 7, .before = &before[0]},
-                            {.op = WEFT_AMO_CAS, .remote = (uintptr_t)&words[1], .rkey = &yard->rkey, .operand = 9, .compare = 5,
-                             .before = &before[1]},
-                            {.op = WEFT_AMO_CAS, .remote = (uintptr_t)&words[2], .rkey = &yard->rkey, .operand = 9, .compare = 5,
-                             .before = &before[2]}};
-    weft_atomic wrong = three[0];
-    words[0] = 1ull << 40, words[1] = 5, words[2] = 6;
-    CHECK(b->ops->amo_self(b, three, 3) == 0);
-    CHECK(before[0] == 1ull << 40 && before[1] == 5 && before[2] == 6);
-    CHECK(words[0] == (1ull << 40) + 7 && words[1] == 9 && words[2] == 6);
-    wrong.remote += 4;
-    CHECK(b->ops->amo_self(b, &wrong, 1) < 0);
-    wrong.remote = (uintptr_t)yard->remote + weft_round_up(AREA, 8);
-    CHECK(b->ops->amo_self(b, &wrong, 1) == WEFT_E_KEY);
-    CHECK(b->ops->amo_self(b, three, 1) == 0 && words[0] == (1ull << 40) + 14);
-}
-
-/* Own atomics and a peer's, on one word, at one time: none is lost. Many in one call. */
-static void own_atomics(const rig_row *row)
-{
-    enum { ROUNDS = 40, MANY = 70 };
-    static rig_done dones[ROUNDS];
-    yard yard;
-    if (!yard_open(&yard, row))
-        return;
-    weft_iface *b = yard.rig->b->iface;
-    uint64_t *word = (uint64_t *)(yard.remote + 64), sum = 0;
-    weft_atomic own[MANY];
-    if (b->caps.amo == WEFT_AMO_NONE || !b->ops->amo_self || b->ops->amo_self(b, NULL, 0)) {
-        yard_close(&yard);
-        return;
-    }
-    use_own(b, &yard);
-    memset(dones, 0, sizeof dones);
-    for (int i = 0; i < MANY; i++)
-        own[i] = (weft_atomic){.op = WEFT_AMO_ADD, .remote = (uintptr_t)word, .rkey = &yard.rkey, .operand = 1};
-    *word = 0;
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        weft_atomic atomic = {.op = i % 2 ? WEFT_AMO_ADD : WEFT_AMO_XOR, .remote = (uintptr_t)word, .rkey = &yard.rkey,
-                              .operand = 1ull << 40, .done = &dones[i]};
-        CHECK(rig_amo(yard.rig->a, &atomic) == 0);
-        sum += i % 4 ? 1 : MANY;
-        CHECK(b->ops->amo_self(b, own, i % 4 ? 1 : MANY) == 0);
-    }
-    for (uint32_t i = 0; i < ROUNDS; i++)
-        CHECK(rig_until(yard.rig, &dones[i].times, 1) && dones[i].rc == 0);
-    CHECK(*word % (1ull << 40) == sum);
-    yard_close(&yard);
-}
-
 const rig_test move_tests[] = {
     {"missing-reports-unsupported", missing_reports_unsupported}, {"transfers-bytes", transfers_bytes},
     {"data-before-done", data_before_done},
@@ -637,7 +466,5 @@ const rig_test move_tests[] = {
     {"refuses-bad-keys", refuses_bad_keys}, {"local-region-covers", local_region_covers},
     {"registers-from-a-thread", registers_from_a_thread}, {"flush-waits", flush_waits}, {"notifies-after-data", notifies_after_data},
     {"notifications-among-frames", notifications_among_frames}, {"notifies-after-all", notifies_after_all},
-    {"prompt-means-done", prompt_means_done},
-    {"atomics-are-correct", atomics_are_correct}, {"atomics-with-cpu", atomics_with_cpu},
-    {"own-atomics", own_atomics}, {NULL, NULL},
+    {"prompt-means-done", prompt_means_done}, {NULL, NULL},
 };

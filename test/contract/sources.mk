@@ -1,6 +1,7 @@
 # test/contract: one suite over every transport
-contract_suites = test/contract/suites.c test/contract/frame.c test/contract/lifecycle.c test/contract/rma.c test/contract/order.c test/contract/mw.c \
-	test/contract/wait.c test/contract/rig.c test/contract/rig.h
+contract_suites = test/contract/suites.c test/contract/frame.c test/contract/lifecycle.c test/contract/rma.c test/contract/amo.c \
+	test/contract/order.c test/contract/mw.c test/contract/wait.c test/contract/yard.c test/contract/yard.h test/contract/rig.c \
+	test/contract/rig.h
 check_LIBRARIES += libcontract.a
 libcontract_a_SOURCES = $(contract_suites)
 contract_libraries = libcontract.a $(LDADD)

@@ -7,7 +7,7 @@
 
 #include "test/contract/rig.h"
 
-const rig_test *const rig_rooms[] = {life_tests, frame_tests, move_tests, order_tests, lend_tests, wait_tests, NULL};
+const rig_test *const rig_rooms[] = {life_tests, frame_tests, move_tests, amo_tests, order_tests, lend_tests, wait_tests, NULL};
 
 void rig_add_rooms(CU_pSuite suite, const char *only, void (*run)(void))
 {
