@@ -1,16 +1,16 @@
 # test/unit: CUnit programs, one for each file or group of files under test; linked statically with the library
 unit_programs += test/unit/test_type test/unit/test_pack test/unit/test_op
 unit_programs += test/unit/test_rma
-test_unit_test_rma_SOURCES = test/unit/test_rma.c
+test_unit_test_rma_SOURCES = test/unit/test_rma.c test/unit/draw.h
 unit_programs += test/unit/test_known
-test_unit_test_known_SOURCES = test/unit/test_known.c
+test_unit_test_known_SOURCES = test/unit/test_known.c test/unit/draw.h
 unit_programs += test/unit/test_bounce
 test_unit_test_bounce_SOURCES = test/unit/test_bounce.c
 unit_programs += test/unit/test_region_table
-test_unit_test_region_table_SOURCES = test/unit/test_region_table.c
+test_unit_test_region_table_SOURCES = test/unit/test_region_table.c test/unit/draw.h
 test_unit_test_type_SOURCES = test/unit/test_type.c
-test_unit_test_pack_SOURCES = test/unit/test_pack.c
-test_unit_test_op_SOURCES = test/unit/test_op.c
+test_unit_test_pack_SOURCES = test/unit/test_pack.c test/unit/draw.h
+test_unit_test_op_SOURCES = test/unit/test_op.c test/unit/draw.h
 unit_programs += test/unit/test_ring test/unit/test_match test/unit/test_sleep_order test/unit/test_polling
 test_unit_test_ring_SOURCES = test/unit/test_ring.c
 test_unit_test_match_SOURCES = test/unit/test_match.c

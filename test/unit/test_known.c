@@ -10,17 +10,9 @@
 #include "collectives/sched.h"
 #include "rma/known.h"
 #include "rma/message.h"
+#include "test/unit/draw.h"
 
 enum { PLACES = 300, PLACE = 4096, ORIGIN = 1 << 20 };
-
-static uint64_t state = 88172645463325252u;
-static uint64_t draw(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (state >> 11) % below;
-}
 
 typedef struct fixture {
     weft_known known;

@@ -14,18 +14,10 @@
 #include "base/status.h"
 #include "type/kernels.h"
 #include "type/op.h"
+#include "test/unit/draw.h"
 
 enum { SUM = 0x21, MIN, MAX, PROD, BAND = 0x28, BOR, BXOR, LAND = 0x30, LOR, LXOR, MINLOC = 0x38, MAXLOC, REPLACE = 0x3c, NO_OP };
 static const int all_ops[] = {SUM, MIN, MAX, PROD, BAND, BOR, BXOR, LAND, LOR, LXOR, MINLOC, MAXLOC, REPLACE, NO_OP};
-
-static uint64_t state = 88172645463325252u;
-static uint64_t draw(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state >> 8;
-}
 
 /* One element of each C type, by the definition; 0 if the standard does not permit the pair. */
 #define INTEGER(f, T, U)                                                                                                           \
@@ -156,7 +148,7 @@ static int kind_of(const weft_type *type)
 /* NaN only where MIN and MAX define it, and never in pairs, which have their own test. */
 static void fill(char how, char *p, uint64_t bytes, bool nans)
 {
-#define SMALL(T) (nans && !(draw() % 9) ? (T)NAN : (T)((int)(draw() % 13) - 6))
+#define SMALL(T) (nans && !draw(9) ? (T)NAN : (T)((int)draw(13) - 6))
     memset(p, 0, bytes);
     switch (how) {
     case 'b': for (uint64_t i = 0; i < bytes; i++) p[i] = 0; break;
@@ -165,7 +157,7 @@ static void fill(char how, char *p, uint64_t bytes, bool nans)
     case 'd': FILL_WITH(double, SMALL(double)) break;
     case 'l': FILL_WITH(long double, SMALL(long double)) break;
     case 'q': FILL_WITH(weft_float128, SMALL(weft_float128)) break;
-    default: for (uint64_t i = 0; i < bytes; i++) p[i] = (char)draw();
+    default: for (uint64_t i = 0; i < bytes; i++) p[i] = (char)draw(256);
     }
 }
 
@@ -175,7 +167,7 @@ static void fill_pairs(const weft_type *t, char how, char *p, uint64_t count)
     bool real_index = !strcmp(t->name, "MPI_2REAL"), double_index = !strcmp(t->name, "MPI_2DOUBLE_PRECISION");
     memset(p, 0x77, count * (uint64_t)t->extent);
     for (uint64_t i = 0; i < count; i++, p += t->extent) {
-        int v = (int)(draw() % 3), index = (int)(draw() % 100);
+        int v = (int)draw(3), index = (int)draw(100);
         char *q = p + (how == 'S' || how == 'I' || how == 'f' ? 4 : how == 'l' ? (int)sizeof(long double) : 8);
         float fi = (float)index, fv = (float)v;
         double di = index, dv = v;
@@ -192,7 +184,7 @@ static void fill_pairs(const weft_type *t, char how, char *p, uint64_t count)
 static void fill_logical(char *p, uint64_t count, uint64_t size)
 {
     for (uint64_t i = 0; i < count; i++)
-        p[i * size] = (char)(draw() & 1);
+        p[i * size] = (char)draw(2);
 }
 
 /* NaNs compare equal whatever their bits; of a long double's 16 bytes x87 writes ten. */
@@ -233,7 +225,7 @@ static void check_pair(const weft_op *op, const weft_type *t, int k, uint64_t co
     }
     if (kinds[k].fill == 'i' && op->handle >= LAND)
         for (uint64_t i = 0; i < bytes; i++) /* zeros, for false */
-            if (draw() & 1) {
+            if (draw(2)) {
                 memset(a + i / (uint64_t)t->size * (uint64_t)t->size, 0, (size_t)t->size);
                 i += (uint64_t)t->size * 2;
             }
@@ -295,7 +287,7 @@ static void test_every_pair(void)
             }
             fitting++;
             for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
-                check_pair(op, t, k, counts[c], (unsigned)(draw() % 16), (unsigned)(draw() % 16));
+                check_pair(op, t, k, counts[c], (unsigned)draw(16), (unsigned)draw(16));
         }
     }
     printf("%d pairs fit, %d do not ", fitting, refused);
@@ -312,8 +304,8 @@ static void test_levels_agree(void)
             CU_ASSERT_FATAL(weft_kernels1.kernel[slot][unit] && weft_kernels2.kernel[slot][unit]);
             for (int turn = 0; turn < 8; turn++) {
                 for (size_t i = 0; i < sizeof(a); i++) {
-                    a[i] = (char)draw(); /* any bits, so NaN of all kinds among the floats */
-                    b[0][i] = b[1][i] = b[2][i] = (char)draw();
+                    a[i] = (char)draw(256); /* any bits, so NaN of all kinds among the floats */
+                    b[0][i] = b[1][i] = b[2][i] = (char)draw(256);
                 }
                 for (int level = 0; level <= weft_arith_level(); level++) {
                     weft_kernel_find(slot, unit, level)(a + turn, b[level] + 2 * turn, 61);

@@ -15,6 +15,7 @@
 #include "type/runs.h"
 #include "type/type.h"
 #include "type/wire.h"
+#include "test/unit/draw.h"
 
 #define MAX 600 /* entries in a map */
 
@@ -28,14 +29,6 @@ typedef struct map { /* a type and its expected properties */
 } map;
 
 static uint64_t seed_now, failures_seen;
-static uint64_t state;
-static uint64_t draw(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return below ? (state >> 11) % below : 0;
-}
 static int64_t between(int64_t low, int64_t high) { return low + (int64_t)draw((uint64_t)(high - low + 1)); }
 
 static int64_t map_size(const map *m)
@@ -327,7 +320,7 @@ static void test_random_types(void)
     map *m = malloc(sizeof(*m));
     for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : 1000 * (uint64_t)scale); seed++) {
         seed_now = seed;
-        state = seed * 0x9e3779b97f4a7c15u + 1;
+        draw_state = seed * 0x9e3779b97f4a7c15u + 1;
         random_make(m, (int)between(1, 4));
         check_facts(m);
         kinds[m->type->layout ? m->type->layout->kind : 4]++;
@@ -348,7 +341,7 @@ static void test_columns(void)
     for (uint64_t seed = 1; seed <= 300; seed++) {
         int64_t stride, bytes;
         seed_now = seed;
-        state = seed * 0x9e3779b97f4a7c15u + 1;
+        draw_state = seed * 0x9e3779b97f4a7c15u + 1;
         stride = (INT64_C(512) << draw(5)) * between(1, 3) * (draw(3) ? 1 : -1);
         bytes = between(1, draw(2) ? 8 : 70);
         memset(m, 0, sizeof(*m));

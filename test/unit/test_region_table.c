@@ -13,18 +13,10 @@
 #include "core/worker.h"
 #include "rma/device_state.h"
 #include "rma/region_table.h"
+#include "test/unit/draw.h"
 
 enum { PLACES = 300, PLACE = 4096, ORIGIN = 1 << 20, STATES = 4, STABLE = 7 };
 #define STILL UINT64_MAX
-
-static uint64_t state = 88172645463325252u;
-static uint64_t draw(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (state >> 11) % below;
-}
 
 /* A region of a place; every STABLE-th is never detached. */
 typedef struct place {

@@ -18,17 +18,9 @@
 #include "rma/regions.h"
 #include "type/op.h"
 #include "type/pack.h"
+#include "test/unit/draw.h"
 
 enum { N = 37, THREADS = 4, TURNS = 5000 };
-
-static uint64_t state = 88172645463325252u;
-static uint64_t draw(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (state >> 11) % below;
-}
 
 static const weft_type *type_at(int i)
 {
