@@ -155,8 +155,9 @@ static void death_ends_the_job(void)
     CU_ASSERT(aborted > 0);
 }
 
-/* Where keys protect memory and nothing limits registration, puts and gets end without the target's help. */
-static void targets_compute(void)
+/* Puts and gets of a program whose targets call no function of MPI, where keys protect memory and nothing limits registration. Returns the
+ * number of transfers by devices. */
+static uint64_t run_by_devices(app_program *program)
 {
     static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "pinning", "rails", "flapping", "pressed", "ticking",
                                            "holding"};
@@ -168,36 +169,27 @@ static void targets_compute(void)
             int rc;
             if (seed % 4 == 0 || seed % 5 == 0 || seed / 3 % 5 == 4) /* by messages: see choose_knobs */
                 continue;
-            rc = run(app_computes, &config, profiles[p], 1);
+            rc = run(program, &config, profiles[p], 1);
             CU_ASSERT(rc == 0);
             if (rc)
                 fprintf(stderr, "    %s, seed %" PRIu64 ": code %d, %s\n", profiles[p], seed, rc, report.text);
             moves += report.counts[WEFT_SIM_RMA];
         }
+    return moves;
+}
+
+/* They end without the target's help. */
+static void targets_compute(void)
+{
+    uint64_t moves = run_by_devices(app_computes);
     printf("\n    %" PRIu64 " moves", moves);
     CU_ASSERT(moves > 500);
 }
 
-/* The same of regions of dynamic windows, which origins find. */
-static void targets_are_searched(void)
-{
-    static const char *const profiles[] = {"calm", "slow", "storm", "narrow", "torn", "pinning", "rails", "flapping", "pressed", "ticking",
-                                           "holding"};
-    for (uint32_t p = 0; p < sizeof profiles / sizeof profiles[0]; p++)
-        for (uint64_t seed = 1; seed <= 12; seed++) {
-            weft_sim_report report;
-            weft_sim_config config = {.ranks = 2 + (uint32_t)(seed % 3), .seed = seed, .report = &report};
-            int rc;
-            if (seed % 4 == 0 || seed % 5 == 0 || seed / 3 % 5 == 4) /* by messages: see choose_knobs */
-                continue;
-            rc = run(app_finds, &config, profiles[p], 1);
-            CU_ASSERT(rc == 0);
-            if (rc)
-                fprintf(stderr, "    %s, seed %" PRIu64 ": code %d, %s\n", profiles[p], seed, rc, report.text);
-        }
-}
+/* Also in regions of dynamic windows, which origins find. */
+static void targets_are_searched(void) { run_by_devices(app_finds); }
 
-/* The same of accumulates, where the device's atomics agree with the CPU's, or windows leave words to the device. */
+/* Accumulates end without the target's help where the device's atomics agree with the CPU's, or windows leave words to the device. */
 static void targets_are_counted_at(void)
 {
     static const struct { const char *name; bool words; } profiles[] = {
