@@ -44,7 +44,8 @@ check-abi: all
 	@CC="$(CC)" CXX="$(CXX)" $(top_srcdir)/test/api/header $(top_srcdir)/include
 .PHONY: check-abi
 
-# Manual pages, below man/ of the build directory. Section 1 is what the tools print; a cross build, which cannot run them, has section 3 only.
+# Manual pages, below man/ of the build directory. Section 1 is what the tools print; a cross build, which cannot run them, has
+# section 3 only.
 all-local: gen_manual.stamp
 gen_manual.stamp: src/api/gen_manual src/api/gen_tables.py src/api/gen_fortran.py src/api/gen_fortran_mod.py src/api/fortran.tbl \
 		src/api/manual.tbl src/api/functions.tbl src/api/extensions.tbl src/api/kinds.tbl \

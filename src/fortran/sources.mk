@@ -3,8 +3,8 @@
 if WITH_FORTRAN
 lib_LTLIBRARIES += libmpifort_abi.la
 libmpifort_abi_la_SOURCES = src/fortran/argv.c src/fortran/argv.h src/fortran/array.c src/fortran/array.h src/fortran/blocks.c \
-	src/fortran/blocks.h src/fortran/callbacks.c src/fortran/lengths.c src/fortran/lengths.h src/fortran/runtime.c src/fortran/runtime.h src/fortran/special.c \
-	src/fortran/special.inc src/fortran/staging.c src/fortran/staging.h
+	src/fortran/blocks.h src/fortran/callbacks.c src/fortran/lengths.c src/fortran/lengths.h src/fortran/runtime.c \
+	src/fortran/runtime.h src/fortran/special.c src/fortran/special.inc src/fortran/staging.c src/fortran/staging.h
 nodist_libmpifort_abi_la_SOURCES = $(gen_fortran_entries)
 # A call of C that needs no lazy binding jumps once less.
 libmpifort_abi_la_CFLAGS = $(AM_CFLAGS) -fno-plt

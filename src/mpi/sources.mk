@@ -31,10 +31,10 @@ libweft_a_SOURCES += \
 	src/mpi/sendrecv.c \
 	src/mpi/session.c src/mpi/session_type.h \
 	src/mpi/status.c src/mpi/status.h \
-	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c src/mpi/tool_event.h src/mpi/tool_deliver.c \
-	src/mpi/tool_pvar.c \
+	src/mpi/tool.c src/mpi/tool.h src/mpi/tool_category.c src/mpi/tool_cvar.c src/mpi/tool_enum.c src/mpi/tool_event.c \
+	src/mpi/tool_event.h src/mpi/tool_deliver.c src/mpi/tool_pvar.c \
 	src/mpi/topo.c src/mpi/topo.h src/mpi/topo_create.c src/mpi/topo_create.h \
 	src/mpi/topo_grid.c src/mpi/topo_order.c src/mpi/topo_part.c src/mpi/topo_reorder.c src/mpi/topo_reorder.h \
-	src/mpi/win.c src/mpi/win.h src/mpi/win_create.c src/mpi/win_epoch.c src/mpi/win_epoch.h src/mpi/win_epoch_type.h src/mpi/win_info.c src/mpi/win_info.h \
-	src/mpi/win_notify.c \
+	src/mpi/win.c src/mpi/win.h src/mpi/win_create.c src/mpi/win_epoch.c src/mpi/win_epoch.h src/mpi/win_epoch_type.h \
+	src/mpi/win_info.c src/mpi/win_info.h src/mpi/win_notify.c \
 	src/mpi/win_sync.c src/mpi/rma.c

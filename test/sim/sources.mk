@@ -16,9 +16,10 @@ sim_programs += test/sim/regcost
 test_sim_regcost_SOURCES = test/sim/regcost.c test/sim/rig.c test/sim/rig.h
 # MPI programs in simulated worlds: the generated entry points, linked statically
 sim_programs += test/sim/mpi
-test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_modes.c test/sim/apps_inter.c test/sim/apps_leaders.c \
-	test/sim/apps_atomics.c test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_gone.c test/sim/apps_windows.c test/sim/apps_notify.c \
-	test/sim/apps_regions.c test/sim/apps_tables.c \
+test_sim_mpi_SOURCES = test/sim/mpi.c test/sim/apps.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_modes.c \
+	test/sim/apps_inter.c test/sim/apps_leaders.c \
+	test/sim/apps_atomics.c test/sim/apps_moves.c test/sim/apps_promises.c test/sim/apps_rest.c test/sim/apps_gone.c \
+	test/sim/apps_windows.c test/sim/apps_notify.c test/sim/apps_regions.c test/sim/apps_tables.c \
 	test/sim/apps.h test/sim/rig.c \
 	test/sim/rig.h \
 	test/sim/seeds.c test/sim/seeds.h
@@ -42,7 +43,8 @@ test_sim_verbs_SOURCES = test/sim/verbs.c test/sim/verbs_runs.c test/sim/verbs_r
 	test/sim/verbs_net.c test/sim/verbs_net.h test/sim/answers.c test/sim/answers.h \
 	test/sim/calls.c test/sim/colls.c \
 	test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h test/sim/traffic.c test/sim/traffic.h test/sim/apps.c \
-	test/sim/apps_atomics.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c test/sim/apps_notify_costs.c \
+	test/sim/apps_atomics.c test/sim/apps_comms.c test/sim/apps_forget.c test/sim/apps_moves.c test/sim/apps_notify.c \
+	test/sim/apps_notify_costs.c \
 	test/sim/apps_promises.c test/sim/apps_regions.c test/sim/apps_rest.c test/sim/apps_tables.c test/sim/apps_gone.c \
 	test/sim/apps.h
 test_sim_verbs_LDADD = libweftapi.a libweftverbs.a libsimhca.a $(LDADD)
@@ -56,7 +58,8 @@ test_sim_pins_LDADD = libweftapi.a $(LDADD)
 sim_programs += test/sim/stalls
 test_sim_stalls_SOURCES = test/sim/stalls.c test/sim/rig.c test/sim/rig.h test/sim/seeds.c test/sim/seeds.h
 # Random programs (test/random), simulated; test/stress/random compiles the same files with an installed mpicc
-random_program = test/random/access.c test/random/colls.c test/random/comms.c test/random/objects.c test/random/ops.c test/random/p2p.c test/random/pairs.c \
+random_program = test/random/access.c test/random/colls.c test/random/comms.c test/random/objects.c test/random/ops.c \
+	test/random/p2p.c test/random/pairs.c \
 	test/random/plan.c test/random/topologies.c test/random/types.c test/random/wild.c test/random/windows.c \
 	test/random/random.h
 sim_programs += test/sim/random
