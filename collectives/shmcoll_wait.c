@@ -219,8 +219,8 @@ static int await_posts(weft_shmcoll *area, uint64_t s)
     return rc;
 }
 
-/* Waits until all members have posted `past`, or a later operation than that; does not compare their calls. A lower member of scans is always
- * as far ahead as it may be: it waits for half of that, instead of looking at lines that the others are about to write. */
+/* Waits until all members have posted `past`, or a later operation than that; does not compare their calls. A lower member of scans is
+ * always as far ahead as it may be: it waits for half of that, instead of looking at lines that the others are about to write. */
 static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t past)
 {
     int rc = WEFT_OK;
