@@ -100,6 +100,7 @@ static int make(weft_comm *comm, weft_window_own *own, int64_t unit, weft_info *
     if (win)
         is_noncontig = win->hints & WEFT_WIN_NONCONTIG;
     own->wants_words = win && win->hints & WEFT_WIN_DEVICE_ATOMICS;
+    own->is_unordered = win && !win->ordering;
     own->is_contiguous = own->flavor == WEFT_WINDOW_SHARED && !is_noncontig;
     rc = weft_comm_create(comm, (uint32_t)comm->size, (uint32_t)comm->rank, NULL, rc, win ? &win->comm : &(weft_comm *){NULL});
     if (!rc)
@@ -109,6 +110,7 @@ static int make(weft_comm *comm, weft_window_own *own, int64_t unit, weft_info *
             win_close(win);
         return rc;
     }
+    weft_win_check_same(win);
     win->base = own->flavor == WEFT_WINDOW_DYNAMIC ? NULL : win->window->targets[win->window->rank].mapped;
     weft_list_append(&((weft_mpi_world *)comm->worker->world->mpi)->windows, &win->link);
     *out = win;

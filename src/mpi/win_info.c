@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/status.h"
 #include "mpi/calls.h"
@@ -52,6 +53,36 @@ void weft_win_set_hints(weft_win *win, const weft_info *info, bool is_new)
         win->is_same_op = !strcmp(text, "same_op");
     if (weft_info_find_int(info, "mpi_accumulate_granularity", &win->granularity) && win->granularity < 0)
         win->granularity = 0;
+}
+
+/* Members 0 and *other differ. False: none does. */
+static bool differs(const weft_window *window, bool is_unit, uint32_t *other)
+{
+    for (*other = 1; *other < window->size; ++*other) {
+        const weft_window_target *first = &window->targets[0], *target = &window->targets[*other];
+        if (is_unit ? target->unit != first->unit : target->bytes != first->bytes)
+            return true;
+    }
+    return false;
+}
+
+void weft_win_check_same(weft_win *win)
+{
+    const weft_window *window = win->window;
+    uint32_t other;
+    for (unsigned is_unit = 0; is_unit < 2; is_unit++) {
+        uint8_t hint = is_unit ? WEFT_WIN_SAME_DISP_UNIT : WEFT_WIN_SAME_SIZE;
+        if (!(win->hints & hint) || window->flavor == WEFT_WINDOW_DYNAMIC || !differs(window, is_unit, &other))
+            continue;
+        win->hints &= (uint8_t)~hint;
+        if (window->rank)
+            continue;
+        weft_log_once(WEFT_LOG_WARN, "a window's info key %s is true, but %s of member 0 is %llu, that of member %u %llu (MPI 5.0, 12.2.1)\n"
+                      "It counts as false. Pass the key only where all members pass the same value.", is_unit ? "same_disp_unit" :
+                      "same_size", is_unit ? "the displacement unit" : "the size",
+                      (unsigned long long)(is_unit ? window->targets[0].unit : window->targets[0].bytes), other,
+                      (unsigned long long)(is_unit ? window->targets[other].unit : window->targets[other].bytes));
+    }
 }
 
 int weft_mpi_win_set_info(weft_win *win, weft_info *info)

@@ -2,7 +2,7 @@
  *
  * device_amo: accumulates by a device's atomics, one for each element of 8 bytes.
  * Order (MPI 5.0 12.7.2): the contract's amos have none, so one begins when no earlier one of this member on any of its elements is under
- * way. Not repeated: an amo that fails, or whose outcome is unknown, is an error of the operation.
+ * way, unless the info key accumulate_ordering is none. Not repeated: an amo that fails, or whose outcome is unknown, is an error of the operation.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +93,8 @@ static uint32_t *busy_of(weft_device_op *op, uint64_t element)
 bool weft_device_amo_reserve(weft_device_op *op)
 {
     weft_device_amo *amo = op->amo;
+    if (op->target->device->window->is_unordered)
+        return true;
     for (uint64_t i = 0; i < amo->count && !amo->is_reserved; i++)
         if (*busy_of(op, i))
             return false;

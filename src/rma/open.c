@@ -128,6 +128,7 @@ static int open_steps(weft_window *window, const weft_window_own *own, weft_wind
         return rc;
     handle = node_handle(window, wires);
     set_targets(window, wires);
+    window->is_unordered = own->is_unordered;
     rc = weft_window_memory_map(window, wires, own->is_contiguous, handle);
     if (!rc)
         weft_window_sync_map(window);

@@ -17,6 +17,7 @@ typedef struct weft_window_own {
     uint64_t bytes;
     uint64_t unit;
     bool is_contiguous; /* SHARED: all members' memory follows in the order of ranks */
+    bool is_unordered;  /* the program asserts that the order of its accumulates does not matter; members may differ */
     bool wants_words;   /* that a device which is atomic with itself only changes own words (words.h); members may differ */
 } weft_window_own;
 

@@ -100,6 +100,7 @@ struct weft_window {
     enum weft_window_flavor flavor;
     weft_window_target *targets;  /* [size], owned */
     bool has_lost;                /* a member's process has died */
+    bool is_unordered;            /* this member's accumulates need no order (info key accumulate_ordering) */
     uint64_t messaged;            /* sum over targets of sent - performed */
     uint64_t moving;              /* operations by devices under way, and targets with such puts that no flush has completed */
     struct weft_window_device *device; /* keys, and operations by devices (device_state.h), owned */

@@ -169,6 +169,26 @@ static void info_of(MPI_Win win, const char *key, const char *must)
     OK(MPI_Info_free(&info));
 }
 
+/* What the members' values contradict counts as false. */
+static void wrong_hints(void)
+{
+    int64_t memory[4] = {0};
+    MPI_Win win;
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "same_size", "true"));
+    OK(MPI_Info_set(info, "same_disp_unit", "true"));
+    OK(MPI_Win_create(memory, rank == size - 1 ? 16 : 32, 8, info, MPI_COMM_WORLD, &win));
+    info_of(win, "same_size", size > 1 ? "false" : "true");
+    info_of(win, "same_disp_unit", "true");
+    OK(MPI_Win_free(&win));
+    OK(MPI_Win_create(memory, 32, rank == size - 1 ? 4 : 8, info, MPI_COMM_WORLD, &win));
+    info_of(win, "same_size", "true");
+    info_of(win, "same_disp_unit", size > 1 ? "false" : "true");
+    OK(MPI_Win_free(&win));
+    OK(MPI_Info_free(&info));
+}
+
 static void hints(void)
 {
     _Alignas(64) int memory[16] = {0}, value = 5;
@@ -301,6 +321,7 @@ int main(int argc, char **argv)
     nothing_on_some();
     keys();
     hints();
+    wrong_hints();
     names();
     handlers();
     many();
