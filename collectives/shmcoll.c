@@ -118,8 +118,8 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     return WEFT_OK;
 }
 
-/* `ahead` of a round that relays. A member posts an operation of a scan after it has read that operation's data; in other kinds it may still
- * read data that is LAG operations older than its last post. */
+/* `ahead` of a round that relays. A member posts an operation of a scan after it has read that operation's data; in other kinds it may
+ * still read data that is LAG operations older than its last post. */
 static inline uint32_t relay_ahead(const weft_shmcoll_exchange *ex, uint64_t s)
 {
     return s >= ex->area->relays_since + ex->ahead ? ex->ahead + 1 + LAG : ex->ahead;

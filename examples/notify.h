@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * notify: notified access with any MPI. Where mpi-ext.h has it (macro MPIX_NOTIFIED_ACCESS) this header only includes that; else it defines
- * the same calls by standard ones, and NOTIFY_FALLBACK: a put, a flush, and an accumulate on a counter in a second window. So a notification
- * costs two round trips, and a wait polls. The calls with a notification are for passive target epochs only (MPI_Win_lock, MPI_Win_lock_all):
- * between fences, or start and complete, no standard call orders the count after the data, and MPI_Win_flush is refused there; then nothing is
- * counted, and the call gives the flush's error (MPI_ERR_RMA_SYNC). C11. NOTIFY_STANDARD, defined before, forces the standard calls.
+ * the same calls by standard ones, and NOTIFY_FALLBACK: a put, a flush, and an accumulate on a counter in a second window. So a
+ * notification costs two round trips, and a wait polls. The calls with a notification are for passive target epochs only (MPI_Win_lock,
+ * MPI_Win_lock_all): between fences, or start and complete, no standard call orders the count after the data, and MPI_Win_flush is refused
+ * there; then nothing is counted, and the call gives the flush's error (MPI_ERR_RMA_SYNC). C11. NOTIFY_STANDARD, defined before, forces the
+ * standard calls.
  */
 #ifndef NOTIFY_H
 #define NOTIFY_H
@@ -59,7 +60,8 @@ static inline notify_state *notify_of(MPI_Win win)
     return found ? (notify_state *)state : NULL;
 }
 
-/* A communicator of the window's ranks. Its group is made of MPI_COMM_WORLD's, since MPICH 4.0 ends in MPI_Comm_create_group with a window's. */
+/* A communicator of the window's ranks. Its group is made of MPI_COMM_WORLD's, since MPICH 4.0 ends in MPI_Comm_create_group with a
+ * window's. */
 static inline void notify_comm(MPI_Win win, MPI_Comm *comm)
 {
     MPI_Group group, world, same;
@@ -188,7 +190,8 @@ static inline int MPIX_Win_notify_test(MPI_Win win, int id, MPI_Count threshold,
     return rc;
 }
 
-static inline int MPIX_Win_notify_waitany(MPI_Win win, int count, const int ids[], const MPI_Count thresholds[], int *index, MPI_Count *value)
+static inline int MPIX_Win_notify_waitany(MPI_Win win, int count, const int ids[], const MPI_Count thresholds[], int *index,
+                                          MPI_Count *value)
 {
     for (int turn = 1;; turn++) {
         for (int i = 0; i < count; i++) {

@@ -256,8 +256,8 @@ static int client(const options *o, int rank, int64_t kill_at, MPI_Win win)
         } else {
             int is_abandoned = ++writes && o->abandon && writes % o->abandon == 0;
             fill(data, o, q.block, (uint64_t)rank << 32 | (uint64_t)i);
-            MPI_Put(data, (int)(is_abandoned ? o->bytes / 2 : o->bytes), MPI_BYTE, 0, a.place, (int)(is_abandoned ? o->bytes / 2 : o->bytes),
-                    MPI_BYTE, win);
+            MPI_Put(data, (int)(is_abandoned ? o->bytes / 2 : o->bytes), MPI_BYTE, 0, a.place,
+                    (int)(is_abandoned ? o->bytes / 2 : o->bytes), MPI_BYTE, win);
             step(&steps, kill_at);
             MPI_Win_flush(0, win); /* before the commit: readers must find it all */
             step(&steps, kill_at);
@@ -328,9 +328,9 @@ static void server_close(server *s)
 
 static int parse(options *o, int argc, char **argv)
 {
-    struct { const char *name; int64_t *to, least, most; } rows[] = {{"--requests", &o->requests, 1, 1 << 30}, {"--block", &o->bytes, 16, 1 << 28},
-                                                                    {"--blocks", &o->blocks, 1, 1 << 20}, {"--abandon", &o->abandon, 0, 1 << 20},
-                                                                    {"--kill", &o->kill, 1, 1 << 20}};
+    struct { const char *name; int64_t *to, least, most; } rows[] = {
+        {"--requests", &o->requests, 1, 1 << 30}, {"--block", &o->bytes, 16, 1 << 28}, {"--blocks", &o->blocks, 1, 1 << 20},
+        {"--abandon", &o->abandon, 0, 1 << 20}, {"--kill", &o->kill, 1, 1 << 20}};
     for (int i = 1; i < argc; i += 2) {
         int is_known = 0;
         for (size_t k = 0; k < sizeof rows / sizeof *rows && i + 1 < argc; k++) {

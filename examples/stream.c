@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * stream: data acquisition. Sources (ranks 1, 2, ...) fill blocks in memory of the sink (rank 0) that is known beforehand; the sink looks at
- * each block and returns a credit for its place. A source without credit waits: nothing is lost, and the sink's memory is bounded.
+ * stream: data acquisition. Sources (ranks 1, 2, ...) fill blocks in memory of the sink (rank 0) that is known beforehand; the sink looks
+ * at each block and returns a credit for its place. A source without credit waits: nothing is lost, and the sink's memory is bounded.
  *     make stream && mpirun -n 2 ./stream --by notify --block 1M --total 4G
- * --by notify: blocks by puts that the sink sees counted (MPIX_Put_notify, or standard calls). put: blocks by MPI_Put and MPI_Win_flush, then a counter by MPI_Accumulate; the sink polls its counters. send: MPI_Isend into posted
- * receives. socket: a TCP connection for each source. One line tells GB/s, and CPU seconds for each GB on both sides.
+ * --by notify: blocks by puts that the sink sees counted (MPIX_Put_notify, or standard calls). put: blocks by MPI_Put and MPI_Win_flush,
+ * then a counter by MPI_Accumulate; the sink polls its counters. send: MPI_Isend into posted receives. socket: a TCP connection for each
+ * source. One line tells GB/s, and CPU seconds for each GB on both sides.
  * Exit code: 0 every block arrived once, in order and right, 1 not so, 2 bad usage.
  */
 #include "stream.h"
@@ -127,7 +128,8 @@ static int run(const way *by, stream *s)
     MPI_Reduce(sums, all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (!s->rank) {
-        printf("stream: %s, %d source%s, %ld blocks of %zu bytes each, %ld places: %.3f GB/s, CPU s/GB: sources %.3f, sink %.3f, %d wrong\n",
+        printf("stream: %s, %d source%s, %ld blocks of %zu bytes each, %ld places: %.3f GB/s, CPU s/GB: "
+               "sources %.3f, sink %.3f, %d wrong\n",
                by->name, s->sources, s->sources == 1 ? "" : "s", s->blocks, s->block, s->places, gb / time, all[0] / gb, all[1] / gb, any);
     }
     return any;
@@ -145,9 +147,10 @@ int main(int argc, char **argv)
     const way *by = parse(&s, argc, argv, &total);
     if (!by || ranks < 2) {
         if (!s.rank) {
-            fprintf(stderr, "usage: mpirun -n 2 stream [--by notify|put|send|socket] [--block BYTES] [--places N] [--total BYTES] [--check]\n"
-                            "At least 2 ranks. BYTES: with K, M or G; a block: a multiple of 8, at least 16. --places: blocks in flight of each\n"
-                            "source (8). --total: bytes of all sources (64M). --check: every word, not only a block's first and last.\n");
+            fprintf(stderr,
+                    "usage: mpirun -n 2 stream [--by notify|put|send|socket] [--block BYTES] [--places N] [--total BYTES] [--check]\n"
+                    "At least 2 ranks. BYTES: with K, M or G; a block: a multiple of 8, at least 16. --places: blocks in flight of each\n"
+                    "source (8). --total: bytes of all sources (64M). --check: every word, not only a block's first and last.\n");
         }
         MPI_Finalize();
         return 2;

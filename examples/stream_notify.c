@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * stream_notify: blocks by MPIX_Put_notify (notify.h: with any MPI). The sink's window is the places, and it has a counter of blocks for each
- * source; a source has one counter, of the places that the sink has emptied. A counted block is in its place, so that the sink neither
+ * stream_notify: blocks by MPIX_Put_notify (notify.h: with any MPI). The sink's window is the places, and it has a counter of blocks for
+ * each source; a source has one counter, of the places that the sink has emptied. A counted block is in its place, so that the sink neither
  * matches nor polls, and a counted place has been read, so that its block's memory at the source is free too.
  */
 #include <stdlib.h>

@@ -22,7 +22,8 @@ static void post(const stream *s, int source, long number)
     send_state *p = s->state;
     size_t place = (size_t)source * (size_t)s->places + (size_t)(number % s->places);
 
-    MPI_Irecv(p->places + place * s->block, (int)s->block, MPI_BYTE, source + 1, (int)(number % s->places), MPI_COMM_WORLD, &p->requests[place]);
+    MPI_Irecv(p->places + place * s->block, (int)s->block, MPI_BYTE, source + 1, (int)(number % s->places), MPI_COMM_WORLD,
+              &p->requests[place]);
 }
 
 void send_open(stream *s)

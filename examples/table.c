@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * table: a hash table spread over all ranks, by one-sided calls alone. Ranks add to the values of random keys all at once; a slot is claimed
- * by compare-and-swap, a value grows by accumulate; no rank serves another. Then every key's value is compared with what was added.
+ * table: a hash table spread over all ranks, by one-sided calls alone. Ranks add to the values of random keys all at once; a slot is
+ * claimed by compare-and-swap, a value grows by accumulate; no rank serves another. Then every key's value is compared with what was added.
  *     mpicc table.c -o table && mpirun -n 4 ./table [additions of each rank]
  * Exit code: 0 every value is right, 1 one is wrong or the table was full, 2 bad usage.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * absence: whether a process that does not answer is in MPI, at rest after MPI_Finalize, or has ended: by its page, if it runs on this node,
- * else by the launcher. Called by core/bye, p2p and, as callbacks.absence, by ifaces; requires worker->lock.
+ * absence: whether a process that does not answer is in MPI, at rest after MPI_Finalize, or has ended: by its page, if it runs on this
+ * node, else by the launcher. Called by core/bye, p2p and, as callbacks.absence, by ifaces; requires worker->lock.
  */
 #ifndef WEFT_CORE_ABSENCE_H
 #define WEFT_CORE_ABSENCE_H

@@ -4,8 +4,8 @@
  * frames before it have arrived then, and a later loss of the connection is no failure there. A late SEEN may answer an earlier REST, so
  * both have a number.
  *
- * Where connections need polling (ep_rest), they are closed on the way to rest. No frame goes to a peer at rest, which would have to connect;
- * a peer that went to rest while this process rested has not said so. What a process at rest does not say, the launcher does
+ * Where connections need polling (ep_rest), they are closed on the way to rest. No frame goes to a peer at rest, which would have to
+ * connect; a peer that went to rest while this process rested has not said so. What a process at rest does not say, the launcher does
  * (core/absence). There REST also stands for the SEEN of a peer that sent REST before it came: it waits until its own has arrived.
  */
 #include "core/bye.h"
@@ -187,8 +187,8 @@ static bool may_stop(weft_peer *peer, uint64_t waited_ns)
     return false;
 }
 
-/* REST follows the frames to all peers. A connection whose peer has acknowledged REST is closed although frames to other peers are deferred:
- * these frames may wait for its queue pair. */
+/* REST follows the frames to all peers. A connection whose peer has acknowledged REST is closed although frames to other peers are
+ * deferred: these frames may wait for its queue pair. */
 bool weft_bye_rest(weft_worker *worker, uint64_t waited_ns)
 {
     bool waits, is_quiet;

@@ -18,8 +18,8 @@ typedef struct weft_cpu_share {
                                         * cannot be read */
 } weft_cpu_share;
 
-/* Tells the other ranks in which pid namespace page->pid is valid. Never looks without shared memory, with a CPU quota (the machine's CPUs may
- * be idle all the same), or where this process may use some CPUs only. */
+/* Tells the other ranks in which pid namespace page->pid is valid. Never looks without shared memory, with a CPU quota (the machine's CPUs
+ * may be idle all the same), or where this process may use some CPUs only. */
 void weft_cpu_share_open(weft_cpu_share *share, const weft_boot *boot, weft_rank_page *page);
 /* Whether the ranks were alone since the call before. The first call says that they are, so that short jobs do not begin slowly. False: not
  * now, or a rank has ended meanwhile. If a rank's time cannot be read (another pid namespace, no /proc/stat) they are not alone. */

@@ -30,7 +30,8 @@ struct weft_completion {
 };
 
 /* mpi/request_ops has what MPI's calls do for each.
- * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned. RMA: one-sided, that completes at the origin.
+ * BSEND: a persistent buffered send. FLUSH: of a buffer for such sends. PSEND, PRECV: partitioned. RMA: one-sided, that completes at the
+ * origin.
  * BATCH: several sends that were copied into a queue (p2p/sendq). */
 enum weft_req_kind {
     WEFT_REQ_SEND = 1,

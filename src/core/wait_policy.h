@@ -58,8 +58,8 @@ uint64_t weft_wait_policy_spin_ns(const weft_wait_policy *policy);
 /* Records the duration of a wake-up. */
 void weft_wait_policy_woken(weft_wait_policy *policy, uint64_t ns);
 
-/* How often a wait looks at its flag before the full wait. Where ranks share CPUs looks pay only while the awaited rank runs on another CPU,
- * as two do that answer each other. */
+/* How often a wait looks at its flag before the full wait. Where ranks share CPUs looks pay only while the awaited rank runs on another
+ * CPU, as two do that answer each other. */
 uint32_t weft_wait_policy_looks(weft_wait_policy *policy);
 /* Records whether these looks ended the wait. */
 void weft_wait_policy_looked(weft_wait_policy *policy, bool has_ended);

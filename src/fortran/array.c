@@ -233,7 +233,8 @@ int weft_f_array_refuse(MPI_Comm comm, const char *function, int class)
         int class, code;
         const char *text;
     } causes[] = {
-        {MPI_ERR_BUFFER, WEFT_E_BUFFER, "memory that outlives the call has no gaps (MPI 5.0 3.6, 12.2): pass a whole array or its first element"},
+        {MPI_ERR_BUFFER, WEFT_E_BUFFER,
+         "memory that outlives the call has no gaps (MPI 5.0 3.6, 12.2): pass a whole array or its first element"},
         {MPI_ERR_COUNT, WEFT_E_COUNT, "the count is larger than the number of items in the section of the array"},
         {MPI_ERR_TYPE, WEFT_E_TYPE, "a section with gaps needs a datatype without gaps that divides its elements: pass a contiguous array"},
         {MPI_ERR_NO_MEM, WEFT_E_NOMEM, "no memory to copy a section with gaps"},

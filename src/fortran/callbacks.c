@@ -151,7 +151,8 @@ weft_f_function *weft_f_predefined(weft_f_function *function)
     if (IS(mpi_comm_dup_fn_) || IS(mpi_type_dup_fn_) || IS(mpi_win_dup_fn_) || IS(mpi_dup_fn_))
         return (weft_f_function *)(void *)MPI_COMM_DUP_FN;
     if (IS(mpi_comm_null_copy_fn_) || IS(mpi_type_null_copy_fn_) || IS(mpi_win_null_copy_fn_) || IS(mpi_null_copy_fn_) ||
-        IS(mpi_conversion_fn_null_) || IS(mpi_conversion_fn_null_c_) || IS(mpi_comm_null_delete_fn_) || IS(mpi_type_null_delete_fn_) || IS(mpi_win_null_delete_fn_) || IS(mpi_null_delete_fn_))
+        IS(mpi_conversion_fn_null_) || IS(mpi_conversion_fn_null_c_) || IS(mpi_comm_null_delete_fn_) || IS(mpi_type_null_delete_fn_) ||
+        IS(mpi_win_null_delete_fn_) || IS(mpi_null_delete_fn_))
         return NULL; /* MPI_COMM_NULL_COPY_FN and the others */
     return function;
 }

@@ -6,9 +6,9 @@
  *
  * Order. A range is watched while the program has passed it to MPI, before a registration of it is kept. The program may change its
  * mapping only after that operation has ended, so before_call() sees it watched, and the log has the range before the kernel changes
- * anything. Whoever uses the address afterwards learned of that from the kernel (a mapping that returned it) or from the program, so a look-up
- * for the new use, in any thread, reads the log after the append, and drops the registration. Hence no question to the kernel is needed,
- * however many threads there are. A report of a change that the kernel then refuses does no harm.
+ * anything. Whoever uses the address afterwards learned of that from the kernel (a mapping that returned it) or from the program, so a
+ * look-up for the new use, in any thread, reads the log after the append, and drops the registration. Hence no question to the kernel is
+ * needed, however many threads there are. A report of a change that the kernel then refuses does no harm.
  *
  * Case by case:
  *     munmap, remap_file_pages   the range

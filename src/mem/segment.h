@@ -48,9 +48,9 @@ extern const uint32_t weft_call_names_count;
 #define WEFT_CALL_BYTES 65536     /* records of one rank */
 #define WEFT_CALL_RECORDS ((uint32_t)(WEFT_CALL_BYTES / sizeof(weft_call_record)))
 
-/* Layout: hdr page | one page per local rank | bitmap of the heap | node areas for collectives | inboxes (n of n rings each) | bulk pools (one per rank)
- * | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one node
- * | heap (mem/segment_heap.h), empty where no space is left for it. */
+/* Layout: hdr page | one page per local rank | bitmap of the heap | node areas for collectives | inboxes (n of n rings each) | bulk pools
+ * (one per rank) | call records (one part per rank) | extra: the launcher's modex_cache of other nodes (launch/modex_cache.h), empty on one
+ * node | heap (mem/segment_heap.h), empty where no space is left for it. */
 typedef struct weft_segment_hdr {
     uint32_t magic, version;
     uint32_t ranks;            /* on this node */

@@ -214,9 +214,10 @@ int weft_instance_open(int level, int *provided)
     lock_instance();
     if (!weft_world_now)
         rc = weft_boot_now->resting      ? return_to_instance()
-             : weft_boot_now->was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return where the transport "
-                                      "verbs connects by rdma_cm (iWARP, WEFT_VERBS_CONNECT): open a session before MPI_Finalize, and keep it")
-                          : open_world(level);
+             : weft_boot_now->was_closed ? weft_fail(WEFT_E_OTHER, "this process has left the job at MPI_Finalize, and cannot return "
+                                                     "where the transport verbs connects by rdma_cm (iWARP, WEFT_VERBS_CONNECT): "
+                                                     "open a session before MPI_Finalize, and keep it")
+                                         : open_world(level);
     if (!rc) {
         weft_mpi_now()->users++;
         *provided = level < weft_world_now->thread_level ? level : weft_world_now->thread_level;

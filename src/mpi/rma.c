@@ -150,7 +150,8 @@ static int move(enum weft_rma_kind kind, const void *origin, MPI_Count count, co
     return start(win, &op, rc, is_null, request);
 }
 
-/* The address of dense data in memory that the target lets be changed in this way, if all arguments are fine; NULL: the slow path decides. */
+/* The address of dense data in memory that the target lets be changed in this way, if all arguments are fine; NULL: the slow path
+ * decides. */
 static inline char *direct_place(weft_win *win, enum weft_window_direct how, MPI_Count count, const weft_type *type, int rank,
                                  MPI_Aint disp, MPI_Count target_count, const weft_type *target_type)
 {

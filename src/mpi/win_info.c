@@ -77,7 +77,8 @@ void weft_win_check_same(weft_win *win)
         win->hints &= (uint8_t)~hint;
         if (window->rank)
             continue;
-        weft_log_once(WEFT_LOG_WARN, "a window's info key %s is true, but %s of member 0 is %llu, that of member %u %llu (MPI 5.0, 12.2.1)\n"
+        weft_log_once(WEFT_LOG_WARN, "a window's info key %s is true, but %s of member 0 is %llu, "
+                      "that of member %u %llu (MPI 5.0, 12.2.1)\n"
                       "It counts as false. Pass the key only where all members pass the same value.", is_unit ? "same_disp_unit" :
                       "same_size", is_unit ? "the displacement unit" : "the size",
                       (unsigned long long)(is_unit ? window->targets[0].unit : window->targets[0].bytes), other,

@@ -46,8 +46,8 @@ void weft_chan_drop_message(weft_chan *chan, int src, int tag)
         drop_one(chan, unexpected, WEFT_E_COMM);
 }
 
-/* A program may leave receives by rendezvous incomplete in MPI_Finalize. They end after the channel is freed. Verifying a checksum needs the
- * channel's id, so it is skipped for them. */
+/* A program may leave receives by rendezvous incomplete in MPI_Finalize. They end after the channel is freed. Verifying a checksum needs
+ * the channel's id, so it is skipped for them. */
 static void forget_csums(const weft_chan *chan)
 {
     weft_rndv *rndv;

@@ -13,7 +13,8 @@
 void weft_lost_peer(weft_peer *peer, int rc);
 /* worker->on_death. */
 void weft_lost_on_death(weft_worker *worker, uint32_t rank);
-/* A receive was posted on a channel with chan->lost_count: ends it, or an older one, if its source has died, or a death has not ended one yet. */
+/* A receive was posted on a channel with chan->lost_count: ends it, or an older one, if its source has died, or a death has not ended one
+ * yet. */
 void weft_lost_on_posted(weft_chan *chan, const weft_req *req);
 /* 0, or the error of a probe that finds no message. *info gets the source. */
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info);

@@ -324,8 +324,8 @@ static int flush(weft_peer *peer)
     while (!weft_list_is_empty(&peer->sendqs) && weft_list_is_empty(&peer->waiting)) {
         weft_sendq *queue = weft_container(peer->sendqs.next, weft_sendq, link);
         int sent = 0, rc = 0;
-        while (sent < CHAN_BURST && weft_sendq_has_records(queue) && weft_list_is_empty(&peer->waiting) && (peer->credit > 0 || weft_sendq_overdraws(queue)) &&
-               !rc)
+        while (sent < CHAN_BURST && weft_sendq_has_records(queue) && weft_list_is_empty(&peer->waiting) &&
+               (peer->credit > 0 || weft_sendq_overdraws(queue)) && !rc)
             sent += (rc = send_next(queue)) == 0;
         end_batches(queue);
         n += sent;

@@ -2,7 +2,8 @@
  *
  * device_amo: accumulates by a device's atomics, one for each element of 8 bytes.
  * Order (MPI 5.0 12.7.2): the contract's amos have none, so one begins when no earlier one of this member on any of its elements is under
- * way, unless the info key accumulate_ordering is none. Not repeated: an amo that fails, or whose outcome is unknown, is an error of the operation.
+ * way, unless the info key accumulate_ordering is none. Not repeated: an amo that fails, or whose outcome is unknown, is an error of the
+ * operation.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -270,8 +270,8 @@ static void *remote_greet(void *owner, const weft_proc_id *proc_id)
 
 static bool remote_open(remote_side *me, uint32_t rank)
 {
-    static const weft_iface_callbacks callbacks = {.recv_frame = remote_arrive, .done = remote_done, .notify = remote_notified, .peer_failed = remote_lost,
-                                                   .accept_peer = remote_greet};
+    static const weft_iface_callbacks callbacks = {.recv_frame = remote_arrive, .done = remote_done, .notify = remote_notified,
+                                                   .peer_failed = remote_lost, .accept_peer = remote_greet};
     const weft_iface_params params = {.owner = me, .callbacks = &callbacks, .self = {78, rank, 0}, .local_rank = -1};
     *me = (remote_side){.other = {78, 1 - rank, 0}};
     return weft_uring_ops.open(&params, &me->iface) == 0;

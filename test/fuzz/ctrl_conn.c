@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ctrl_conn: bytes that a stranger without the job's secret sends to the head or a daemon: a hello, frames. None is accepted. The lowest bit
- * of the first byte: the receiver is the head.
+ * ctrl_conn: bytes that a stranger without the job's secret sends to the head or a daemon: a hello, frames. None is accepted. The lowest
+ * bit of the first byte: the receiver is the head.
  */
 #include <sys/socket.h>
 #include <unistd.h>

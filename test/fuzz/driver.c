@@ -2,7 +2,8 @@
  *
  * driver: main of a harness without libFuzzer. Replays files, or all files of folders, given as arguments; without any, the kept inputs of
  * this harness (test/fuzz/corpus/NAME). Each input is handled whole, cut off behind each of its first bytes, and with single bytes changed
- * (a fixed sequence); of a slow harness fewer (fuzz_stride). An input that takes longer than INPUT_S ends the program, as an endless loop would not.
+ * (a fixed sequence); of a slow harness fewer (fuzz_stride). An input that takes longer than INPUT_S ends the program, as an endless loop
+ * would not.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * frames: frames of another rank, as an iface hands them up (p2p/dispatch and the handlers of all kinds). The worker has posted receives and
- * sends under way; the iface accepts every frame and completes no get or put. The input: one byte, a set of requests; then frames, each a
- * header (24 bytes, its length cut to what follows) and a body.
+ * frames: frames of another rank, as an iface hands them up (p2p/dispatch and the handlers of all kinds). The worker has posted receives
+ * and sends under way; the iface accepts every frame and completes no get or put. The input: one byte, a set of requests; then frames, each
+ * a header (24 bytes, its length cut to what follows) and a body.
  */
 #include "base/status.h"
 #include "p2p/dispatch.h"

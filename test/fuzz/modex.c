@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * modex: the keys and values that another rank has put into its page, or that mpirun has brought from another host (launch/modex_cache). The
- * first byte is the length of the key that is looked for.
+ * modex: the keys and values that another rank has put into its page, or that mpirun has brought from another host (launch/modex_cache).
+ * The first byte is the length of the key that is looked for.
  */
 #include "launch/modex_cache.h"
 #include "test/fuzz/fuzz.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmi_server: lines that ranks send to mpirun's PMI server, and the keys that other hosts put. The first letter is the number of hosts, 1 or
- * 2. Tabs separate what the two ranks of this host send in turn; a part that begins with '!' is instead the answer of the head to a barrier.
+ * pmi_server: lines that ranks send to mpirun's PMI server, and the keys that other hosts put. The first letter is the number of hosts, 1
+ * or 2. Tabs separate what the two ranks of this host send in turn; a part that begins with '!' is instead the answer of the head to a
+ * barrier.
  */
 #include <sys/socket.h>
 #include <unistd.h>

@@ -155,8 +155,8 @@ int main(int argc, char **argv)
     speak(argc > 1 ? argv[1] : "none");
     rss = status_kib("VmRSS:");
     count = libraries(&has_libfabric);
-    printf("rank %d: libfabric %d, init %.1f ms, rss %ld KiB, threads %d, descriptors %d, libraries %d\n", rank, has_libfabric, init_ms, rss,
-           entries("/proc/self/task"), entries("/proc/self/fd"), count);
+    printf("rank %d: libfabric %d, init %.1f ms, rss %ld KiB, threads %d, descriptors %d, libraries %d\n", rank, has_libfabric, init_ms,
+           rss, entries("/proc/self/task"), entries("/proc/self/fd"), count);
     MPI_Finalize();
     return 0;
 }

@@ -259,7 +259,8 @@ static void lock_the_gone(int is_near, const char *word)
         return;
     is_abort(rc, "MPI_Win_lock");
     MPI_Error_string(rc, text, &length);
-    CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text); /* a target that is not reachable counts as dead */
+    /* a target that is not reachable counts as dead */
+    CHECK(strstr(text, "target") && (strstr(text, word) || strstr(text, "died")), "%s", text);
 }
 
 #define LONG (1 << 20) /* bytes of a long operation: announced, and fetched by the target */
@@ -288,8 +289,8 @@ static int fetch(int kind)
     return rc ? rc : MPI_Win_flush(last, win);
 }
 
-/* The last rank calls MPI_Finalize while others fetch from it by messages (and by a device, for gets): each kind ends with an error, but for
- * gets and puts that need no part of the process. */
+/* The last rank calls MPI_Finalize while others fetch from it by messages (and by a device, for gets): each kind ends with an error, but
+ * for gets and puts that need no part of the process. */
 static void fetch_from_the_gone(void)
 {
     int rc = MPI_SUCCESS;

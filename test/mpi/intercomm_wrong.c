@@ -1,5 +1,5 @@
-/* np: 3 4 7 : leaders of MPI_Intercomm_create and _from_groups that would wait for each other for ever: an error in both groups, and the right
- * call afterwards */
+/* np: 3 4 7 : leaders of MPI_Intercomm_create and _from_groups that would wait for each other for ever: an error in both groups, and the
+ * right call afterwards */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "expect.h"
 

@@ -1,5 +1,6 @@
-/* np: 1 2 3 4 6 : relaxation on a torus of processes (MPI 5.0, 8.9): halos by MPI_Neighbor_alltoall of packed edges, by MPI_Neighbor_alltoallw
- * of types in place, by its persistent form, and by messages of which each receive is paired with the send of the same direction */
+/* np: 1 2 3 4 6 : relaxation on a torus of processes (MPI 5.0, 8.9): halos by MPI_Neighbor_alltoall of packed edges, by
+ * MPI_Neighbor_alltoallw of types in place, by its persistent form, and by messages of which each receive is paired with the send of the
+ * same direction */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -43,7 +43,8 @@ static void ring(int turn)
         OK(MPIX_Win_notify_wait(win, id, turn + 1, &value));
         CHECK(value == turn + 1, "counter %d is %ld, not %d", id, (long)value, turn + 1);
         for (int i = 0; i < n; i++)
-            CHECK(mine[at + i] == before * 1000000 + turn * 10000 + at + i, "turn %d, counter %d, word %d: %ld", turn, id, i, (long)mine[at + i]);
+            CHECK(mine[at + i] == before * 1000000 + turn * 10000 + at + i, "turn %d, counter %d, word %d: %ld", turn, id, i,
+                  (long)mine[at + i]);
     }
 }
 
@@ -184,7 +185,8 @@ static void errors(void)
     OK(MPI_Win_create(&word, 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &bare));
     OK(MPI_Win_set_errhandler(bare, MPI_ERRORS_RETURN));
     OK(MPI_Win_lock_all(0, bare));
-    BAD(MPIX_Put_notify(&word, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, bare, 0), MPI_ERR_WIN, "no notification counters", "MPIX_Win_notify_init");
+    BAD(MPIX_Put_notify(&word, 1, MPI_INT64_T, next, 0, 1, MPI_INT64_T, bare, 0), MPI_ERR_WIN, "no notification counters",
+        "MPIX_Win_notify_init");
     BAD(MPIX_Win_notify_wait(bare, 0, 0, &value), MPI_ERR_WIN, "no notification counters");
     OK(MPI_Win_unlock_all(bare));
     BAD(MPIX_Win_notify_init(bare, -1), MPI_ERR_ARG, "count is -1");

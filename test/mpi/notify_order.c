@@ -1,4 +1,5 @@
-/* np: 2 3 4 : notified access: who sees a count has the data of that operation and of all before it; who is read may write after the count */
+/* np: 2 3 4 : notified access: who sees a count has the data of that operation and of all before it; who is read may write after the
+ * count */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../../examples/notify.h"
 #include "check.h"
@@ -19,8 +20,8 @@ static void fill(int64_t *words, int n, int turn)
 static void check_words(const int64_t *words, int n, int from, int turn, const char *what)
 {
     for (int i = 0; i < n; i++)
-        CHECK(words[i] == ((int64_t)from << 40 | turn << 20 | i), "%s, turn %d, word %d of rank %d: the count came before the data: %lx", what, turn, i,
-              from, (long)words[i]);
+        CHECK(words[i] == ((int64_t)from << 40 | turn << 20 | i), "%s, turn %d, word %d of rank %d: the count came before the data: %lx",
+              what, turn, i, from, (long)words[i]);
 }
 
 static MPI_Datatype gaps(int n)
@@ -106,7 +107,8 @@ static void many_origins(int n)
     }
 }
 
-/* The last rank's memory is read by rank 0; when it sees the count it writes the next values. plain: a get without, then a short one with. */
+/* The last rank's memory is read by rank 0; when it sees the count it writes the next values. plain: a get without, then a short one
+ * with. */
 static void read_before_count(int n, int plain)
 {
     int last = size - 1;

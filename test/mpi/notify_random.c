@@ -62,7 +62,8 @@ static void check_operation(const operation *o, int origin, int which)
 {
     for (int i = 0; i < o->n; i++) {
         int64_t is = mine[(size_t)origin * (size_t)area + (size_t)(o->at + i * o->stride)];
-        CHECK(is == o->value + i, "seed %lu, operation %d of rank %d, word %d of %d is %lx", (unsigned long)seed, which, origin, i, o->n, (long)is);
+        CHECK(is == o->value + i, "seed %lu, operation %d of rank %d, word %d of %d is %lx", (unsigned long)seed, which, origin, i, o->n,
+              (long)is);
     }
 }
 
@@ -75,7 +76,8 @@ static void look(const operation *ops, int origin, int id)
         in_all += ops[i].id == id;
     want = (int)(check_random(&own) % (uint32_t)(in_all + 1));
     OK(MPIX_Win_notify_wait(win, origin * COUNTERS + id, want, &value));
-    CHECK(value >= want && value <= in_all, "seed %lu, counter %d of rank %d: %ld of %d", (unsigned long)seed, id, origin, (long)value, in_all);
+    CHECK(value >= want && value <= in_all, "seed %lu, counter %d of rank %d: %ld of %d", (unsigned long)seed, id, origin, (long)value,
+          in_all);
     for (int i = 0, n = 0; i < OPS; i++)
         if (ops[i].id == id && n++ < value)
             last = i;
@@ -109,7 +111,8 @@ static void run_round(uint64_t round, int64_t *buffers)
         }
         for (int id = 0; id < COUNTERS; id++) {
             OK(MPIX_Win_notify_reset(win, origin * COUNTERS + id, &value));
-            CHECK(value == counts[id], "seed %lu, counter %d of rank %d: %ld, not %d", (unsigned long)seed, id, origin, (long)value, counts[id]);
+            CHECK(value == counts[id], "seed %lu, counter %d of rank %d: %ld, not %d", (unsigned long)seed, id, origin, (long)value,
+                  counts[id]);
         }
     }
     memset(mine, 0, (size_t)area * (size_t)size * sizeof *mine);

@@ -1,4 +1,5 @@
-/* np: 1 2 3 : notified access: a waiting rank that sleeps is woken, also by threads of its own; several threads wait for counters of one window */
+/* np: 1 2 3 : notified access: a waiting rank that sleeps is woken, also by threads of its own; several threads wait for counters of one
+ * window */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single and no partitions, errors */
+/* np: 2 3 : partitioned messages: different counts on both sides, strided types, order of init, threads, single and no partitions,
+ * errors */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 

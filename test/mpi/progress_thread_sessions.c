@@ -1,4 +1,5 @@
-/* np: 2 4 : sessions alone, and a communicator whose info key calls for the progress thread: it works and ends with each session and at exit */
+/* np: 2 4 : sessions alone, and a communicator whose info key calls for the progress thread: it works and ends with each session and at
+ * exit */
 #include "check.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* np: 1 2 3 4 : dynamic windows: regions attached and detached, thousands at once, addresses from MPI_BOTTOM, a linked list that all extend */
+/* np: 1 2 3 4 : dynamic windows: regions attached and detached, thousands at once, addresses from MPI_BOTTOM, a linked list that all
+ * extend */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stddef.h>
 
@@ -92,7 +93,8 @@ static element_t elements[ELEMENTS + 1]; /* [0]: head, on rank 0 */
 
 static void put_link(link_t at, link_t value)
 {
-    OK(MPI_Accumulate(&value.disp, 1, MPI_AINT, at.rank, MPI_Aint_add(at.disp, offsetof(element_t, next.disp)), 1, MPI_AINT, MPI_REPLACE, win));
+    OK(MPI_Accumulate(&value.disp, 1, MPI_AINT, at.rank, MPI_Aint_add(at.disp, offsetof(element_t, next.disp)), 1, MPI_AINT, MPI_REPLACE,
+                      win));
     OK(MPI_Win_flush(at.rank, win));
 }
 

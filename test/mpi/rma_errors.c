@@ -35,7 +35,8 @@ static void creation(void)
     BAD(MPI_Win_create(memory, 32, 1, MPI_INFO_NULL, MPI_COMM_NULL, &bad), MPI_ERR_COMM, "");
     BAD(MPI_Win_allocate(-1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_SIZE, "");
     if (OURS) {
-        BAD(MPI_Win_allocate(8, -1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP, "MPI_Win_allocate: argument disp_unit is -1");
+        BAD(MPI_Win_allocate(8, -1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP,
+            "MPI_Win_allocate: argument disp_unit is -1");
         BAD(MPI_Win_allocate_shared(8, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &bad), MPI_ERR_DISP, "0");
         BAD(MPI_Win_create(memory, 32, 1, MPI_INFO_NULL, MPI_COMM_WORLD, NULL), MPI_ERR_ARG, "");
     }

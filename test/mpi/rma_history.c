@@ -25,7 +25,8 @@ static void do_call(call *c, MPI_Aint at)
     if (c->kind == SWAP)
         OK(MPI_Compare_and_swap(&c->value, &c->compare, &c->got, MPI_INT64_T, 0, at, win));
     else
-        OK(MPI_Fetch_and_op(&c->value, &c->got, MPI_INT64_T, 0, at, c->kind == ADD ? MPI_SUM : c->kind == REPLACE ? MPI_REPLACE : MPI_NO_OP, win));
+        OK(MPI_Fetch_and_op(&c->value, &c->got, MPI_INT64_T, 0, at, c->kind == ADD ? MPI_SUM : c->kind == REPLACE ? MPI_REPLACE : MPI_NO_OP,
+                            win));
     OK(MPI_Win_flush(0, win));
     c->end = MPI_Wtime();
 }
@@ -65,8 +66,8 @@ static void print(call calls[RANKS][EACH])
     static const char *const names[] = {"add", "swap", "replace", "read"};
     for (int r = 0; r < size; r++)
         for (int i = 0; i < EACH; i++)
-            fprintf(stderr, "rank %d %.9f %.9f %s %ld (compared %ld) got %ld\n", r, calls[r][i].begin, calls[r][i].end, names[calls[r][i].kind],
-                    (long)calls[r][i].value, (long)calls[r][i].compare, (long)calls[r][i].got);
+            fprintf(stderr, "rank %d %.9f %.9f %s %ld (compared %ld) got %ld\n", r, calls[r][i].begin, calls[r][i].end,
+                    names[calls[r][i].kind], (long)calls[r][i].value, (long)calls[r][i].compare, (long)calls[r][i].got);
 }
 
 /* family 0: add and read; 1: swap and read; 2: replace and read: concurrent calls use one operator or MPI_NO_OP. */

@@ -159,7 +159,8 @@ int main(int argc, char **argv)
     check_start(&argc, &argv, &rank, &size);
     for (int flavor = 0; flavor < 2; flavor++) {
         if (flavor)
-            OK(MPI_Win_create(mine = malloc(WORDS * sizeof *mine), WORDS * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+            OK(MPI_Win_create(mine = malloc(WORDS * sizeof *mine), WORDS * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD,
+                              &win));
         else
             OK(MPI_Win_allocate(WORDS * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win));
         OK(MPI_Win_lock_all(0, win));

@@ -114,8 +114,8 @@ static void same(const kind_row *t, const char *op, const char *what, const unsi
 {
     for (int i = 0; i < n; i++) {
         const unsigned char *a = is + (size_t)i * t->extent, *b = must + (size_t)i * t->extent;
-        CHECK(!memcmp(a, b, t->bytes) && (!t->second || !memcmp(a + t->second, b + t->second, t->second_bytes)), "%s of %s, %s %s, element %d",
-              op, t->name, what, "is wrong", i);
+        CHECK(!memcmp(a, b, t->bytes) && (!t->second || !memcmp(a + t->second, b + t->second, t->second_bytes)),
+              "%s of %s, %s %s, element %d", op, t->name, what, "is wrong", i);
     }
 }
 
@@ -143,8 +143,8 @@ static void combine(const kind_row *t, const operator_row *o)
         if (call == 0)
             OK(MPI_Accumulate(out, n, t->type, next, 0, n, t->type, o->op, win));
         else if (call == 1)
-            OK(MPI_Get_accumulate(o->op == MPI_NO_OP ? NULL : out, o->op == MPI_NO_OP ? 0 : n, t->type, old, n, t->type, next, 0, n, t->type,
-                                  o->op, win));
+            OK(MPI_Get_accumulate(o->op == MPI_NO_OP ? NULL : out, o->op == MPI_NO_OP ? 0 : n, t->type, old, n, t->type, next, 0, n,
+                                  t->type, o->op, win));
         else
             OK(MPI_Fetch_and_op(out, old, t->type, next, 0, o->op, win));
         OK(MPI_Win_flush(next, win));

@@ -35,7 +35,8 @@ static int word(const operation *o, int i) { return o->at + i / o->length * o->s
 
 static int64_t combine(int64_t a, int64_t b)
 {
-    return phase_op == MPI_SUM ? a + b : phase_op == MPI_BXOR ? (a ^ b) : phase_op == MPI_MAX ? (a > b ? a : b) : phase_op == MPI_BOR ? (a | b) : b;
+    return phase_op == MPI_SUM ? a + b : phase_op == MPI_BXOR ? (a ^ b) : phase_op == MPI_MAX ? (a > b ? a : b)
+           : phase_op == MPI_BOR ? (a | b) : b;
 }
 
 /* Whether the operation may use its words in this phase; marks them. */
@@ -190,13 +191,15 @@ static void check_results(const buffers *all)
     for (int i = 0; i < ops_count; i++)
         for (int k = 0; k < elements(&ops[i]) && ops[i].origin == rank; k++)
             if (ops[i].use != PUT && ops[i].use != ACCUMULATE)
-                CHECK(all[i].in[k * ops[i].step] == all[i].must[k], "seed %lu, phase %d, way %d, operation %d (%s), element %d: %ld, not %ld",
-                      (unsigned long)seed, phase, phase_way, i, names[ops[i].use], k, (long)all[i].in[k * ops[i].step], (long)all[i].must[k]);
+                CHECK(all[i].in[k * ops[i].step] == all[i].must[k],
+                      "seed %lu, phase %d, way %d, operation %d (%s), element %d: %ld, not %ld",
+                      (unsigned long)seed, phase, phase_way, i, names[ops[i].use], k, (long)all[i].in[k * ops[i].step],
+                      (long)all[i].must[k]);
     OK(MPI_Barrier(comm));
     OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win));
     for (int i = 0; i < WORDS; i++)
-        CHECK(mine[i] == model[rank][i], "seed %lu, phase %d, way %d: word %d (%s by %d) is %ld, not %ld; it was %ld", (unsigned long)seed, phase,
-              phase_way, i, names[uses[rank][i]], owners[rank][i], (long)mine[i], (long)model[rank][i], (long)before[rank][i]);
+        CHECK(mine[i] == model[rank][i], "seed %lu, phase %d, way %d: word %d (%s by %d) is %ld, not %ld; it was %ld", (unsigned long)seed,
+              phase, phase_way, i, names[uses[rank][i]], owners[rank][i], (long)mine[i], (long)model[rank][i], (long)before[rank][i]);
     OK(MPI_Win_unlock(rank, win));
     OK(MPI_Barrier(comm));
 }

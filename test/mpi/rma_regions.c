@@ -181,7 +181,8 @@ static void replaced(void)
         }
         pass_around();
         for (int i = 0; i < BYTES; i++)
-            CHECK(memory[i] == (char)(i >= shift && i < shift + bytes ? 1 + turn + before : 0), "turn %d: byte %d is %d", turn, i, memory[i]);
+            CHECK(memory[i] == (char)(i >= shift && i < shift + bytes ? 1 + turn + before : 0), "turn %d: byte %d is %d", turn, i,
+                  memory[i]);
         OK(MPI_Win_detach(win, memory + shift));
         OK(munmap(memory, BYTES));
         CHECK(mmap(memory, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == memory);

@@ -1,4 +1,5 @@
-/* np: 1 2 3 4 : rput, rget, raccumulate, rget_accumulate: one by one, many together with receives, test, any order, MPI_PROC_NULL, no bytes */
+/* np: 1 2 3 4 : rput, rget, raccumulate, rget_accumulate: one by one, many together with receives, test, any order, MPI_PROC_NULL, no
+ * bytes */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check.h"
 

@@ -1,4 +1,5 @@
-/* np: 1 2 3 4 : shared windows: contiguous and not, queries of each rank and of MPI_PROC_NULL, loads and stores, a flag between neighbours */
+/* np: 1 2 3 4 : shared windows: contiguous and not, queries of each rank and of MPI_PROC_NULL, loads and stores, a flag between
+ * neighbours */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdatomic.h>
 

@@ -1,4 +1,5 @@
-/* np: 1 2 3 4 : windows with the info key accumulate_ordering=none: many fetches of one counter under way at once, each value fetched once */
+/* np: 1 2 3 4 : windows with the info key accumulate_ordering=none: many fetches of one counter under way at once, each value fetched
+ * once */
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* With the argument "ordered" without the key. Rank 0 prints how long a fetch took. */
 #include "check.h"

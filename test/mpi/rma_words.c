@@ -1,4 +1,5 @@
-/* np: 1 2 3 4 : windows with the info key weft_device_atomics: accumulates of all kinds, of all ranks on all, give what they give without it */
+/* np: 1 2 3 4 : windows with the info key weft_device_atomics: accumulates of all kinds, of all ranks on all, give what they give without
+ * it */
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* With the argument "must" each rank's device must have changed words. */
 #include "device_counts.h"

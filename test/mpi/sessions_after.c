@@ -1,5 +1,5 @@
-/* np: 1 2 4 : sessions opened after MPI_Finalize, again and again, by all ranks or some: groups, communicators, messages of all lengths, splits,
- * intercommunicators */
+/* np: 1 2 4 : sessions opened after MPI_Finalize, again and again, by all ranks or some: groups, communicators, messages of all lengths,
+ * splits, intercommunicators */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <unistd.h>
 

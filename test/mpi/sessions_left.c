@@ -1,5 +1,5 @@
-/* np: 2 3 6 : processes that have ended are named by MPI_Comm_create_from_group and MPI_Intercomm_create_from_groups: an error on all others,
- * and no hang; then the others make a communicator without them */
+/* np: 2 3 6 : processes that have ended are named by MPI_Comm_create_from_group and MPI_Intercomm_create_from_groups: an error on all
+ * others, and no hang; then the others make a communicator without them */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 #include <unistd.h>

@@ -242,7 +242,8 @@ static int complete(int rc)
     return rc;
 }
 
-int MPI_Put(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win)
+int MPI_Put(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type,
+            MPI_Win win)
 {
     return PMPI_Put(spoilt("put", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, win);
 }
@@ -263,7 +264,8 @@ int MPIX_Put_notify(const void *origin, int count, MPI_Datatype type, int target
 int MPI_Accumulate(const void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type,
                    MPI_Op op, MPI_Win win)
 {
-    return PMPI_Accumulate(spoilt("accumulate", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, op, win);
+    return PMPI_Accumulate(spoilt("accumulate", origin, size_of(count, type)), count, type, target, disp, target_count, target_type, op,
+                           win);
 }
 
 int MPI_Get(void *origin, int count, MPI_Datatype type, int target, MPI_Aint disp, int target_count, MPI_Datatype target_type, MPI_Win win)

@@ -499,8 +499,8 @@ static void begin_v(const cases_call *call, uint32_t rank, cases_side *side)
         side->args = (weft_coll){.root = WEFT_ROOT_NONE, .is_v = true};
         return;
     }
-    side->args = (weft_coll){.sendbuf = origin(type, side->send, out.bytes), .recvbuf = origin(type, side->recv, in.bytes), .sendtype = type,
-                             .recvtype = type, .root = call->root, .in_place = is_in_place, .is_v = true};
+    side->args = (weft_coll){.sendbuf = origin(type, side->send, out.bytes), .recvbuf = origin(type, side->recv, in.bytes),
+                             .sendtype = type, .recvtype = type, .root = call->root, .in_place = is_in_place, .is_v = true};
     if (call->kind == WEFT_COLL_ALLTOALLW) /* as from MPI_Alltoallw */
         side->args.sendtype = side->args.recvtype = NULL;
     for (uint32_t i = 0; i < out.n; i++)

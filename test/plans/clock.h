@@ -2,8 +2,8 @@
  *
  * clock: how long an algorithm takes on a machine that does not exist: its steps are recorded for every rank, and no data moves.
  * As cost.h: a send keeps the CPU for the overhead; bytes to another node wait for the ports of both nodes; the receiver's CPU is kept for
- * the overhead, within a node also while it copies the bytes. At a fence a rank takes its messages in the order of their arrival, others one
- * by one as it awaits them. Reductions and copies take their time. Ranks are on nodes in blocks; the root is rank 0.
+ * the overhead, within a node also while it copies the bytes. At a fence a rank takes its messages in the order of their arrival, others
+ * one by one as it awaits them. Reductions and copies take their time. Ranks are on nodes in blocks; the root is rank 0.
  */
 #ifndef WEFT_TEST_PLANS_CLOCK_H
 #define WEFT_TEST_PLANS_CLOCK_H

@@ -161,8 +161,8 @@ void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *ar
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)area->rank);
     int rc;
 
-    *request = (rig_request){.pending = {.area = area, .kind = kind, .args = *args, .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes),
-                                         .end = on_end, .owner = request}};
+    *request = (rig_request){.pending = {.area = area, .kind = kind, .args = *args,
+                                         .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), .end = on_end, .owner = request}};
     rc = weft_shmcoll_enqueue(&request->pending); /* may call on_end */
     if (rc) {
         request->rc = rc;

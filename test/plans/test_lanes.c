@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_lanes: persistent calls through lanes of a node area, with threads as members (node_rig.h): lanes are opened, started in another order
- * on each member, beside nonblocking and blocking calls of the area, closed, and their memory is taken again. Where an allocation of one
- * member fails, no member gets a lane. `test_lanes SEED` repeats one seed.
+ * test_lanes: persistent calls through lanes of a node area, with threads as members (node_rig.h): lanes are opened, started in another
+ * order on each member, beside nonblocking and blocking calls of the area, closed, and their memory is taken again. Where an allocation of
+ * one member fails, no member gets a lane. `test_lanes SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
 #include <stdio.h>

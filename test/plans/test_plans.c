@@ -226,7 +226,8 @@ static void body_rounded(weft_team *team, void *argument)
         model_complain("%s failed: %d", r->rule->name, sched.rc);
 }
 
-/* Equal in any order of events; in an allreduce also on all ranks. Where nodes are depends on the seed, so hierarchical ones are run once. */
+/* Equal in any order of events; in an allreduce also on all ranks. Where nodes are depends on the seed, so hierarchical ones are run
+ * once. */
 static int try_rounded(const weft_coll_rule *rule, uint32_t ranks)
 {
     static rounded first, other;

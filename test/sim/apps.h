@@ -2,10 +2,11 @@
  *
  * apps: MPI programs from MPI_Init to MPI_Finalize for weft_sim_run. Each verifies every byte received. apps.c: messages; apps_comms.c:
  * communicators and collectives; apps_forget.c: a program that frees nothing; apps_modes.c: buffered, matched, combined and partitioned
- * messages; apps_inter.c: intercommunicators; apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some with
- * arguments that differ; apps_rest.c: sessions after MPI_Finalize; apps_gone.c: a window whose target has left; apps_windows.c:
+ * messages; apps_inter.c: intercommunicators; apps_promises.c: persistent pairs; apps_leaders.c: pairs that make intercommunicators, some
+ * with arguments that differ; apps_rest.c: sessions after MPI_Finalize; apps_gone.c: a window whose target has left; apps_windows.c:
  * synchronization of windows; apps_moves.c: their puts and gets; apps_atomics.c: their accumulates; apps_regions.c: regions of dynamic
- * windows; apps_tables.c: regions found in tables of targets that compute; apps_notify.c: notified access, also in regions; apps_notify_costs.c: what it sends.
+ * windows; apps_tables.c: regions found in tables of targets that compute; apps_notify.c: notified access, also in regions;
+ * apps_notify_costs.c: what it sends.
  */
 #ifndef WEFT_TEST_SIM_APPS_H
 #define WEFT_TEST_SIM_APPS_H

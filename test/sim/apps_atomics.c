@@ -70,7 +70,8 @@ static int get_accumulate(atomics *all, int i, int count, MPI_Datatype type, int
     MPI_Datatype result, other;
     APP_TRY(MPI_Type_contiguous(count, MPI_INT64_T, &result));
     APP_TRY(MPI_Type_commit(&result));
-    APP_TRY(MPI_Get_accumulate(all->operands[i], count, MPI_INT64_T, all->fetched[i], 1, result, target, byte_of(at), 1, type, op, all->win));
+    APP_TRY(MPI_Get_accumulate(all->operands[i], count, MPI_INT64_T, all->fetched[i], 1, result, target, byte_of(at), 1, type, op,
+                               all->win));
     APP_TRY(MPI_Type_free(&result));
     APP_TRY(MPI_Type_contiguous(3, MPI_CHAR, &other));
     return MPI_Type_free(&other);

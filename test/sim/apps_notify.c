@@ -151,7 +151,8 @@ static int check_flushed(notify_app *app, uint64_t salt)
                 sure += ops[i].id == id;
             APP_TRY(MPIX_Win_notify_test(app->win, origin * COUNTERS + id, 0, &flag, &value));
             if (value < sure)
-                return app_fail(self, "counter %d of rank %d is %d after its flush, which has completed %d", id, origin, (int)value, (int)sure);
+                return app_fail(self, "counter %d of rank %d is %d after its flush, which has completed %d", id, origin, (int)value,
+                                (int)sure);
         }
     }
     return 0;
@@ -166,7 +167,8 @@ static int finish(notify_app *app, uint64_t salt)
         MPI_Count left[COUNTERS] = {0}, value;
         plan(ops, salt, self->rank, other);
         for (int i = 0; i < OPS; i++)
-            if (ops[i].is_get && rig_wrong(area(app->buffers, other) + ops[i].at, ops[i].name, (uint64_t)ops[i].bytes) != (uint64_t)ops[i].bytes)
+            if (ops[i].is_get &&
+                rig_wrong(area(app->buffers, other) + ops[i].at, ops[i].name, (uint64_t)ops[i].bytes) != (uint64_t)ops[i].bytes)
                 return app_fail(self, "operation %d read from rank %d after its notification was counted", i, other);
         plan(ops, salt, other, self->rank);
         for (int i = 0; i < OPS; i++)

@@ -69,7 +69,8 @@ static int draw_places(app_self *self, space *all)
         if (is_own)
             memset(all->own + i % PLACES * LONGEST, salt, LONGEST);
         at->from = (int)app_draw(&self->shared, 3) * 64;
-        at->to = app_draw(&self->shared, 5) ? at->from + 64 + (int)app_draw(&self->shared, app_draw(&self->shared, 2) ? 400 : LONGEST - 300) : 0;
+        at->to = !app_draw(&self->shared, 5) ? 0
+                 : at->from + 64 + (int)app_draw(&self->shared, app_draw(&self->shared, 2) ? 400 : LONGEST - 300);
         at->cut = app_draw(&self->shared, 3) || !at->to ? at->to : at->from + (int)app_draw(&self->shared, (uint64_t)(at->to - at->from));
         if (is_own && attach(self, all, i % PLACES, true))
             return 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * apps_rest: ranks that finalize the World Model at different times, rest, open sessions again with some of the others, rest again, and end
- * one after the other, also while others call them. Connections with a rank that has met the others for the last time, and rests, may break.
- * See apps.h.
+ * one after the other, also while others call them. Connections with a rank that has met the others for the last time, and rests, may
+ * break. See apps.h.
  */
 #include "test/sim/apps.h"
 

@@ -245,7 +245,8 @@ static int program(int rank, void *arg)
     TRY(MPI_Init(NULL, NULL));
     TRY(MPI_Barrier(MPI_COMM_WORLD));
     job->began_ns = weft_sim_run_ns();
-    if (rank == ECHO && (run->what == stream || run->what == persistent) ? echo(job) : rank < ECHO || run->what == trouble ? run->what(job) : 0)
+    if (rank == ECHO && (run->what == stream || run->what == persistent) ? echo(job)
+        : rank < ECHO || run->what == trouble ? run->what(job) : 0)
         return 1;
     TRY(MPI_Barrier(MPI_COMM_WORLD));
     TRY(MPI_Finalize());
@@ -293,9 +294,10 @@ static bool is_good(int which, const run *run, const weft_sim_report *report, in
     if (which == PERSISTENT)
         ok &= run->jobs[1].promises > 0;
     if (!ok)
-        fprintf(stderr, "    %s: code %d, %s; slowest round trip %" PRIu64 " us, first long message %" PRIu64 " us, %" PRIu64 " promises, %" PRIu64
-                " late wake-ups: replay by: pins %s %" PRIu64 "\n", programs[which].name, rc, report->text, worst / 1000,
-                run->jobs[1].first_ns / 1000, run->jobs[1].promises, report->counts[WEFT_SIM_LOST_WAKEUPS], programs[which].name, run->seed);
+        fprintf(stderr, "    %s: code %d, %s; slowest round trip %" PRIu64 " us, first long message %" PRIu64 " us, %" PRIu64
+                " promises, %" PRIu64 " late wake-ups: replay by: pins %s %" PRIu64 "\n", programs[which].name, rc, report->text,
+                worst / 1000, run->jobs[1].first_ns / 1000, run->jobs[1].promises, report->counts[WEFT_SIM_LOST_WAKEUPS],
+                programs[which].name, run->seed);
     return ok;
 }
 

@@ -90,7 +90,8 @@ static void on_profile(void)
 static void faults_are_noticed(void)
 {
     static const char *const plants[] = {"flip", "swap", "count", "split", "coll", "put"}, *const broken[] = {"flipped", "lossy"};
-    static const uint32_t least[] = {5, 5, 5, 3, 5, 1, 3, 3}; /* a split or a put has an effect only if a later step of the program uses it */
+    /* a split or a put has an effect only if a later step of the program uses it */
+    static const uint32_t least[] = {5, 5, 5, 3, 5, 1, 3, 3};
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t noticed = 0;
         for (uint64_t seed = 1; seed <= 5; seed++) {

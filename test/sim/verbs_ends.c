@@ -61,8 +61,8 @@ bool end_open(end *end, uint32_t process, const end_wish *wish)
 
 int end_to_init(end *end, const end_wish *wish)
 {
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = end->pkey_index, .qp_access_flags = IBV_ACCESS_REMOTE_READ |
-                               IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = end->pkey_index,
+                               .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
     if (wish->access)
         attr.qp_access_flags = (unsigned)wish->access;
     return ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

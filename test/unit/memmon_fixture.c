@@ -86,7 +86,8 @@ static bool prepare(const char *monitor)
     bool is_device = !strcmp(monitor, "device"), is_strict = !strcmp(monitor, "strict-refused");
     bool is_refused = is_device || is_strict || !strcmp(monitor, "refused"), is_code = !strcmp(monitor, "no-code");
 
-    setenv("WEFT_REGCACHE_MONITOR", is_strict ? "strict" : is_code || !strcmp(monitor, "allocator") ? "memhooks" : is_refused ? "auto" : monitor, 1);
+    setenv("WEFT_REGCACHE_MONITOR", is_strict ? "strict" : is_code || !strcmp(monitor, "allocator") ? "memhooks"
+           : is_refused ? "auto" : monitor, 1);
     return (!is_refused || refuse_userfaultfd(!is_device)) && (!is_code || refuse_code());
 }
 

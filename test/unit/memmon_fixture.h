@@ -29,8 +29,8 @@ void say(void *arg, const char *text);
 
 /* userfaultfd returns EPERM from now on, as under the filter of a container; /dev/userfaultfd too. */
 bool refuse_userfaultfd(bool and_device);
-/* Runs this program again with WEFT_TEST_MONITOR and WEFT_REGCACHE_MONITOR set to `monitor`, a value of the knob; or "refused": auto, and the
- * kernel refuses userfaultfd; "device": the call is refused, the device is not; "strict-refused"; "no-code": memhooks, and the kernel
+/* Runs this program again with WEFT_TEST_MONITOR and WEFT_REGCACHE_MONITOR set to `monitor`, a value of the knob; or "refused": auto, and
+ * the kernel refuses userfaultfd; "device": the call is refused, the device is not; "strict-refused"; "no-code": memhooks, and the kernel
  * refuses to make memory executable; "allocator": memhooks. preload: a library to preload, or "". */
 void run_again(const char *monitor, const char *preload);
 

@@ -53,7 +53,8 @@ void device_unmap(void *owner, void *at)
 
 weft_inval_log silent_log;
 static weft_range blind_at[64];
-weft_memmon blind = {.tracked = {.capacity = 64, .at = blind_at}, .log = &silent_log, .trusts_hooks = true, .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
+weft_memmon blind = {.tracked = {.capacity = 64, .at = blind_at}, .log = &silent_log, .trusts_hooks = true,
+                     .lock = PTHREAD_MUTEX_INITIALIZER, .maps = -1, .uffd = {.fd = -1}};
 
 void see_all(void)
 {

@@ -28,7 +28,8 @@ static int mr_dereg(weft_iface *iface, weft_mr *mr)
 }
 
 static const weft_iface_ops ops = {.name = "counted", .mr_reg = mr_reg, .mr_dereg = mr_dereg};
-static weft_iface node = {.ops = &ops}, net = {.ops = &ops, .caps = {.mr_local = true}}, other_net = {.ops = &ops, .caps = {.mr_local = true}};
+static weft_iface node = {.ops = &ops};
+static weft_iface net = {.ops = &ops, .caps = {.mr_local = true}}, other_net = {.ops = &ops, .caps = {.mr_local = true}};
 
 /* All slots can be taken, and are apart. */
 static void take_all(weft_bounce *bounce)

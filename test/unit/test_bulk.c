@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_bulk: limits and growth of the eps' shares; chunks of an ep that was closed, returned by its reader just while the owner searches for one. A
- * replaced fallocate, called by the owner between its searches, sets the moment.
+ * test_bulk: limits and growth of the eps' shares; chunks of an ep that was closed, returned by its reader just while the owner searches
+ * for one. A replaced fallocate, called by the owner between its searches, sets the moment.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_lock_word: the fair lock of windows (rma/lock_word.h): order of readers and writers, wrapping counts, and threads that hold it at once.
+ * test_lock_word: the fair lock of windows (rma/lock_word.h): order of readers and writers, wrapping counts, and threads that hold it at
+ * once.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>

@@ -38,7 +38,8 @@ static void freed_objects_are_recognized(void)
     thing *first = weft_object_new(&pool), *later;
     int number = first->object.number;
     CU_ASSERT(weft_object_retire(&first->object) && !weft_object_retire(&first->object)); /* one thread frees */
-    CU_ASSERT(first->object.number != number && !weft_object_by_number(&pool, number) && !weft_object_by_number(&pool, first->object.number));
+    CU_ASSERT(first->object.number != number && !weft_object_by_number(&pool, number) &&
+              !weft_object_by_number(&pool, first->object.number));
     CU_ASSERT(weft_object_drop(&first->object));
     first->value = 7;
     weft_object_free(&pool, first);

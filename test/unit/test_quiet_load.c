@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_quiet_load: the handlers of a library that is loaded are taken back; those that the program has had, and those that it sets while the
- * library is loaded, stay.
+ * test_quiet_load: the handlers of a library that is loaded are taken back; those that the program has had, and those that it sets while
+ * the library is loaded, stay.
  */
 #include <CUnit/Basic.h>
 #include <libgen.h>

@@ -229,7 +229,8 @@ static void test_given_up(void)
         weft_regcache_reclaim(cache);
     atomic_store(&d.hold_up, 1);
     CU_ASSERT_EQUAL(weft_regcache_acquire_own(cache, at(40), 5 * PAGE, 1, &own), WEFT_INPROGRESS);
-    CU_ASSERT_EQUAL(weft_regcache_acquire_own(cache, at(60), 5 * PAGE, 1, &pin), WEFT_E_NOSPACE); /* more than half, while the first counts */
+    /* more than half, while the first counts */
+    CU_ASSERT_EQUAL(weft_regcache_acquire_own(cache, at(60), 5 * PAGE, 1, &pin), WEFT_E_NOSPACE);
     weft_regcache_release(cache, own);
     atomic_store(&d.hold_up, 0);
     while (weft_regcache_stats(cache).pinned_bytes != 8 * PAGE)

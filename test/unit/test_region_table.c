@@ -171,7 +171,8 @@ static void check_one(uint64_t i)
 /* What is known from the block of another region is attached now. */
 static void check_known(uint64_t i)
 {
-    weft_rma_op op = {.kind = WEFT_RMA_PUT, .offset = ORIGIN + i * PLACE + draw(PLACE), .target_count = 1, .target_type = weft_sched_bytes()};
+    weft_rma_op op = {.kind = WEFT_RMA_PUT, .offset = ORIGIN + i * PLACE + draw(PLACE), .target_count = 1,
+                      .target_type = weft_sched_bytes()};
     weft_known_region *region = weft_known_acquire(&all.target.known, &op);
     const place *at = &all.places[i];
     if (!region)

@@ -253,7 +253,8 @@ static void test_damaged_heads(void)
     weft_rma_head put = {.kind = WEFT_RMA_PUT, .type = INT, .count = 10, .bytes = 40};
     weft_rma_head sum = {.kind = WEFT_RMA_ACCUMULATE, .type = INT, .basic = INT, .op = SUM, .count = 10, .skip = 8, .bytes = 32};
     weft_rma_head swap = {.kind = WEFT_RMA_COMPARE_AND_SWAP, .type = INT, .basic = INT, .count = 1, .bytes = 4}, head;
-    CU_ASSERT(is_sound(put, 40) && !is_sound(put, 39) && is_sound(sum, 32) && !is_sound(sum, 31) && is_sound(swap, 8) && !is_sound(swap, 7));
+    CU_ASSERT(is_sound(put, 40) && !is_sound(put, 39) && is_sound(sum, 32) && !is_sound(sum, 31) && is_sound(swap, 8) &&
+              !is_sound(swap, 7));
 #define WRONG(from, field, value) \
     do { \
         head = (from); \
@@ -312,8 +313,8 @@ static void test_dead_holder(void)
 
 /* -- notices -- */
 
-/* A get, a put that notifies, and a put, of one origin. The later ones end first: none is counted, nor told to the origin as counted, before
- * the get has ended, so no flush is answered. */
+/* A get, a put that notifies, and a put, of one origin. The later ones end first: none is counted, nor told to the origin as counted,
+ * before the get has ended, so no flush is answered. */
 static void test_flush_follows_count(void)
 {
     weft_window_notify *own = calloc(1, sizeof *own + sizeof *own->targets);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_segment_heap: blocks of the node's shared memory: apart, zero, given back, found again; by many processes at once; where the limit of
- * file sizes leaves no heap, or a small one.
+ * test_segment_heap: blocks of the node's shared memory: apart, zero, given back, found again; by many processes at once; where the limit
+ * of file sizes leaves no heap, or a small one.
  */
 #include <CUnit/Basic.h>
 #include <pthread.h>

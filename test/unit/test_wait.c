@@ -192,8 +192,8 @@ static void spinning_is_cpu_time(void)
     CU_ASSERT(spin.had_ns >= WEFT_WAIT_SPIN_NS);
 }
 
-/* A wait of a rank that shares its CPU: yields of this duration until one of them, the `ending`th, ends the wait, or the policy ends them; then
- * it sleeps for a time. Returns the yields. */
+/* A wait of a rank that shares its CPU: yields of this duration until one of them, the `ending`th, ends the wait, or the policy ends them;
+ * then it sleeps for a time. Returns the yields. */
 #define NEVER UINT32_MAX
 static uint32_t yielding_wait(weft_wait_policy *policy, uint64_t *now, uint64_t yield_ns, uint32_t ending, uint64_t sleep_ns)
 {
@@ -288,8 +288,8 @@ static void failed_trials_are_repeated(void)
     }
 }
 
-/* Where no other program takes CPU time a yield runs a rank of the job, or takes nothing from anyone: each wait yields as long as a rank with
- * a CPU of its own spins. */
+/* Where no other program takes CPU time a yield runs a rank of the job, or takes nothing from anyone: each wait yields as long as a rank
+ * with a CPU of its own spins. */
 static void yields_to_ranks_go_on(void)
 {
     weft_wait_policy policy = weft_wait_policy_oversubscribed;

@@ -206,7 +206,8 @@ static void end(void)
 
 static void every_schedule_ends(void)
 {
-    static const char *const all[] = {"www", "wwr", "rwr", "nww", "wwW", "wrW", "nWR", "rWw", "wRR", "nWW", "nrW", "rRw", "xpp", "xpP", "xPp", "xPP"};
+    static const char *const all[] = {"www", "wwr", "rwr", "nww", "wwW", "wrW", "nWR", "rWw", "wRR", "nWW", "nrW", "rRw", "xpp", "xpP",
+                                      "xPp", "xPP"};
     static const interleave test = {.threads = MEMBERS, .preemptions = 2, .begin = begin, .run = run, .end = end};
     uint64_t schedules = 0;
     for (size_t i = 0; i < weft_count(all); i++) {

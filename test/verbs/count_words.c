@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * count_words: ranks count up a word of rank 0 by MPI_Fetch_and_op, in a window with weft_device_atomics, while rank 0 is outside of MPI: no
- * value comes twice, and rank 0 spends almost no CPU time. Arguments: operations of each rank; most seconds.
+ * count_words: ranks count up a word of rank 0 by MPI_Fetch_and_op, in a window with weft_device_atomics, while rank 0 is outside of MPI:
+ * no value comes twice, and rank 0 spends almost no CPU time. Arguments: operations of each rank; most seconds.
  */
 #include <stdatomic.h>
 #include <time.h>

@@ -5,8 +5,8 @@
  * opens libfabric, unless it is open, and answers with libfabric's port, or with the reason why it cannot; the handshake follows
  * (handshake.c). The socket stays open as long as the iface, as the published address does not change.
  * No call waits for the peer: an unanswered knock is a state of the ep, as an unanswered handshake is. The kernel keeps the knock while the
- * rank computes. The number of sockets for knocks is bounded. A knock that waits for long closes its socket for a knock that finds none free. The
- * peer's kernel keeps the closed knock too; the peer cannot answer on its socket, so it connects to the calling rank.
+ * rank computes. The number of sockets for knocks is bounded. A knock that waits for long closes its socket for a knock that finds none
+ * free. The peer's kernel keeps the closed knock too; the peer cannot answer on its socket, so it connects to the calling rank.
  * The socket's descriptor wakes a rank that sleeps. With TCP_DEFER_ACCEPT a connection is accepted once its knock has come: the rank keeps
  * no connection, and a silent one costs it nothing. Connections without the nonce are closed without an answer.
  */
@@ -144,7 +144,8 @@ static bool has_pending(const ofi_iface *iface)
     return poll(&fd, 1, 0) == 1;
 }
 
-/* A look is a system call. Its interval is a number of polls, because a poll reads no clock. A process that polls rarely looks in each poll. */
+/* A look is a system call. Its interval is a number of polls, because a poll reads no clock. A process that polls rarely looks in each
+ * poll. */
 static void time_looks(ofi_iface *iface)
 {
     uint64_t now = iface->now_ns();

@@ -212,7 +212,8 @@ static void unshow(const verbs_ep *ep)
 
 static bool has_reservation(const verbs_ep *ep, uint64_t now)
 {
-    return ep->iface->conn->reserved_for == ep && ep->state == VERBS_CONNECTING && ep->hs->lacks_qps && now - ep->iface->conn->reserved_ns < RESERVED_NS;
+    return ep->iface->conn->reserved_for == ep && ep->state == VERBS_CONNECTING && ep->hs->lacks_qps &&
+           now - ep->iface->conn->reserved_ns < RESERVED_NS;
 }
 
 /* Another ep gives way for this one. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * patch_probe: program of test/build/syscall_patch: libc's patched system calls, by themselves. Needs no other part of Weft, so it is built for
- * other architectures, statically, and against other libcs. Patches while other threads make the calls. Exit code: number of failed checks.
+ * patch_probe: program of test/build/syscall_patch: libc's patched system calls, by themselves. Needs no other part of Weft, so it is built
+ * for other architectures, statically, and against other libcs. Patches while other threads make the calls. Exit code: number of failed
+ * checks.
  *     patch_probe [-b]     -b: also the times of the calls, before and after
  */
 #include <errno.h>
