@@ -45,7 +45,7 @@ static const void *reduce_level(weft_sched *sched, const weft_coll *args, tree *
     return held;
 }
 
-/* Of two ranks the second is the root: it receives the lower operand. */
+/* Rank 1 of two ranks is the root. It receives the lower operand. */
 static void reduce_at_upper(weft_sched *sched, const weft_coll *args)
 {
     uint64_t count = args->recvcount;
@@ -115,7 +115,8 @@ void weft_reduce_rabenseifner(weft_sched *sched, const weft_coll *args)
     weft_gather_blocks_halving(sched, &result, root);
 }
 
-/* The rank whose part begins the reduction of this rank's block: the last one if order matters, else one that saves a copy. */
+/* The rank whose part begins the reduction of this rank's block: the last one if order matters, else one that saves a copy. A stage of two
+ * ranks of a hierarchical algorithm may be in place: it needs no order. */
 static uint32_t fold_base(const weft_sched *sched, bool is_in_place)
 {
     if (!sched->op->is_commutative || (sched->size == 2 && !is_in_place))

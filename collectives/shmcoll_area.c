@@ -85,7 +85,7 @@ static uint32_t depth_of(uint32_t ranks, unsigned flags)
     return flags & WEFT_SHMCOLL_LANE || ranks > RANKS_DEEP ? WEFT_SHMCOLL_SHALLOW : WEFT_SHMCOLL_DEPTH;
 }
 
-/* Half as many, of twice the length, where data of SHORT_BYTES would take whole slots else. */
+/* A slot has one part for each SLOTS lines. If such a part is shorter than SHORT_BYTES, a slot has half as many parts. */
 static uint32_t parts_of(const weft_shmcoll *area)
 {
     uint32_t parts = area->depth / WEFT_SHMCOLL_SLOTS;

@@ -224,10 +224,11 @@ static int await_posts(weft_shmcoll *area, uint64_t s)
 static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t past)
 {
     int rc = WEFT_OK;
+    bool is_half = area->relays_since && !area->is_oversubscribed;
 
-    if (area->relays_since && !area->is_oversubscribed)
-        rc = await_posts(area, past += (s - past) / 2);
-    else if (have_all_posted(area, s - 1)) /* saves the next operations this call */
+    if (is_half)
+        past += (s - past) / 2;
+    if (!is_half && have_all_posted(area, s - 1)) /* saves the next operations this call */
         past = s - 1;
     else
         rc = await_posts(area, past);

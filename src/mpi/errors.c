@@ -233,7 +233,7 @@ static bool run(weft_traits *at, const char *function, int mpi_code, const char 
     return !is_again;
 }
 
-/* For MPI_Error_string: the rules of epochs, and checks of calls that make windows, do not know which function asked. */
+/* MPI_Error_string returns this text. The rules of epochs, and the checks of calls that make windows, do not know the calling function. */
 static bool lacks_function(const weft_traits *at, const char *function, const char *why)
 {
     size_t length = strlen(function);

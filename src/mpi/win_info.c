@@ -55,35 +55,35 @@ void weft_win_set_hints(weft_win *win, const weft_info *info, bool is_new)
         win->granularity = 0;
 }
 
-/* Members 0 and *other differ. False: none does. */
-static bool differs(const weft_window *window, bool is_unit, uint32_t *other)
+static uint64_t value_of(const weft_window *window, uint32_t member, bool is_unit)
 {
-    for (*other = 1; *other < window->size; ++*other) {
-        const weft_window_target *first = &window->targets[0], *target = &window->targets[*other];
-        if (is_unit ? target->unit != first->unit : target->bytes != first->bytes)
-            return true;
-    }
-    return false;
+    return is_unit ? window->targets[member].unit : window->targets[member].bytes;
+}
+
+/* Clears the hint if a member's value differs from that of member 0. */
+static void check_same(weft_win *win, enum weft_win_hint hint, const char *key)
+{
+    const weft_window *window = win->window;
+    bool is_unit = hint == WEFT_WIN_SAME_DISP_UNIT;
+    uint64_t first = value_of(window, 0, is_unit);
+    uint32_t other = 1;
+    if (!(win->hints & hint) || window->flavor == WEFT_WINDOW_DYNAMIC)
+        return;
+    while (other < window->size && value_of(window, other, is_unit) == first)
+        other++;
+    if (other == window->size)
+        return;
+    win->hints &= (uint8_t)~hint;
+    if (window->rank == 0)
+        weft_log_once(WEFT_LOG_WARN, "a window's info key %s is true, but member 0 passes %llu bytes, member %u %llu (MPI 5.0, 12.2.1)\n"
+                      "The key counts as false. Pass it only where all members pass the same value.", key, (unsigned long long)first,
+                      other, (unsigned long long)value_of(window, other, is_unit));
 }
 
 void weft_win_check_same(weft_win *win)
 {
-    const weft_window *window = win->window;
-    uint32_t other;
-    for (unsigned is_unit = 0; is_unit < 2; is_unit++) {
-        uint8_t hint = is_unit ? WEFT_WIN_SAME_DISP_UNIT : WEFT_WIN_SAME_SIZE;
-        if (!(win->hints & hint) || window->flavor == WEFT_WINDOW_DYNAMIC || !differs(window, is_unit, &other))
-            continue;
-        win->hints &= (uint8_t)~hint;
-        if (window->rank)
-            continue;
-        weft_log_once(WEFT_LOG_WARN, "a window's info key %s is true, but %s of member 0 is %llu, "
-                      "that of member %u %llu (MPI 5.0, 12.2.1)\n"
-                      "It counts as false. Pass the key only where all members pass the same value.", is_unit ? "same_disp_unit" :
-                      "same_size", is_unit ? "the displacement unit" : "the size",
-                      (unsigned long long)(is_unit ? window->targets[0].unit : window->targets[0].bytes), other,
-                      (unsigned long long)(is_unit ? window->targets[other].unit : window->targets[other].bytes));
-    }
+    check_same(win, WEFT_WIN_SAME_SIZE, "same_size");
+    check_same(win, WEFT_WIN_SAME_DISP_UNIT, "same_disp_unit");
 }
 
 int weft_mpi_win_set_info(weft_win *win, weft_info *info)

@@ -11,7 +11,7 @@
 /* Sets the supported hints that info has; ignores other keys, and values of another form. info NULL: none. is_new: also those that cannot
  * change after the window was made. */
 void weft_win_set_hints(weft_win *win, const weft_info *info, bool is_new);
-/* Of a new window: same_size and same_disp_unit count only if they are so; member 0 tells else. */
+/* Clears the hints same_size and same_disp_unit of a new window whose members differ in size or unit. Member 0 logs a warning. */
 void weft_win_check_same(weft_win *win);
 
 #endif

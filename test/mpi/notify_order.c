@@ -1,5 +1,5 @@
-/* np: 2 3 4 : notified access: who sees a count has the data of that operation and of all before it; who is read may write after the
- * count */
+/* np: 2 3 4 : notified access: a target that sees a count has the data of that put and of all earlier ones. A target of a get may write its
+ * memory after it sees the count */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../../examples/notify.h"
 #include "check.h"

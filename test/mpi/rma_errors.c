@@ -43,7 +43,7 @@ static void creation(void)
     CHECK(bad == MPI_WIN_NULL);
 }
 
-/* Whoever finds the error, its text names the function once. */
+/* The text of an error names the function once, if a check of arguments finds the error, and if the window's code does. */
 static void named_once(int code, const char *function)
 {
     char text[MPI_MAX_ERROR_STRING], *first;
