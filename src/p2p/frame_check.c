@@ -27,12 +27,17 @@ static bool is_cts_sound(const weft_hdr *hdr, const void *body)
            cts->from <= cts->to && cts->to <= cts->want;
 }
 
-/* Memory for all of an unexpected message is taken at its first frame. */
+static bool is_under_way(const weft_eager_frags *frags)
+{
+    return frags->arrived < frags->hdr.bytes;
+}
+
+/* Memory for all of an unexpected message is taken at its first frame. A peer sends one message after the other. */
 static bool is_first_sound(const weft_peer *peer, const weft_hdr *hdr, const void *body)
 {
     const weft_caps *caps;
     uint64_t total = 0;
-    if (!peer->ep)
+    if (!peer->ep || is_under_way(&peer->frags))
         return false;
     caps = &peer->ep->iface->caps;
     if (hdr->bytes == sizeof total)
@@ -42,7 +47,7 @@ static bool is_first_sound(const weft_peer *peer, const weft_hdr *hdr, const voi
 
 static bool is_next_sound(const weft_eager_frags *frags, const weft_hdr *hdr)
 {
-    return hdr->bytes && frags->arrived < frags->hdr.bytes && hdr->bytes <= frags->hdr.bytes - frags->arrived;
+    return hdr->bytes && is_under_way(frags) && hdr->bytes <= frags->hdr.bytes - frags->arrived;
 }
 
 bool weft_frame_is_sound(const weft_peer *peer, const weft_hdr *hdr, const void *body)

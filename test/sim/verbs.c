@@ -216,9 +216,7 @@ static void mutants_are_detected(void)
             int kept = rig_mute();
             verbs_run(program, &profile, &config, &out);
             healthy += verbs_is_good(&profile, &out);
-            verbs_net_mutant = plants[i].what;
-            verbs_run(program, &profile, &config, &out);
-            verbs_net_mutant = VERBS_NET_HEALTHY;
+            verbs_run_planted(plants[i].what, program, &profile, &config, verbs_rounds(program), &out);
             rig_unmute(kept);
             noticed += !verbs_is_good(&profile, &out);
         }
@@ -258,9 +256,7 @@ static void misplaced_relaxation_is_detected(void)
             verbs_keeps_registrations = true;
             verbs_run_rounds(program, profile, &config, plants[i].rounds, &out);
             healthy += verbs_is_good(profile, &out);
-            verbs_net_mutant = plants[i].what;
-            verbs_run_rounds(program, profile, &config, plants[i].rounds, &out);
-            verbs_net_mutant = VERBS_NET_HEALTHY;
+            verbs_run_planted(plants[i].what, program, profile, &config, plants[i].rounds, &out);
             verbs_keeps_registrations = false;
             rig_unmute(kept);
             noticed += !verbs_is_good(profile, &out);

@@ -7,6 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/knob.h"
 #include "test/sim/apps.h"
@@ -80,9 +83,35 @@ void verbs_run_rounds(const verbs_program *program, const simhca_profile *profil
     out->left = verbs_net_close(out->rc == 0 && !config->kill ? stderr : NULL);
 }
 
+uint32_t verbs_rounds(const verbs_program *program)
+{
+    return program->is_rig ? 6 : 4;
+}
+
 void verbs_run(const verbs_program *program, const simhca_profile *profile, weft_sim_config *config, verbs_outcome *out)
 {
-    verbs_run_rounds(program, profile, config, program->is_rig ? 6 : 4, out);
+    verbs_run_rounds(program, profile, config, verbs_rounds(program), out);
+}
+
+void verbs_run_planted(enum verbs_net_mutant what, const verbs_program *program, const simhca_profile *profile, weft_sim_config *config,
+                       uint32_t rounds, verbs_outcome *out)
+{
+    verbs_outcome *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child;
+    int status;
+    if (shared == MAP_FAILED || (child = fork()) < 0)
+        abort();
+    if (!child) {
+        verbs_net_mutant = what;
+        verbs_run_rounds(program, profile, config, rounds, shared);
+        _exit(0);
+    }
+    if (waitpid(child, &status, 0) != child)
+        abort();
+    *out = *shared;
+    if (status)
+        out->rc = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    munmap(shared, sizeof *shared);
 }
 
 const verbs_program *verbs_program_find(const char *text)
