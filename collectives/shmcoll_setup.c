@@ -16,8 +16,6 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#define KERNEL_COPY_MAX_NS 4000u /* for 64 KiB: what a second copy between two CPUs takes */
-
 enum { MEMBER_CAN = 1, MEMBER_OVERSUBSCRIBED = 2, MEMBER_FENCE = 4, MEMBER_CSUM = 8 };
 #define NO_AREA UINT32_MAX
 #define LARGE_AREAS 64u /* of a node: later ones have shorter slots */
@@ -149,7 +147,7 @@ static bool is_copied_once(const weft_team *team)
     if (team->size != 2 || team->nodes > 1 || weft_chan_resolve_peer(team->chan, 1, &peer))
         return false;
     return peer->ep->iface->caps.prompt && peer->ep->iface->ops->can_rma(peer->ep->iface, peer->ep) &&
-           weft_kernel_copy_ns() <= KERNEL_COPY_MAX_NS;
+           weft_kernel_copy_ns() <= WEFT_KERNEL_COPY_MAX_NS;
 }
 
 static void decide(weft_sched *sched, void *arg)

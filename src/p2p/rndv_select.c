@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/kernel_copy.h"
 #include "base/knob.h"
 #include "core/world.h"
 
@@ -139,6 +140,14 @@ static weft_rndv_stats_row *row_of(weft_rndv_stats *stats, uint64_t bytes, bool 
     return &stats->rows[is_cold][is_both_ways][class_of(bytes)];
 }
 
+/* Where ranks share CPUs the least CPU time counts: one copy by the kernel, unless that takes longer than two by the ranks. Elapsed times
+ * do not show it: they contain other ranks' turns, and a collective makes all ranks equally fast. */
+static bool saves_cpu_time(const weft_peer *peer)
+{
+    const weft_world *world = peer->worker->world;
+    return world->is_oversubscribed && weft_rndv_is_shared(peer->ep->iface) && weft_kernel_copy_ns() <= WEFT_KERNEL_COPY_MAX_NS;
+}
+
 enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *peer, uint64_t bytes, const weft_rndv_caps *rndv_caps,
                                       bool is_both_ways)
 {
@@ -149,6 +158,8 @@ enum weft_rndv_proto weft_rndv_select(weft_rndv_stats *stats, const weft_peer *p
     proto = forced(peer, rndv_caps);
     if (proto != WEFT_RNDV_LAST)
         return proto;
+    if (saves_cpu_time(peer))
+        return WEFT_RNDV_GET;
     best = fastest(row, peer, rndv_caps);
     if (row->samples >= AGAIN_MIN)
         try_again(row, best, row->record[best].in_flight, bytes);

@@ -2,7 +2,8 @@
  *
  * rndv_select: selects eager_max and the rendezvous protocol by measurement, per iface, kind of peer (same node or remote) and size
  * class. At first use each protocol is tried a few times; the fastest is used, and others are measured again if that costs little
- * of the time spent since. Called by the receiver (rndv); guarded by the worker.
+ * of the time spent since. Ranks of a node that share CPUs use what takes least CPU time instead, without trials. Called by the receiver
+ * (rndv); guarded by the worker.
  * Transfers in both directions at once share CPU time and have records of their own, which count the bytes of both directions.
  * The lower rank of a pair then chooses for both by a hint in its RTS: two independent choices would disturb each other.
  */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kernel_copy.h"
 #include "base/knob.h"
 #include "core/world.h"
 #include "p2p/bidir.h"
@@ -17,7 +18,9 @@
 
 static weft_iface iface = {.caps = {.get = true, .put = true, .frame_max = 16384, .rma_max = UINT64_MAX / 2}};
 static weft_ep ep = {.iface = &iface};
-static weft_peer peer = {.ep = &ep};
+static weft_world world;
+static weft_worker worker = {.world = &world};
+static weft_peer peer = {.ep = &ep, .worker = &worker};
 static weft_rndv_stats stats;
 static uint64_t now;
 static const weft_rndv_caps rndv_caps = {.can_move = true};
@@ -353,6 +356,8 @@ static void test_ifaces(void)
     weft_worker worker = {.world = &world, .ifaces = {&ifaces[0], &ifaces[1], &ifaces[2]}, .iface_count = 3};
     weft_peer peers[] = {{.ep = &eps[0], .proc_id.rank = 0}, {.ep = &eps[1], .proc_id.rank = 1}, {.ep = &eps[2], .proc_id.rank = 2},
                          {.ep = &eps[2], .proc_id.rank = 3}, {.ep = &eps[2], .proc_id.rank = 1}};
+    for (int p = 0; p < 5; p++)
+        peers[p].worker = &worker;
     static const double speed[5][WEFT_RNDV_LAST] = {
         {[WEFT_RNDV_COPY] = 40, [WEFT_RNDV_GET] = 10, [WEFT_RNDV_SPLIT] = 9},
         {[WEFT_RNDV_COPY] = 8, [WEFT_RNDV_GET] = 13, [WEFT_RNDV_SPLIT] = 24},
@@ -382,6 +387,30 @@ static void test_ifaces(void)
     free(worker.rndv_stats);
 }
 
+/* Ranks that share CPUs: one copy by the kernel, whatever the times say, unless the kernel takes too long, or does not copy, as between
+ * nodes. */
+static void test_shared_cpus(void)
+{
+    bool is_cheap = weft_kernel_copy_ns() <= WEFT_KERNEL_COPY_MAX_NS;
+    int of[WEFT_RNDV_LAST] = {0};
+    start_anew();
+    world.is_oversubscribed = true;
+    for (int i = 0; i < 100; i++) {
+        weft_rndv_xfer xfer = begin(MB);
+        uint64_t began = now;
+        of[xfer.proto]++;
+        now += NS(xfer.proto == WEFT_RNDV_GET ? 1 : 10, MB);
+        weft_rndv_xfer_end(&stats, &xfer, false, began, now);
+    }
+    CU_ASSERT_EQUAL(of[WEFT_RNDV_GET] == 100, is_cheap);
+    iface.caps.key_bytes = 8;
+    start_anew();
+    CU_ASSERT_EQUAL(weft_rndv_select(&stats, &peer, MB, &rndv_caps, false), WEFT_RNDV_COPY); /* the first of the trials */
+    iface.caps.key_bytes = 0;
+    world.is_oversubscribed = false;
+    CU_ASSERT_EQUAL(weft_rndv_select(&stats, &peer, MB, &rndv_caps, false), WEFT_RNDV_COPY);
+}
+
 int main(void)
 {
     if (CU_initialize_registry() != CUE_SUCCESS)
@@ -399,6 +428,7 @@ int main(void)
     CU_add_test(suite, "bidirectional windows", test_windows_bidir);
     CU_add_test(suite, "directions", test_directions);
     CU_add_test(suite, "ifaces", test_ifaces);
+    CU_add_test(suite, "shared CPUs", test_shared_cpus);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : CU_get_error();
