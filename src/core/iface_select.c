@@ -68,7 +68,7 @@ static int open_iface(weft_worker *worker, const weft_iface_ops *ops, const void
     weft_boot *boot = worker->world->boot;
     weft_iface_params params = {.owner = worker, .callbacks = worker->callbacks, .self = {boot->job, boot->rank, worker->index},
                                 .segment = medium, .local_rank = has_addr ? place_on_node(boot) : (int)boot->local_rank,
-                                .wants_fd = worker->wants_fd, .now_ns = boot->now_ns,
+                                .wants_fd = worker->wants_fd, .shares_cpus = worker->world->is_oversubscribed, .now_ns = boot->now_ns,
                                 .is_far = boot->nodes > 1 && weft_knob.split_node == 1,
                                 .peers = boot->size - (uses_shm(boot) ? boot->local_size : 1), .ranks = boot->local_size,
                                 .providers = providers};

@@ -34,7 +34,7 @@ static void a_chunk_of_a_closed_ep(void)
     uint32_t index;
     int rc;
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
-    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, false, &owner), 0);
     for (int i = 0; i < WEFT_BULK_STEP; i++)
         CU_ASSERT_EQUAL(weft_bulk_alloc(&owner, &gone, &index), 0);
     weft_bulk_leave(&owner, &gone);
@@ -65,7 +65,7 @@ static void shares_are_limited(void)
     weft_bulk_owner owner;
     weft_bulk_share eps[EPS] = {{.count = 0}};
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
-    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, false, &owner), 0);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[0]), WEFT_BULK_SHARE);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[1]), WEFT_BULK_SHARE);
     CU_ASSERT_EQUAL(take_all(&owner, &eps[2]), WEFT_BULK_SHARE_SURE);
@@ -92,7 +92,7 @@ static void rounds_grow_with_the_data(void)
     weft_bulk_share share = {.count = 0};
     uint32_t index, sent = 0;
     CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
-    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, &owner), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, false, &owner), 0);
     for (uint32_t round = 0; round < 6 * WEFT_BULK_ROUNDS; round++) {
         bool is_used[WEFT_BULK_COUNT] = {false};
         for (uint32_t i = 0, n = share.count ? share.count : WEFT_BULK_STEP; i < n; i++, sent++) {
@@ -110,6 +110,30 @@ static void rounds_grow_with_the_data(void)
     weft_segment_close(&segment);
 }
 
+/* As above, where ranks share CPUs: one chunk, until a reader leaves several unread. */
+static void sparing_rounds_are_short(void)
+{
+    weft_segment segment;
+    weft_bulk_owner owner;
+    weft_bulk_share share = {.count = 0};
+    uint32_t index, unread[5];
+    CU_ASSERT_EQUAL_FATAL(weft_segment_make(2, 1, 0, &segment), 0);
+    CU_ASSERT_EQUAL_FATAL(weft_bulk_open(&segment, 0, true, &owner), 0);
+    for (uint32_t i = 0; i < 6 * WEFT_BULK_ROUNDS * WEFT_BULK_STEP; i++) {
+        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &index), 0);
+        weft_bulk_free(owner.bulk, index);
+    }
+    CU_ASSERT_EQUAL(share.count, 1);
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_EQUAL_FATAL(weft_bulk_alloc(&owner, &share, &unread[i]), 0);
+    for (int i = 0; i < 5; i++)
+        weft_bulk_free(owner.bulk, unread[i]);
+    CU_ASSERT_EQUAL(share.count, 5);
+    weft_bulk_leave(&owner, &share);
+    weft_bulk_close(&owner);
+    weft_segment_close(&segment);
+}
+
 int main(void)
 {
     CU_initialize_registry();
@@ -117,6 +141,7 @@ int main(void)
     CU_add_test(suite, "a chunk of a closed ep is returned during a search", a_chunk_of_a_closed_ep);
     CU_add_test(suite, "rounds grow with the data", rounds_grow_with_the_data);
     CU_add_test(suite, "shares are limited", shares_are_limited);
+    CU_add_test(suite, "sparing rounds are short", sparing_rounds_are_short);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
     return CU_get_number_of_failures() ? 1 : 0;

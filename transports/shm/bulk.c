@@ -9,11 +9,12 @@
 
 #include "base/status.h"
 
-int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner)
+int weft_bulk_open(const weft_segment *segment, uint32_t local, bool is_sparing, weft_bulk_owner *owner)
 {
     void *addr;
     int rc;
-    *owner = (weft_bulk_owner){.segment = segment, .offset = segment->hdr->pools + local * segment->hdr->pool_bytes};
+    *owner = (weft_bulk_owner){.segment = segment, .offset = segment->hdr->pools + local * segment->hdr->pool_bytes,
+                               .is_sparing = is_sparing};
     rc = weft_segment_view(segment, owner->offset, sizeof *owner->bulk, &addr);
     if (rc == 0)
         owner->bulk = addr;
@@ -119,15 +120,17 @@ static bool find_unheld(weft_bulk_owner *owner, uint32_t *index)
 }
 
 /* Whether it takes a new chunk before it needs one: until a step is complete, and to begin another after enough rounds. */
-static bool grows(const weft_bulk_share *share)
+static bool grows(const weft_bulk_owner *owner, const weft_bulk_share *share)
 {
+    if (owner->is_sparing)
+        return !share->count;
     return share->count < WEFT_BULK_SHARE_USUAL && (share->count % WEFT_BULK_STEP || !share->count || share->rounds >= WEFT_BULK_ROUNDS);
 }
 
 static int find(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index)
 {
     int rc;
-    if (grows(share) && may_grow(owner, share) && find_unheld(owner, index)) {
+    if (grows(owner, share) && may_grow(owner, share) && find_unheld(owner, index)) {
         add_to(owner, share, *index);
         return 0;
     }

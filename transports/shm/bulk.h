@@ -34,7 +34,8 @@ typedef struct weft_bulk { /* in shared memory */
 /* Chunks held by one ep, in use or free, reused in turn. A line that the reader has just read costs both sides more than an older one, but
  * the first touch of a page costs each side a fault, in some virtual machines 6 us more, and a longer round would push the program's data
  * out of the cache. So a round of STEP chunks grows to SHARE_USUAL with the data sent. An ep that finds all of its chunks unread takes more
- * at once. The limits keep a peer that does not read from blocking others. */
+ * at once. Where ranks share CPUs, a chunk is read long after it was written, and many eps would fill the caches: an ep takes only what it
+ * needs then. The limits keep a peer that does not read from blocking others. */
 typedef struct weft_bulk_share {
     uint8_t ids[WEFT_BULK_SHARE];
     uint8_t count, next; /* readers free in order: only ids[next] need be checked */
@@ -45,6 +46,7 @@ typedef struct weft_bulk_owner { /* owner's private state */
     weft_bulk *bulk;
     const weft_segment *segment;
     uint64_t offset;
+    bool is_sparing;
     uint32_t claimed;                          /* chunks that have memory */
     uint32_t held;                             /* chunks with a holder */
     weft_bulk_share *holder[WEFT_BULK_COUNT];  /* ep that holds the chunk; NULL: none */
@@ -52,8 +54,8 @@ typedef struct weft_bulk_owner { /* owner's private state */
     bool is_out_of_memory;                     /* streams do not grow any more */
 } weft_bulk_owner;
 
-/* Maps the owner's pool; claims nothing. */
-int weft_bulk_open(const weft_segment *segment, uint32_t local, weft_bulk_owner *owner);
+/* Maps the owner's pool; claims nothing. is_sparing: no ep takes a chunk before it needs one. */
+int weft_bulk_open(const weft_segment *segment, uint32_t local, bool is_sparing, weft_bulk_owner *owner);
 void weft_bulk_close(weft_bulk_owner *owner);
 /* Allocates a chunk for the ep of `share`. 0, WEFT_AGAIN (then `wanted` is set), or an error. The reader frees it by weft_bulk_free. */
 int weft_bulk_alloc(weft_bulk_owner *owner, weft_bulk_share *share, uint32_t *index);

@@ -51,7 +51,7 @@ static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
     shm->deferred = calloc((shm->ranks + 63) / 64, sizeof *shm->deferred);
     shm->now_ns = params->now_ns ? params->now_ns : weft_clock_ns;
     if (shm->hot && shm->eps && shm->has_left && shm->deferred)
-        rc = weft_bulk_open(segment, shm->local, &shm->bulk);
+        rc = weft_bulk_open(segment, shm->local, params->shares_cpus, &shm->bulk);
     if (rc) {
         shm_close(&shm->iface);
         return weft_fail(rc, "no memory for the shared-memory iface of %u ranks", segment->hdr->ranks);
