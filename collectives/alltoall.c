@@ -7,14 +7,20 @@
 
 static weft_blocks outgoing(weft_sched *sched, const weft_coll *args, const weft_blocks *in)
 {
-    return args->in_place ? weft_blocks_packed(sched, in, sched->size) : weft_blocks_sent(args);
+    weft_blocks out = weft_blocks_sent(args), in_place;
+
+    if (!args->in_place)
+        return out;
+    in_place = weft_blocks_packed(sched, in, sched->size);
+    in_place.moved = out.moved;
+    return in_place;
 }
 
 static void keep_own(weft_sched *sched, const weft_coll *args, const weft_blocks *out, const weft_blocks *in)
 {
     weft_block own;
 
-    if (args->in_place) /* already there */
+    if (args->in_place || args->moved) /* already there */
         return;
     own = weft_blocks_at(out, sched->rank);
     weft_blocks_fill(sched, in, sched->rank, own.at, own.count, own.type);

@@ -7,7 +7,7 @@
 weft_block weft_blocks_of_layout(const weft_blocks *blocks, uint32_t i)
 {
     const weft_layout *layout = blocks->layout;
-    const weft_type *type = layout->types ? weft_type_of(layout->types[i]) : blocks->type;
+    const weft_type *type = !layout->types ? blocks->type : layout->held ? layout->held[i] : weft_type_of(layout->types[i]);
     int64_t displacement = weft_counts_get(layout->displs, i) * (layout->types ? 1 : type->extent);
 
     return (weft_block){(char *)blocks->buf + displacement, (uint64_t)weft_counts_get(layout->counts, i), type};

@@ -22,16 +22,22 @@ typedef struct weft_blocks {
     const weft_layout *layout; /* counts, displacements, types; NULL: consecutive blocks */
     const uint64_t *starts;    /* block i is elements starts[i] .. starts[i + 1] - 1 */
     uint32_t parts;            /* count is split evenly into so many blocks (weft_sched_block_start); ranks beyond have an empty one */
+    const uint64_t *moved;     /* set of blocks that are not to be sent, or received: weft_moved; NULL: none */
 } weft_blocks;
+
+static inline bool weft_moved_has(const uint64_t *set, uint32_t member) { return set[member / 64] >> member % 64 & 1; }
+static inline void weft_moved_set(uint64_t *set, uint32_t member) { set[member / 64] |= (uint64_t)1 << member % 64; }
 
 static inline weft_blocks weft_blocks_sent(const weft_coll *args)
 {
-    return (weft_blocks){.buf = args->sendbuf, .type = args->sendtype, .count = args->sendcount, .layout = args->send_layout};
+    return (weft_blocks){.buf = args->sendbuf, .type = args->sendtype, .count = args->sendcount, .layout = args->send_layout,
+                         .moved = args->moved ? args->moved->sent : NULL};
 }
 
 static inline weft_blocks weft_blocks_received(const weft_coll *args)
 {
-    return (weft_blocks){.buf = args->recvbuf, .type = args->recvtype, .count = args->recvcount, .layout = args->recv_layout};
+    return (weft_blocks){.buf = args->recvbuf, .type = args->recvtype, .count = args->recvcount, .layout = args->recv_layout,
+                         .moved = args->moved ? args->moved->received : NULL};
 }
 
 static inline weft_blocks weft_blocks_even(const void *buf, uint64_t count, const weft_type *type, uint32_t parts)
@@ -61,11 +67,18 @@ static inline weft_block weft_blocks_at(const weft_blocks *blocks, uint32_t i)
 static inline uint64_t weft_block_bytes(const weft_block *block) { return block->count * (uint64_t)block->type->size; }
 
 /* Messages of one block. Where each rank has its own count, both sides know an empty block: it needs no message. */
+static inline bool weft_blocks_need_message(const weft_blocks *blocks, uint32_t i, const weft_block *block)
+{
+    if (weft_unlikely(blocks->moved != NULL) && weft_moved_has(blocks->moved, i))
+        return false;
+    return weft_block_bytes(block) || !(blocks->layout || blocks->starts);
+}
+
 static inline weft_sched_message weft_blocks_send(weft_sched *sched, uint32_t to, const weft_blocks *blocks, uint32_t i)
 {
     weft_block block = weft_blocks_at(blocks, i);
 
-    if (weft_block_bytes(&block) || !(blocks->layout || blocks->starts))
+    if (weft_blocks_need_message(blocks, i, &block))
         return weft_sched_send(sched, to, block.at, block.count, block.type);
     return WEFT_SCHED_NO_MESSAGE;
 }
@@ -74,7 +87,7 @@ static inline weft_sched_message weft_blocks_recv(weft_sched *sched, uint32_t fr
 {
     weft_block block = weft_blocks_at(blocks, i);
 
-    if (weft_block_bytes(&block) || !(blocks->layout || blocks->starts))
+    if (weft_blocks_need_message(blocks, i, &block))
         return weft_sched_recv(sched, from, block.at, block.count, block.type);
     return WEFT_SCHED_NO_MESSAGE;
 }

@@ -152,11 +152,11 @@ static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_ki
     return rule->algorithm;
 }
 
-static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call)
+static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag)
 {
     weft_sched sched;
 
-    weft_sched_begin_immediate(&sched, team, next_tag(team, call, false));
+    weft_sched_begin_immediate(&sched, team, tag);
     sched.op = args->op;
     algorithm(&sched, args);
     return weft_sched_end_immediate(&sched);
@@ -191,7 +191,7 @@ static __attribute__((noinline)) int setup_blocking(weft_team *team, enum weft_c
     int rc = setup(team, call);
 
     *is_done = rc || team->is_inter;
-    return *is_done && !rc ? perform(team, select_algorithm(team, kind, args, NODE_SLOTS), args, call) : rc;
+    return *is_done && !rc ? perform(team, select_algorithm(team, kind, args, NODE_SLOTS), args, next_tag(team, call, false)) : rc;
 }
 
 /* Nonblocking calls precede the blocking one in the area. */
@@ -199,6 +199,22 @@ static __attribute__((noinline)) int drain(weft_team *team, enum weft_coll_kind 
 {
     weft_shmcoll_drain(team->area);
     return team->needs_setup ? setup(team, call_of(team, kind, WEFT_CALL_BLOCKING, args)) : WEFT_OK;
+}
+
+/* A blocking call through the area: what the slots leave goes by messages. Each member numbers the schedule of these, also if it has none. */
+static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    weft_call call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
+    uint32_t number = team->sequence;
+    int tag = next_tag(team, call, false), rc = weft_shmcoll_run_alltoallv(team->area, kind, args, call, number);
+    weft_moved moved;
+    weft_coll rest = *args;
+
+    if (rc || weft_likely(!team->area->left))
+        return rc;
+    moved = team->area->moved;
+    rest.moved = &moved;
+    return perform(team, select_rule(team, kind, args, NO_SLOTS)->algorithm, &rest, tag);
 }
 
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
@@ -220,7 +236,7 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
             if (rc)
                 return rc;
         }
-        return weft_shmcoll_run(team->area, kind, args);
+        return weft_unlikely(weft_coll_is_alltoallv(kind)) ? run_alltoallv(team, kind, args) : weft_shmcoll_run(team->area, kind, args);
     }
     call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
     if (team->area) {
@@ -228,7 +244,13 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
         if (rc)
             return rc;
     }
-    return perform(team, rule->algorithm, args, call);
+    return perform(team, rule->algorithm, args, next_tag(team, call, false));
+}
+
+/* By messages, where the slots leave blocks to them. */
+static weft_sched_algorithm *rest_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    return weft_coll_is_alltoallv(kind) ? select_rule(team, kind, args, NO_SLOTS)->algorithm : NULL;
 }
 
 /* algorithm NULL: through the node area. */
@@ -243,7 +265,7 @@ static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm
         return rc;
     tag = next_tag(team, call, false);
     rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req)
-                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, req);
+                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, rest_algorithm(team, kind, args), req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
@@ -267,8 +289,8 @@ static void begin_deferred(weft_sched *sched)
     weft_sched_restart_later(sched->req);
 }
 
-/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that; if only pairs of members know
- * the counts, there is none, and the arguments, which another layout has, are read now. */
+/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that. Where
+ * slots are no choice, the arguments are read now. */
 static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
 {
     bool is_first = team->may_share;
@@ -284,8 +306,9 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
     if (rc)
         return rc;
     tag = next_tag(team, call, false);
-    rc = weft_coll_is_by_pairs(kind) ? weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req)
-                                     : weft_sched_record_in_area(team, NULL, kind, args, call, tag, req);
+    rc = weft_coll_is_by_pairs(kind) && !weft_coll_is_alltoallv(kind)
+             ? weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req)
+             : weft_sched_record_in_area(team, NULL, kind, args, call, tag, rest_algorithm(team, kind, args), req);
     if (rc) {
         if (is_first)
             weft_agreement_discard(team, rc);
@@ -333,7 +356,7 @@ static int open_lane(weft_team *team, enum weft_coll_kind kind, const weft_coll 
         rc = setup(team, call);
     if (rc || !team->area)
         return rc;
-    if (select_rule(team, kind, args, TEAM_SLOTS)->algorithm)
+    if (weft_coll_is_alltoallv(kind) || select_rule(team, kind, args, TEAM_SLOTS)->algorithm)
         return weft_shmcoll_publish(team->area, call, team->sequence, true);
     rc = weft_shmcoll_open_lane(team->area, kind, args, call, lane);
     return team->area->rc ? rc : weft_team_trust(team, rc); /* calls that differ stop the team, also by truncation */
@@ -348,7 +371,7 @@ int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll
 
     if (rc)
         return rc;
-    rc = lane ? weft_sched_record_in_area(team, lane, kind, args, call, tag, req)
+    rc = lane ? weft_sched_record_in_area(team, lane, kind, args, call, tag, NULL, req)
               : weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req);
     if (rc) {
         weft_shmcoll_close(lane);

@@ -41,6 +41,6 @@ weft_coll_cost weft_cost_allgather_multileader, weft_cost_allgatherv_multileader
 /* Through the node area (cost_area.c). INFINITY beyond the sizes up to which these forms were measured to be the fastest. */
 weft_coll_cost weft_cost_area_barrier, weft_cost_area_bcast, weft_cost_area_reduce, weft_cost_area_allreduce, weft_cost_area_gather;
 weft_coll_cost weft_cost_area_scatter, weft_cost_area_allgather, weft_cost_area_allgatherv, weft_cost_area_alltoall;
-weft_coll_cost weft_cost_area_scan, weft_cost_area_exscan, weft_cost_area_reduce_scatter;
+weft_coll_cost weft_cost_area_scan, weft_cost_area_exscan, weft_cost_area_reduce_scatter, weft_cost_area_alltoallv;
 
 #endif

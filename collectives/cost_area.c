@@ -42,6 +42,7 @@ static double scan(const weft_coll_query *query)
     return area(query, query->params->shares_cpus ? INFINITY : 256, 1) + others(query) * query->params->flag_ns;
 }
 
+double weft_cost_area_alltoallv(const weft_coll_query *query) { return area(query, INFINITY, 0); } /* no member knows the bytes */
 double weft_cost_area_barrier(const weft_coll_query *query) { return area(query, INFINITY, 0); }
 double weft_cost_area_bcast(const weft_coll_query *query) { return by_message(query, 96, INFINITY) ? INFINITY : area(query, 256, 1); }
 double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }

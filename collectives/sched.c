@@ -186,14 +186,6 @@ void weft_sched_free_spares(weft_worker *worker)
     weft_sched_free_blocks(worker);
 }
 
-void weft_sched_drop_types(const weft_coll *args)
-{
-    if (args->sendtype)
-        weft_type_drop(args->sendtype);
-    if (args->recvtype)
-        weft_type_drop(args->recvtype);
-}
-
 static void free_sched(weft_req *req)
 {
     weft_sched *sched = req->extra;
@@ -202,7 +194,7 @@ static void free_sched(weft_req *req)
     if (sched->regs)
         sched->free_regs(sched->regs);
     if (sched->pending) {
-        weft_sched_drop_types(&sched->pending->args);
+        weft_sched_drop_types(&sched->pending->args, sched->size);
         if (sched->pending->area && sched->pending->area->is_lane)
             weft_shmcoll_close(sched->pending->area);
     }

@@ -9,16 +9,6 @@
 #include "collectives/sched_internal.h"
 #include "collectives/shmcoll_queue.h"
 
-static void on_end(weft_shmcoll_pending *pending)
-{
-    weft_sched *sched = pending->owner;
-
-    if (!sched->rc)
-        sched->rc = pending->rc;
-    sched->damage = pending->damage;
-    weft_sched_end(sched);
-}
-
 /* A copy of the caller's array. out of memory: at is NULL, and the schedule stops. */
 static weft_counts copy_counts(weft_sched *sched, weft_counts counts, uint32_t ranks)
 {
@@ -31,14 +21,78 @@ static weft_counts copy_counts(weft_sched *sched, weft_counts counts, uint32_t r
     return own;
 }
 
+/* Out of memory: NULL, and the schedule stops. */
+static const weft_type *const *find_types(weft_sched *sched, const void *const *types, uint32_t ranks)
+{
+    const weft_type **found = types ? weft_sched_temp(sched, ranks * sizeof *found, weft_sched_bytes()) : NULL;
+
+    for (uint32_t i = 0; found && i < ranks; i++)
+        found[i] = weft_type_of(types[i]);
+    return found;
+}
+
 static const weft_layout *copy_layout(weft_sched *sched, const weft_layout *layout)
 {
     weft_layout *own = weft_sched_temp(sched, sizeof *own, weft_sched_bytes());
 
     if (own)
         *own = (weft_layout){.counts = copy_counts(sched, layout->counts, sched->size),
-                             .displs = copy_counts(sched, layout->displs, sched->size)};
+                             .displs = copy_counts(sched, layout->displs, sched->size),
+                             .types = layout->types, .held = find_types(sched, layout->types, sched->size)};
     return own;
+}
+
+static void hold_types(const weft_layout *layout, uint32_t ranks)
+{
+    for (uint32_t i = 0; layout && layout->held && i < ranks; i++)
+        weft_type_hold(layout->held[i]);
+}
+
+static void drop_types(const weft_layout *layout, uint32_t ranks)
+{
+    for (uint32_t i = 0; layout && layout->held && i < ranks; i++)
+        weft_type_drop(layout->held[i]);
+}
+
+void weft_sched_drop_types(const weft_coll *args, uint32_t ranks)
+{
+    if (args->sendtype)
+        weft_type_drop(args->sendtype);
+    if (args->recvtype)
+        weft_type_drop(args->recvtype);
+    drop_types(args->send_layout, ranks);
+    drop_types(args->recv_layout, ranks);
+}
+
+static void forget(weft_sched *sched)
+{
+    weft_sched_drop_types(&sched->pending->args, sched->size);
+    sched->pending = NULL;
+}
+
+/* The call goes by the steps of `algorithm` from now on. */
+static void record(weft_sched *sched, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    algorithm(sched, args);
+    weft_sched_fence(sched);
+    forget(sched);
+}
+
+static void on_end(weft_shmcoll_pending *pending)
+{
+    weft_sched *sched = pending->owner;
+
+    if (!sched->rc)
+        sched->rc = pending->rc;
+    sched->damage = pending->damage;
+    if (!sched->rc && weft_unlikely(pending->area->left)) {
+        weft_coll rest = pending->args;
+        rest.moved = &pending->area->moved;
+        record(sched, pending->rest, &rest);
+        weft_sched_make_ready(sched);
+        return;
+    }
+    weft_sched_end(sched);
 }
 
 /* The schedule drops the types and closes a lane when it is freed. */
@@ -48,11 +102,13 @@ static void own(weft_sched *sched, weft_shmcoll_pending *pending)
         weft_type_hold(pending->args.sendtype);
     if (pending->args.recvtype)
         weft_type_hold(pending->args.recvtype);
+    hold_types(pending->args.send_layout, sched->size);
+    hold_types(pending->args.recv_layout, sched->size);
     sched->pending = pending;
 }
 
 int weft_sched_record_in_area(weft_team *team, weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, int tag,
-                              weft_req **req)
+                              weft_sched_algorithm *rest, weft_req **req)
 {
     int rc = weft_sched_make(team, args->op, tag, req);
     weft_shmcoll_pending *pending;
@@ -64,8 +120,10 @@ int weft_sched_record_in_area(weft_team *team, weft_shmcoll *area, enum weft_col
     pending = weft_sched_temp(sched, sizeof *pending, weft_sched_bytes());
     if (pending) {
         *pending = (weft_shmcoll_pending){.area = area, .kind = kind, .args = *args, .call = call, .tag = (uint32_t)tag, .end = on_end,
-                                          .owner = sched};
+                                          .rest = rest, .owner = sched};
         pending->args.op = sched->op;
+        if (args->send_layout)
+            pending->args.send_layout = copy_layout(sched, args->send_layout);
         if (args->recv_layout)
             pending->args.recv_layout = copy_layout(sched, args->recv_layout);
     }
@@ -81,15 +139,9 @@ int weft_sched_record_in_area(weft_team *team, weft_shmcoll *area, enum weft_col
 
 void weft_sched_decide(weft_sched *sched, weft_shmcoll *area, weft_sched_algorithm *algorithm)
 {
-    weft_shmcoll_pending *pending = sched->pending;
-
-    pending->area = area;
-    if (area)
-        return;
-    algorithm(sched, &pending->args);
-    weft_sched_fence(sched);
-    weft_sched_drop_types(&pending->args);
-    sched->pending = NULL;
+    sched->pending->area = area;
+    if (!area)
+        record(sched, algorithm, &sched->pending->args);
 }
 
 void weft_sched_begin_in_area(weft_sched *sched)

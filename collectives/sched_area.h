@@ -9,9 +9,9 @@
 #include "collectives/sched.h"
 
 /* The same as weft_sched_record for a call through `area`: team->area, or a lane, which the schedule owns then. On an error the caller owns
- * it. NULL: weft_sched_decide follows. */
+ * it. area NULL: weft_sched_decide follows. rest: the algorithm for blocks that the slots leave to messages; NULL: they take all. */
 int weft_sched_record_in_area(weft_team *team, struct weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call,
-                              int tag, weft_req **req);
+                              int tag, weft_sched_algorithm *rest, weft_req **req);
 /* Before a schedule recorded without an area starts: its call goes through `area`, or, if that is NULL, by the steps of `algorithm`. An
  * error is the schedule's, and the team has stopped. */
 void weft_sched_decide(weft_sched *sched, struct weft_shmcoll *area, weft_sched_algorithm *algorithm);

@@ -27,8 +27,8 @@ void weft_sched_end_await(weft_sched *sched, uint32_t message);
 
 /* Frees the temporary memory that the worker keeps. */
 void weft_sched_free_blocks(weft_worker *worker);
-/* Of the call that a recorded schedule keeps. */
-void weft_sched_drop_types(const weft_coll *args);
+/* Of the call of so many ranks that a recorded schedule keeps. */
+void weft_sched_drop_types(const weft_coll *args, uint32_t ranks);
 /* Recorded schedules: the next poll performs its next steps. */
 void weft_sched_make_ready(weft_sched *sched);
 /* Recorded schedules: the schedule has ended, by sched->rc or damage; completes its request (sched_progress.c). */

@@ -53,6 +53,8 @@
 
 #define NEIGHBOR_RULE(kind, algorithm) \
     [kind] = {{kind, "linear", algorithm, weft_cost_neighbors, 0, 0, ANY, "one message along each edge, all at once"}}
+#define PAIRS_AREA_RULE(kind) \
+    {kind, "shmcoll", NULL, weft_cost_area_alltoallv, AREA, 0, ANY, "each rank writes once and reads its blocks; long ones are sent"}
 #define PAIRS_RULES(kind) \
     {kind, "linear", weft_alltoall_linear, weft_cost_alltoall_linear, 0, 0, AT_ONCE, "all messages at once"}, \
     {kind, "pairwise", weft_alltoall_pairwise, weft_cost_alltoall_pairwise, 0, 0, ANY, \
@@ -178,8 +180,8 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
         {WEFT_COLL_ALLGATHERV, "shmcoll", NULL, weft_cost_area_allgatherv, AREA, 0, ANY, "each rank writes once, all read"},
         ALLGATHER_RULES(WEFT_COLL_ALLGATHERV, allgatherv),
     },
-    [WEFT_COLL_ALLTOALLV] = {PAIRS_RULES(WEFT_COLL_ALLTOALLV)},
-    [WEFT_COLL_ALLTOALLW] = {PAIRS_RULES(WEFT_COLL_ALLTOALLW)},
+    [WEFT_COLL_ALLTOALLV] = {PAIRS_AREA_RULE(WEFT_COLL_ALLTOALLV), PAIRS_RULES(WEFT_COLL_ALLTOALLV)},
+    [WEFT_COLL_ALLTOALLW] = {PAIRS_AREA_RULE(WEFT_COLL_ALLTOALLW), PAIRS_RULES(WEFT_COLL_ALLTOALLW)},
     [WEFT_COLL_SCAN] = {
         {WEFT_COLL_SCAN, "shmcoll", NULL, weft_cost_area_scan, AREA, 0, ANY, "a chain: each rank reads the lower one's prefix"},
         {WEFT_COLL_SCAN, "doubling", weft_scan_doubling, weft_cost_scan_doubling, 0, 0, ANY, "log2(ranks) rounds"},

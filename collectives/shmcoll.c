@@ -30,6 +30,8 @@ typedef struct weft_shmcoll_row {
     weft_shmcoll_move_call *relay; /* instead of both: reads the next lower member's data, and writes this member's, which depend on it */
     weft_shmcoll_fold_call *fold;
     weft_shmcoll_close_call *close;
+    weft_shmcoll_goes_on_call *goes_on;  /* NULL: never */
+    const struct weft_shmcoll_row *rest; /* how it goes on */
 } kind_row;
 
 static inline bool is_among(const weft_shmcoll_exchange *ex, enum members who)
@@ -191,6 +193,19 @@ static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, 
     return rc;
 }
 
+/* The second kind of rounds of a call. */
+static __attribute__((noinline)) int run_rest(const kind_row *row, weft_shmcoll_exchange *ex)
+{
+    weft_shmcoll_cursor at = {0, WEFT_SHMCOLL_WRITE};
+    int rc = open_exchange(row, ex, ex->area, ex->args, 0);
+    uint64_t lag = lag_of(row, ex);
+
+    while (at.turn < ex->rounds + lag && !rc)
+        rc = run_turn(row, ex, lag, &at, true);
+    row->close(ex);
+    return rc;
+}
+
 /* Inlined for each kind, so that its row is constant: a barrier, or 8 bytes, cost a few loads and stores. */
 static inline __attribute__((always_inline)) int run_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                               uint32_t parts)
@@ -207,7 +222,11 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
         rc = run_turn(row, &ex, lag, &at, true);
     if (row->close)
         row->close(&ex);
-    return rc;
+    if (!row->goes_on || rc)
+        return rc;
+    if (row->goes_on(&ex))
+        rc = run_rest(row->rest, &ex);
+    return rc || !ex.rc ? rc : weft_shmcoll_stop(area, ex.rc);
 }
 
 /* Performs the call now; if `later` is set, opens that for it instead. */
@@ -217,6 +236,7 @@ static inline __attribute__((always_inline)) int run_or_open(const kind_row *row
     if (!later)
         return run_exchange(row, area, args, parts);
     later->row = row;
+    later->rc = WEFT_OK;
     later->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
     return open_exchange(row, later, area, args, parts);
 }
@@ -266,6 +286,14 @@ static const kind_row spread_row = {
     .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_spread, .write = weft_shmcoll_write_spread,
     .read = weft_shmcoll_read_blocks};
 
+static const kind_row alltoallv_rest_row = {
+    .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_rest, .write = weft_shmcoll_write_rest,
+    .read = weft_shmcoll_read_rest, .close = weft_shmcoll_close_rest};
+static const kind_row alltoallv_row = {
+    .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_alltoallv, .write = weft_shmcoll_write_alltoallv,
+    .read = weft_shmcoll_read_alltoallv, .close = weft_shmcoll_close_alltoall, 
+    .goes_on = weft_shmcoll_alltoallv_goes_on, .rest = &alltoallv_rest_row};
+
 /* The order of operands is the same both ways. */
 static bool is_flat(const weft_shmcoll *area, const weft_coll *args)
 {
@@ -300,6 +328,9 @@ static inline __attribute__((always_inline)) int perform(weft_shmcoll *area, enu
     case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_REDUCE_SCATTER_BLOCK:
         return run_or_open(&split_row, area, args, area->ranks, later);
+    case WEFT_COLL_ALLTOALLV:
+    case WEFT_COLL_ALLTOALLW:
+        return run_or_open(&alltoallv_row, area, args, 0, later);
     default:
         return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
     }
@@ -371,10 +402,21 @@ int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_co
     return weft_shmcoll_stage(area, kind, args);
 }
 
+int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t number)
+{
+    if (weft_unlikely(area->rc))
+        return weft_shmcoll_stop_error(area);
+    weft_shmcoll_log_call(area, call);
+    weft_shmcoll_log_number(area, number);
+    area->call_hash = area->log_hash;
+    return run(area, kind, args);
+}
+
 /* ---- nonblocking calls ---- */
 
 int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
+    area->left = 0;
     area->kind = kind;
     area->root = args->root;
     area->damage = 0;
@@ -387,6 +429,20 @@ static void close_exchange(weft_shmcoll_exchange *ex)
         ex->row->close(ex);
 }
 
+/* WEFT_AGAIN: the call goes on with its second kind of rounds. */
+static int end_rounds(weft_shmcoll *area, weft_shmcoll_exchange *ex)
+{
+    int rc;
+
+    close_exchange(ex);
+    if (!ex->row->goes_on || !ex->row->goes_on(ex))
+        return ex->rc ? weft_shmcoll_stop(area, ex->rc) : WEFT_OK;
+    ex->row = ex->row->rest;
+    ex->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
+    rc = open_exchange(ex->row, ex, area, ex->args, 0);
+    return rc ? weft_shmcoll_stop(area, rc) : WEFT_AGAIN;
+}
+
 int weft_shmcoll_try(weft_shmcoll *area, bool *has_moved)
 {
     weft_shmcoll_exchange *ex = area->exchange;
@@ -397,6 +453,8 @@ int weft_shmcoll_try(weft_shmcoll *area, bool *has_moved)
     *has_moved = ex->at.turn != before.turn || ex->at.phase != before.phase;
     if (!rc && ex->at.turn < ex->rounds + lag)
         return WEFT_AGAIN;
+    if (!rc)
+        return end_rounds(area, ex);
     if (rc != WEFT_AGAIN)
         close_exchange(ex);
     return rc;

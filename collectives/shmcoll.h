@@ -7,11 +7,14 @@
 #ifndef WEFT_COLLECTIVES_SHMCOLL_H
 #define WEFT_COLLECTIVES_SHMCOLL_H
 
+#include "collectives/calls.h"
 #include "collectives/sched.h"
 #include "collectives/shmcoll_area.h"
 
 /* Blocking call through the area: publishes it for the check (shmcoll_check.h) and performs it. */
 int weft_shmcoll_run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
+/* The same for an alltoallv or alltoallw. number: of its schedule, for the blocks that it leaves to messages (area->left, area->moved). */
+int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t number);
 /* Call by an algorithm of messages: only publishes it, before it begins. number: of its schedule. is_alone: no stage of it uses the area.
  * Returns 0, or the error that ended the use of the area. */
 int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, uint32_t number, bool is_alone);
@@ -31,11 +34,13 @@ typedef int weft_shmcoll_half(weft_shmcoll *area, const weft_coll *args, uint32_
 weft_shmcoll_half weft_shmcoll_reduce_scatter, weft_shmcoll_allgather;
 /* Whether elements of this type fit a slot of so many parts: condition of both halves. */
 bool weft_shmcoll_can_split(const weft_shmcoll *area, const weft_type *type, uint32_t parts);
+/* Whether an alltoallv, or alltoallw, can go through slots. */
+bool weft_shmcoll_has_cells(const weft_shmcoll *area);
 /* Whether the call's elements fit the slots: a reduction does not split them. Condition of run and stage. */
 static inline bool weft_shmcoll_can_hold(const weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
     if (!args->op)
-        return true;
+        return !weft_coll_is_alltoallv(kind) || weft_shmcoll_has_cells(area);
     if (kind == WEFT_COLL_REDUCE_SCATTER || kind == WEFT_COLL_REDUCE_SCATTER_BLOCK)
         return weft_shmcoll_can_split(area, args->recvtype, area->ranks);
     return args->recvtype->size <= (int64_t)area->slot_bytes;

@@ -93,7 +93,8 @@ typedef struct weft_shmcoll_pending {
     bool is_begun;            /* has performed operations of the area, or may have */
     int rc;                   /* error that ends the call, also set by stop.c; 0: none */
     int damage;               /* first damage that this member found, 0: none */
-    void (*end)(struct weft_shmcoll_pending *pending); /* the call has ended, by rc or damage */
+    void (*end)(struct weft_shmcoll_pending *pending); /* the call has ended, by rc or damage, but for area->left blocks */
+    void (*rest)(weft_sched *sched, const weft_coll *args); /* the algorithm for these (weft_sched_algorithm); NULL: there are none */
     void *owner;
 } weft_shmcoll_pending;
 
@@ -131,6 +132,8 @@ struct weft_shmcoll {
     struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
     uint32_t idle_polls; /* polls since it last advanced */
     char damage_text[400]; /* of its damage */
+    weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
+    uint32_t left;         /* blocks, sent or received, that it leaves to messages; of a nonblocking call of another kind 0 */
     struct {
         uint64_t call;     /* number of a nonblocking call, or a call by messages */
         uint32_t sequence; /* number of its schedule */

@@ -100,19 +100,11 @@ void weft_shmcoll_close_gather(exchange *ex)
 
 /* ---- a part of the slot for each member: scatter, alltoall ---- */
 
-/* Bytes of each member's part of a slot; at least 1, by SLOT_BYTES_MIN and WEFT_SHMCOLL_RANKS. */
-static uint64_t part_bytes(const weft_shmcoll *area)
-{
-    uint64_t part = area->slot_bytes / area->ranks;
-
-    return part >= 16 ? part / 16 * 16 : part;
-}
-
 static int open_parts(exchange *ex, const weft_blocks *blocks)
 {
     uint64_t all = block_bytes(blocks, 0);
 
-    ex->max = part_bytes(ex->area);
+    ex->max = weft_shmcoll_part_bytes(ex->area);
     ex->chunk = min(all, ex->max) * ex->area->ranks;
     ex->rounds = (all + ex->max - 1) / ex->max;
     return WEFT_OK;

@@ -2,11 +2,12 @@
  *
  * shmcoll_exchange: one call through a node area, as rounds: its state, and what each kind of collective writes and reads.
  * shmcoll.c runs the rounds; shmcoll_vector.c has kinds whose members write vectors (bcast, reductions), shmcoll_block.c those that write
- * blocks, shmcoll_scan.c scans. All require worker->lock.
+ * blocks, shmcoll_alltoallv.c alltoallv and alltoallw, shmcoll_scan.c scans. All require worker->lock.
  * open: sets rounds (0: nothing to move), chunk, and what the others need. WEFT_E_NOMEM.
  * write: this member's data of a round into its slot of operation s. read: the other members' data of s.
  * relay: both at once: reads the next lower member's data of s, and writes its own.
- * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed.
+ * fold: reads s, and writes operation `folded`. close: after the last round, also if one failed. goes_on: then, whether the call goes on
+ * with its second kind of rounds.
  */
 #ifndef WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
 #define WEFT_COLLECTIVES_SHMCOLL_EXCHANGE_H
@@ -36,7 +37,9 @@ typedef struct weft_shmcoll_exchange {
     weft_shmcoll_reduction reduction;
     weft_blocks blocks; /* one for each member, where the kind has them */
     uint64_t written[WEFT_SHMCOLL_RECENT], folded[WEFT_SHMCOLL_RECENT]; /* operations of round i: element i % RECENT */
-    uint64_t starts[WEFT_SHMCOLL_RANKS + 1]; /* of the blocks of a vector that is split */
+    uint64_t starts[WEFT_SHMCOLL_RANKS + 1]; /* of the blocks of a vector that is split; shmcoll_alltoallv.c: bytes of the longer blocks */
+    uint64_t longest; /* shmcoll_alltoallv.c: bytes of the longest block that this member knows of */
+    int rc;           /* shmcoll_alltoallv.c: the first error */
     /* nonblocking calls only (shmcoll.c) */
     const struct weft_shmcoll_row *row; /* kind */
     weft_shmcoll_cursor at;             /* what is done next */
@@ -60,6 +63,21 @@ weft_shmcoll_open_call weft_shmcoll_open_allgather, weft_shmcoll_open_alltoall, 
 weft_shmcoll_move_call weft_shmcoll_write_block, weft_shmcoll_write_parts, weft_shmcoll_write_spread, weft_shmcoll_read_alltoall,
     weft_shmcoll_read_blocks, weft_shmcoll_read_scatter;
 weft_shmcoll_close_call weft_shmcoll_close_alltoall, weft_shmcoll_close_gather, weft_shmcoll_close_scatter, weft_shmcoll_copy_own_block;
+
+/* Bytes of each member's part of a slot; at least 1, by the shortest slot and WEFT_SHMCOLL_RANKS. */
+static inline uint64_t weft_shmcoll_part_bytes(const weft_shmcoll *area)
+{
+    uint64_t part = area->slot_bytes / area->ranks;
+
+    return part >= 16 ? part / 16 * 16 : part;
+}
+
+/* shmcoll_alltoallv.c */
+typedef bool weft_shmcoll_goes_on_call(const weft_shmcoll_exchange *ex);
+weft_shmcoll_open_call weft_shmcoll_open_alltoallv, weft_shmcoll_open_rest;
+weft_shmcoll_move_call weft_shmcoll_write_alltoallv, weft_shmcoll_read_alltoallv, weft_shmcoll_write_rest, weft_shmcoll_read_rest;
+weft_shmcoll_goes_on_call weft_shmcoll_alltoallv_goes_on;
+weft_shmcoll_close_call weft_shmcoll_close_rest;
 
 /* shmcoll_scan.c */
 weft_shmcoll_move_call weft_shmcoll_relay_scan, weft_shmcoll_relay_exscan;

@@ -64,6 +64,7 @@ typedef struct weft_layout {
     weft_counts counts; /* elements */
     weft_counts displs; /* in extents of the buffer's type; with types: in bytes */
     const void *const *types; /* handles; NULL: all blocks have the buffer's type */
+    const weft_type *const *held; /* the same types, held by a copy of the layout: their handles may be freed; NULL: read `types` */
 } weft_layout;
 
 /* This member's edges in a topology. MPI_PROC_NULL (negative): no message. */
@@ -72,6 +73,12 @@ typedef struct weft_neighbors {
     uint32_t source_count, destination_count;
     bool is_grid; /* each dimension has two of both: one step down, one step up */
 } weft_neighbors;
+
+#define WEFT_MOVED_MEMBERS 256u
+/* Members whose blocks of a call have moved by slots (shmcoll_alltoallv.c), as sets of bits, with the own one: the others go by messages. */
+typedef struct weft_moved {
+    uint64_t sent[WEFT_MOVED_MEMBERS / 64], received[WEFT_MOVED_MEMBERS / 64];
+} weft_moved;
 
 typedef struct weft_coll {
     const void *sendbuf;
@@ -85,6 +92,7 @@ typedef struct weft_coll {
     const weft_layout *send_layout, *recv_layout; /* of the side with a block for each rank; NULL: sendcount, recvcount elements each */
     uint32_t blocks_hash;               /* weft_call_blocks_hash of allgatherv and reduce_scatter on intracommunicators; else 0 */
     const weft_neighbors *neighbors;    /* of neighborhood collectives: a block is an edge's */
+    const weft_moved *moved;            /* the call is the rest of one that has gone through slots; NULL: it is not */
 } weft_coll;
 
 enum weft_coll_kind {

@@ -167,8 +167,8 @@ static int alltoallw(const void *sendbuf, weft_counts sendcounts, const MPI_Aint
                      weft_counts recvcounts, const MPI_Aint *rdispls, const MPI_Datatype *recvtypes, weft_comm *comm, enum form form,
                      MPI_Request *request)
 {
-    weft_layout out = {sendcounts, {sdispls, sizeof *sdispls}, (const void *const *)sendtypes};
-    weft_layout in = {recvcounts, {rdispls, sizeof *rdispls}, (const void *const *)recvtypes};
+    weft_layout out = {.counts = sendcounts, .displs = {sdispls, sizeof *sdispls}, .types = (const void *const *)sendtypes};
+    weft_layout in = {.counts = recvcounts, .displs = {rdispls, sizeof *rdispls}, .types = (const void *const *)recvtypes};
 
     return neighbor_call(comm, WEFT_COLL_NEIGHBOR_ALLTOALLW, (edge_blocks){sendbuf, 0, NULL, &out}, (edge_blocks){recvbuf, 0, NULL, &in},
                          form, request);

@@ -211,8 +211,9 @@ int weft_mpi_allgatherv_init(const void *sendbuf, MPI_Count sendcount, const wef
 
 static int exchange(weft_comm *comm, enum weft_coll_kind kind, weft_coll_side out, weft_coll_side in, enum form form, MPI_Request *request)
 {
-    weft_coll args = {.is_v = true, .sendbuf = out.buf, .sendtype = out.type, .recvbuf = (void *)in.buf, .recvtype = in.type,
-                      .send_layout = out.layout, .recv_layout = in.layout, .in_place = is_in_place(out.buf)};
+    bool in_place = is_in_place(out.buf); /* then the other arguments of the send side are not valid */
+    weft_coll args = {.is_v = true, .sendbuf = out.buf, .sendtype = in_place ? NULL : out.type, .recvbuf = (void *)in.buf,
+                      .recvtype = in.type, .send_layout = in_place ? NULL : out.layout, .recv_layout = in.layout, .in_place = in_place};
     int rc = is_in_place(in.buf) ? weft_coll_in_place_error("recvbuf", "pass it as sendbuf") : 0;
 
     in.ranks = out.ranks = (uint32_t)comm->remote_size;
@@ -259,7 +260,8 @@ static int alltoallw(const void *sendbuf, weft_counts sendcounts, weft_counts sd
                      weft_counts recvcounts, weft_counts rdispls, const MPI_Datatype *recvtypes, weft_comm *comm, enum form form,
                      MPI_Request *request)
 {
-    weft_layout out = {sendcounts, sdispls, (const void *const *)sendtypes}, in = {recvcounts, rdispls, (const void *const *)recvtypes};
+    weft_layout out = {.counts = sendcounts, .displs = sdispls, .types = (const void *const *)sendtypes};
+    weft_layout in = {.counts = recvcounts, .displs = rdispls, .types = (const void *const *)recvtypes};
 
     return exchange(comm, WEFT_COLL_ALLTOALLW, (weft_coll_side){.which = "send", .buf = sendbuf, .layout = &out},
                     (weft_coll_side){.which = "recv", .buf = recvbuf, .layout = &in}, form, request);

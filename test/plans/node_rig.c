@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collectives/blocks.h"
 #include "collectives/calls.h"
+#include "collectives/shmcoll.h"
 #include "collectives/shmcoll_area.h"
 #include "core/callout.h"
 #include "core/wait.h"
@@ -134,6 +136,33 @@ cases_call rig_call(uint32_t i)
     return call;
 }
 
+cases_call rig_call_of(const weft_shmcoll *area, uint32_t i)
+{
+    cases_call call = rig_call(i);
+
+    if (call.kind == WEFT_COLL_ALLTOALL && i % 4 && weft_shmcoll_has_cells(area))
+        call.kind = i % 2 ? WEFT_COLL_ALLTOALLV : WEFT_COLL_ALLTOALLW;
+    return call;
+}
+
+void rig_take_left(const weft_shmcoll *area, const weft_moved *moved, uint32_t left, cases_side *side)
+{
+    weft_blocks blocks = weft_blocks_received(&side->args);
+    uint64_t longest = 0;
+
+    for (uint32_t i = 0; i < rig.ranks; i++) {
+        weft_block block = weft_blocks_at(&blocks, i);
+        int64_t at = (char *)block.at - side->recv;
+        if (i != area->rank && weft_block_bytes(&block) > longest)
+            longest = weft_block_bytes(&block);
+        if (left && !weft_moved_has(moved->received, i))
+            memcpy(side->recv + at, side->expect_recv + at, block.count * (uint64_t)block.type->extent);
+    }
+    atomic_fetch_add(&rig.alltoallvs, 1);
+    atomic_fetch_add(&rig.lefts, left > 0);
+    atomic_fetch_add(&rig.longs, !left && longest > area->slot_bytes / rig.ranks);
+}
+
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
     weft_call call = weft_call_of(WEFT_COLL_ALLREDUCE, WEFT_CALL_BLOCKING, args, weft_coll_bytes(WEFT_COLL_ALLREDUCE, args, false));
@@ -153,6 +182,8 @@ static void on_end(weft_shmcoll_pending *pending)
     rig_request *request = pending->owner;
 
     request->rc = pending->rc ? pending->rc : pending->damage;
+    request->moved = pending->area->moved;
+    request->left = pending->area->left;
     request->is_done = true;
 }
 

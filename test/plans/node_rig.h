@@ -42,6 +42,7 @@ typedef struct node_rig {
     weft_rank_page *pages[RANKS_MAX];
     member members[RANKS_MAX];
     _Atomic int failures;
+    _Atomic uint64_t alltoallvs, lefts, longs; /* rig_take_left */
     /* one flipped bit: the writer's slots are damaged before the reader reads them */
     bool is_flipping;
     uint32_t writer;
@@ -65,6 +66,11 @@ void rig_complain(const char *what, uint32_t rank, uint64_t number);
 void rig_flip(member *self);
 /* Operation i of the sequence, equal on all members. Runs of one rooted kind let writers run ahead. */
 cases_call rig_call(uint32_t i);
+/* The same, with alltoallv and alltoallw in place of some alltoalls, where the area has cells for them. */
+cases_call rig_call_of(const weft_shmcoll *area, uint32_t i);
+/* An alltoallv has ended in the area, and left blocks: they come, as by messages. rig.alltoallvs counts
+ * calls, rig.lefts those with such blocks, rig.longs others with blocks longer than a cell. */
+void rig_take_left(const weft_shmcoll *area, const weft_moved *moved, uint32_t left, cases_side *side);
 /* An allreduce by its halves; the second's data is tainted if the first was damaged. */
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
 /* A nonblocking call: begin makes it; wait waits for it, and returns its result or that of begin. */
@@ -72,6 +78,8 @@ typedef struct rig_request {
     weft_shmcoll_pending pending;
     bool is_done;
     int rc;
+    weft_moved moved; /* of an alltoallv */
+    uint32_t left;
 } rig_request;
 void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, rig_request *request);
 int rig_wait(weft_shmcoll *area, rig_request *request);

@@ -29,6 +29,14 @@
 
 static uint64_t first_seed = 1;
 static _Atomic uint64_t halves;
+static uint64_t alltoallvs, lefts, longs; /* of all rigs */
+
+static void count_alltoallv(void)
+{
+    alltoallvs += rig.alltoallvs;
+    lefts += rig.lefts;
+    longs += rig.longs;
+}
 
 /* ---- members ---- */
 
@@ -65,7 +73,7 @@ static void *member_main(void *argument)
         return NULL;
     }
     for (uint32_t i = 0; i < OPERATIONS && !atomic_load(&rig.failures); i++) {
-        cases_call call = rig_call(i);
+        cases_call call = rig_call_of(area, i);
         cases_side side;
         const char *wrong;
         cases_begin(&call, self->rank, &side);
@@ -75,6 +83,8 @@ static void *member_main(void *argument)
             delay(&random);
         if (run_call(area, i, &call, &side.args))
             rig_complain("failed", self->rank, i);
+        if (weft_coll_is_alltoallv(call.kind))
+            rig_take_left(area, &area->moved, area->left, &side);
         wrong = cases_compare(&side);
         if (wrong)
             rig_complain(weft_coll_name(call.kind), self->rank, i);
@@ -102,6 +112,8 @@ static void complete(member *self, started *one)
 {
     if (rig_wait(self->area, &one->request))
         rig_complain("nonblocking failed", self->rank, one->number);
+    if (weft_coll_is_alltoallv(one->call.kind))
+        rig_take_left(self->area, &one->request.moved, one->request.left, &one->side);
     if (cases_compare(&one->side))
         rig_complain("nonblocking wrong", self->rank, one->number);
     cases_end(&one->side);
@@ -116,6 +128,8 @@ static void make_blocking(member *self, const cases_call *call, uint32_t i)
     weft_shmcoll_drain(self->area);
     if (weft_shmcoll_run(self->area, call->kind, &side.args))
         rig_complain("failed", self->rank, i);
+    if (weft_coll_is_alltoallv(call->kind))
+        rig_take_left(self->area, &self->area->moved, self->area->left, &side);
     if (cases_compare(&side))
         rig_complain(weft_coll_name(call->kind), self->rank, i);
     cases_end(&side);
@@ -130,7 +144,7 @@ static void *mixed_main(void *argument)
 
     self->area = weft_shmcoll_attach(&self->worker, rig.memory, rig.bytes, self->rank, rig.ranks, rig.pages, rig_flags());
     for (uint32_t i = 0; i < OPERATIONS && !atomic_load(&rig.failures); i++) {
-        cases_call call = rig_call(i);
+        cases_call call = rig_call_of(self->area, i);
         started *one = &some[rig_draw(&random) % UNDER_WAY];
         bool is_nonblocking = rig_draw(&common) % 4;
         delay(&random);
@@ -166,6 +180,7 @@ static void test_mixed(void)
             rig.has_csum = rig.seed % 3 == 1;
             rig_run(mixed_main);
             CU_ASSERT_EQUAL(rig.failures, 0);
+            count_alltoallv();
             for (uint32_t i = 0; i < ranks; i++)
                 sleeps += rig.members[i].sleeps;
         }
@@ -182,6 +197,7 @@ static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence
     rig.has_csum = seed % 3 == 1;
     rig_run(member_main);
     CU_ASSERT_EQUAL(rig.failures, 0);
+    count_alltoallv();
     for (uint32_t i = 0; i < ranks; i++)
         sleeps += rig.members[i].sleeps;
     return sleeps;
@@ -433,7 +449,9 @@ static void test_members(void)
             sleeps += run_rig(ranks, seed % 2, seed % 4 > 1 || !can_membarrier, false, sizes[seed / 2 % 2], seed * 100 + ranks);
     CU_ASSERT(sleeps > runs); /* else wake-ups were not tested */
     CU_ASSERT(halves > runs);
-    printf("%llu runs of %d operations, %llu sleeps ", (unsigned long long)runs, OPERATIONS, (unsigned long long)sleeps);
+    CU_ASSERT(alltoallvs > 10 * runs && lefts > runs && 4 * longs > runs && alltoallvs > lefts + longs + runs);
+    printf("%llu runs of %d operations, %llu sleeps, %llu alltoallv, %llu with blocks for messages, %llu in rounds ", (unsigned long long)runs,
+           OPERATIONS, (unsigned long long)sleeps, (unsigned long long)alltoallvs, (unsigned long long)lefts, (unsigned long long)longs);
 }
 
 static void test_laggard(void)
