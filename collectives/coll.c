@@ -126,7 +126,7 @@ static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind ki
         }
     } else if (team->area && slots != NO_SLOTS) {
         query.slot_bytes = weft_shmcoll_slot_bytes(team->area);
-        if (weft_shmcoll_can_hold(team->area, kind, args))
+        if (weft_shmcoll_can_hold(team->area, kind, args) && !(weft_unlikely(team->long_left) && weft_coll_is_alltoallv(kind)))
             query.has |= WEFT_NEED_AREA;
     }
     return weft_coll_choose(team, &query);
@@ -201,6 +201,16 @@ static __attribute__((noinline)) int drain(weft_team *team, enum weft_coll_kind 
     return team->needs_setup ? setup(team, call_of(team, kind, WEFT_CALL_BLOCKING, args)) : WEFT_OK;
 }
 
+#define LONG_RUN_MAX 32
+
+/* After a blocking call that the slots left to messages the next one, then two, four and so on go by messages at once, without a wait for
+ * all members. Calls begin, and blocking ones end, in one order on all members. */
+static void count_long(weft_team *team, bool was_long)
+{
+    team->long_run = !was_long ? 0 : !team->long_run ? 1 : team->long_run < LONG_RUN_MAX ? 2 * team->long_run : LONG_RUN_MAX;
+    team->long_left = team->long_run;
+}
+
 /* A blocking call through the area: what the slots leave goes by messages. Each member numbers the schedule of these, also if it has none. */
 static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
@@ -210,7 +220,10 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
     weft_moved moved;
     weft_coll rest = *args;
 
-    if (rc || weft_likely(!team->area->left))
+    if (rc)
+        return rc;
+    count_long(team, team->area->was_sent);
+    if (weft_likely(!team->area->left))
         return rc;
     moved = team->area->moved;
     rest.moved = &moved;
@@ -229,6 +242,8 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
             return rc;
     }
     rule = select_rule(team, kind, args, NODE_SLOTS);
+    if (weft_unlikely(team->long_left))
+        team->long_left -= weft_coll_is_alltoallv(kind);
     raise_selected(team, rule, args);
     if (weft_likely(!rule->algorithm)) {
         if (weft_unlikely(weft_shmcoll_has_pending(team->area))) {
@@ -324,10 +339,14 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
     weft_call call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
+    weft_sched_algorithm *algorithm;
 
     if (weft_unlikely(team->needs_setup) && (team->may_share || team->agreement))
         return defer(team, kind, args, call, req);
-    return start(team, kind, select_algorithm(team, kind, args, TEAM_SLOTS), args, call, req);
+    algorithm = select_algorithm(team, kind, args, TEAM_SLOTS);
+    if (weft_unlikely(team->long_left))
+        team->long_left -= weft_coll_is_alltoallv(kind);
+    return start(team, kind, algorithm, args, call, req);
 }
 
 int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)

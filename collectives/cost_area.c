@@ -9,6 +9,8 @@
 #include "collectives/cost.h"
 #include "collectives/cost_terms.h"
 
+#define FEW 3 /* ranks */
+
 /* bound: in slots; blocks: bytes that one member gets, in units of query->bytes. */
 static double area(const weft_coll_query *query, double bound, double blocks)
 {
@@ -42,7 +44,8 @@ static double scan(const weft_coll_query *query)
     return area(query, query->params->shares_cpus ? INFINITY : 256, 1) + others(query) * query->params->flag_ns;
 }
 
-double weft_cost_area_alltoallv(const weft_coll_query *query) { return area(query, INFINITY, 0); } /* no member knows the bytes */
+/* No member knows the bytes. Few messages take less time than a wait for all members. */
+double weft_cost_area_alltoallv(const weft_coll_query *query) { return query->ranks <= FEW ? INFINITY : area(query, INFINITY, 0); }
 double weft_cost_area_barrier(const weft_coll_query *query) { return area(query, INFINITY, 0); }
 double weft_cost_area_bcast(const weft_coll_query *query) { return by_message(query, 96, INFINITY) ? INFINITY : area(query, 256, 1); }
 double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }

@@ -226,7 +226,7 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
         return rc;
     if (row->goes_on(&ex))
         rc = run_rest(row->rest, &ex);
-    return rc || !ex.rc ? rc : weft_shmcoll_stop(area, ex.rc);
+    return rc || !ex.rc ? rc : weft_shmcoll_refuse(area, ex.rc);
 }
 
 /* Performs the call now; if `later` is set, opens that for it instead. */
@@ -436,7 +436,7 @@ static int end_rounds(weft_shmcoll *area, weft_shmcoll_exchange *ex)
 
     close_exchange(ex);
     if (!ex->row->goes_on || !ex->row->goes_on(ex))
-        return ex->rc ? weft_shmcoll_stop(area, ex->rc) : WEFT_OK;
+        return ex->rc ? weft_shmcoll_refuse(area, ex->rc) : WEFT_OK;
     ex->row = ex->row->rest;
     ex->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
     rc = open_exchange(ex->row, ex, area, ex->args, 0);

@@ -12,7 +12,6 @@
 #include "collectives/shmcoll_exchange.h"
 
 #define CELL_MIN 64u   /* bytes; where cells would be shorter, these collectives go by messages */
-#define CELL_MAX 8192u
 #define ROUNDS 2       /* most rounds of longer blocks: by messages they are as fast (cost_area.c, alltoall) */
 
 _Static_assert(WEFT_SHMCOLL_RANKS <= WEFT_MOVED_MEMBERS, "a bit for each member");
@@ -35,7 +34,7 @@ int weft_shmcoll_open_alltoallv(exchange *ex)
 {
     weft_shmcoll *area = ex->area;
 
-    ex->max = least(weft_shmcoll_part_bytes(area), CELL_MAX);
+    ex->max = weft_shmcoll_part_bytes(area);
     ex->chunk = ex->max * area->ranks;
     ex->blocks = ex->args->in_place ? weft_blocks_received(ex->args) : weft_blocks_sent(ex->args);
     ex->longest = 0;
@@ -43,6 +42,7 @@ int weft_shmcoll_open_alltoallv(exchange *ex)
     memset(&area->moved, 0, sizeof area->moved);
     weft_moved_set(area->moved.sent, area->rank);
     weft_moved_set(area->moved.received, area->rank);
+    area->was_sent = false;
     area->left = 0;
     return WEFT_OK;
 }
@@ -139,11 +139,11 @@ void weft_shmcoll_read_alltoallv(exchange *ex, uint64_t round, uint64_t s)
 
 bool weft_shmcoll_alltoallv_goes_on(const exchange *ex)
 {
-    const weft_shmcoll *area = ex->area;
+    weft_shmcoll *area = ex->area;
+    bool is_done = ex->longest <= ex->max - sizeof(cell);
 
-    if (ex->longest <= ex->max - sizeof(cell) || (area->team && area->team->params.is_copied_once))
-        return false;
-    return ex->longest <= ROUNDS * weft_shmcoll_part_bytes(area);
+    area->was_sent = ex->longest > ROUNDS * weft_shmcoll_part_bytes(area);
+    return !is_done && !area->was_sent;
 }
 
 int weft_shmcoll_open_rest(exchange *ex)

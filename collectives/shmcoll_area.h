@@ -133,6 +133,7 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
+    bool was_sent;         /* it went on by messages: some member has long blocks; equal on all members */
     uint32_t left;         /* blocks, sent or received, that it leaves to messages; of a nonblocking call of another kind 0 */
     struct {
         uint64_t call;     /* number of a nonblocking call, or a call by messages */
