@@ -120,27 +120,22 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     return WEFT_OK;
 }
 
-/* `ahead` of a round that relays. A member posts an operation of a scan after it has read that operation's data; in other kinds it may
- * still read data that is LAG operations older than its last post. */
-static inline uint32_t relay_ahead(const weft_shmcoll_exchange *ex, uint64_t s)
-{
-    return s >= ex->area->relays_since + ex->ahead ? ex->ahead + 1 + LAG : ex->ahead;
-}
-
 static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
-    bool has_next = area->rank + 1 < area->ranks;
     uint64_t s = area->op + 1;
     int rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
 
     if (weft_unlikely(rc))
         return rc;
-    s = begin(area, relay_ahead(ex, s), has_next, may_wait);
+    if (weft_likely(s >= area->relays_since + ex->ahead))
+        s = weft_shmcoll_begin_relay(area, ex->ahead, may_wait);
+    else
+        s = begin(area, ex->ahead, area->rank + 1 < area->ranks, may_wait);
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
     row->relay(ex, round, s);
-    weft_shmcoll_post(area, s, has_next ? (int)area->rank + 1 : WEFT_SHMCOLL_NONE);
+    weft_shmcoll_post_relay(area, s);
     return WEFT_OK;
 }
 

@@ -38,12 +38,12 @@ void weft_shmcoll_wake_all(weft_shmcoll *area)
     wake_others(area);
 }
 
-/* Counts a post; the last post of s wakes the members that wait for all. Pairs with has_arrived(): both are seq_cst, so either the
+/* Counts posts; the last post of s wakes the members that wait for all. Pairs with has_arrived(): both are seq_cst, so either the
  * sleeper's bit is seen here, or the sleeper sees the complete count. */
-static void count_post(weft_shmcoll *area, uint64_t s)
+static void count_posts(weft_shmcoll *area, uint64_t s, uint32_t more)
 {
     weft_shmcoll_count *count = &area->hdr->count[weft_shmcoll_index(area, s)];
-    uint64_t posts = atomic_fetch_add_explicit(&count->posts, 1, memory_order_seq_cst) + 1;
+    uint64_t posts = atomic_fetch_add_explicit(&count->posts, more, memory_order_seq_cst) + more;
 
     if (posts % area->ranks)
         return;
@@ -54,15 +54,36 @@ static void count_post(weft_shmcoll *area, uint64_t s)
     }
 }
 
-void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to)
+/* posts: those that this one completes; 0: they are counted later. */
+static inline void publish(weft_shmcoll *area, uint64_t s, uint32_t posts)
 {
     atomic_store_explicit(&weft_shmcoll_line_of(area, area->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
-    if (area->is_oversubscribed)
-        count_post(area, s);
+    if (area->is_oversubscribed && posts)
+        count_posts(area, s, posts);
     else if (weft_unlikely(area->needs_fence))
         atomic_thread_fence(memory_order_seq_cst); /* no membarrier(): orders the store before the load of asleep */
     else
         atomic_signal_fence(memory_order_seq_cst); /* store before load; pairs with the sleeper's membarrier() */
+}
+
+void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s)
+{
+    bool is_last = area->rank + 1 == area->ranks;
+
+    publish(area, s, is_last ? area->ranks : 0);
+    if (!area->is_oversubscribed) {
+        wake_others(area);
+        return;
+    }
+    if (!is_last)
+        wake(area, area->rank + 1);
+    if (area->rank)
+        wake(area, area->rank - 1);
+}
+
+void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to)
+{
+    publish(area, s, 1);
     if (to == WEFT_SHMCOLL_ALL || !area->is_oversubscribed) /* dedicated: await_reusable() of any member may wait for this post */
         wake_others(area);
     else if (to >= 0)

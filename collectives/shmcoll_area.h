@@ -26,9 +26,10 @@ typedef struct weft_shmcoll weft_shmcoll;
  * Reuse is safe by these rules (weft_shmcoll_begin):
  *   - A member that writes in s has seen all posts of s - ahead + 1 + LAG: no member still reads what it overwrites, the data of s - ahead
  *     or older (weft_shmcoll_ahead).
- *   - If all operations from s - ahead to s are those of scans (relays_since), all posts of s - ahead suffice for that.
- *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. The last member of a scan
- *     may look for older posts only (relay_ahead): it first awaits the post of s of member rank - 1, which writes in s and has seen these.
+ *   - If all operations from s - ahead to s are those of scans (relays_since), the next member's post of s - ahead suffices for that: no
+ *     other member reads the data. So each member may be `ahead` operations ahead of the next one (weft_shmcoll_begin_relay).
+ *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. Of a scan the last member
+ *     counts all posts, with its own; at its first `ahead` operations it has seen all posts of what was before the scans.
  * Dedicated CPUs: a member reads each flag from its member's line; there are as many lines as slots, which stay in the nearest cache.
  * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
  * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
@@ -110,6 +111,7 @@ struct weft_shmcoll {
     uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
     bool was_long;      /* the current call's operations take whole slots */
     uint64_t relays_since; /* all operations from this one on are those of scans and exscans; 0: the latest call is neither */
+    uint64_t next_known;   /* an operation that the next member is known to have posted */
     uint64_t call_hash; /* hash of this member's calls up to the current one */
     uint64_t log_hash, calls; /* hash and count of all its calls (shmcoll_check.h) */
     weft_shmcoll_line *lines;
@@ -164,6 +166,8 @@ struct weft_shmcoll {
 uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags);
 /* Posts s. Does not block. `to`: members that may wait for this one alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
 void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to);
+/* The same in a scan, for the next member and the lower one. The last member's post is counted for all: they have posted before. */
+void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s);
 /* Flags of an area; equal on all members. */
 enum weft_shmcoll_flags {
     WEFT_SHMCOLL_OVERSUBSCRIBED = 1, /* oversubscribed: more ranks than CPUs */

@@ -219,16 +219,12 @@ static int await_posts(weft_shmcoll *area, uint64_t s)
     return rc;
 }
 
-/* Waits until all members have posted `past`, or a later operation than that; does not compare their calls. A lower member of scans is
- * always as far ahead as it may be: it waits for half of that, instead of looking at lines that the others are about to write. */
+/* Waits until all members have posted `past`, or a later operation than that; does not compare their calls. */
 static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t s, uint64_t past)
 {
     int rc = WEFT_OK;
-    bool is_half = area->relays_since && !area->is_oversubscribed;
 
-    if (is_half)
-        past += (s - past) / 2;
-    if (!is_half && have_all_posted(area, s - 1)) /* saves the next operations this call */
+    if (have_all_posted(area, s - 1)) /* saves the next operations this call */
         past = s - 1;
     else
         rc = await_posts(area, past);
@@ -282,8 +278,6 @@ uint64_t weft_shmcoll_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer)
     return s;
 }
 
-/* ---- nonblocking calls ---- */
-
 static void set_awaited(weft_shmcoll *area, int32_t member, uint64_t s)
 {
     if (area->awaited == s && area->awaited_member == member)
@@ -292,6 +286,48 @@ static void set_awaited(weft_shmcoll *area, int32_t member, uint64_t s)
     area->awaited_member = member;
     area->arrived = 0;
 }
+
+/* Waits for the next member's post that frees the slot of s, or returns WEFT_AGAIN. A lower member is always as far ahead as it may be: it
+ * waits until half of that is free, instead of looking at lines that the next one is about to write. */
+static __attribute__((noinline)) int await_next(weft_shmcoll *area, uint64_t s, uint32_t ahead, bool may_wait)
+{
+    uint32_t next = area->rank + 1;
+    uint64_t past = s - ahead + ahead / 2;
+
+    if (weft_shmcoll_has_posted(area, next, s - 1)) {
+        past = s - 1;
+    } else if (may_wait) {
+        int rc = await_post(area, next, past);
+        if (rc)
+            return rc;
+    } else if (!weft_shmcoll_has_posted(area, next, past)) {
+        set_awaited(area, (int32_t)next, past);
+        return WEFT_AGAIN;
+    }
+    area->next_known = past;
+    return WEFT_OK;
+}
+
+uint64_t weft_shmcoll_begin_relay(weft_shmcoll *area, uint32_t ahead, bool may_wait)
+{
+    uint64_t s = area->op + 1;
+    bool has_next = area->rank + 1 < area->ranks;
+
+    if (ahead == WEFT_SHMCOLL_DEPTH) /* then members could be further apart than their call logs reach */
+        ahead -= WEFT_SHMCOLL_DEPTH / 8;
+    if (weft_unlikely(area->rc))
+        return 0;
+    if (may_wait && s % POLL_EVERY == 0)
+        poll_once(area);
+    if (has_next && area->next_known + ahead < s && await_next(area, s, ahead, may_wait))
+        return 0;
+    area->op = s;
+    if (has_next)
+        store_call_hash(area, s);
+    return s;
+}
+
+/* ---- nonblocking calls ---- */
 
 /* All members have posted s. If not, and members are oversubscribed, the last post will wake this one. */
 static bool test_complete(weft_shmcoll *area, uint64_t s)

@@ -10,6 +10,8 @@
 /* Begins the next operation and returns its number, or 0 on error (area->rc). is_writer: this member writes data in it. May block.
  * ahead: weft_shmcoll_ahead(). */
 uint64_t weft_shmcoll_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer);
+/* The same in a scan that `ahead` operations of scans precede. may_wait: else it returns 0 with area->rc 0, as weft_shmcoll_try_begin. */
+uint64_t weft_shmcoll_begin_relay(weft_shmcoll *area, uint32_t ahead, bool may_wait);
 /* Blocks until `member`, a writer in s, has posted s. Returns an error if it is gone or its calls differ; then area->rc is set. */
 int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s);
 /* The same for all members, all other ones being writers in s. */
