@@ -211,7 +211,8 @@ static void count_long(weft_team *team, bool was_long)
     team->long_left = team->long_run;
 }
 
-/* A blocking call through the area: what the slots leave goes by messages. Each member numbers the schedule of these, also if it has none. */
+/* A blocking call through the area: what the slots leave goes by messages. Each member numbers the schedule of these, also if it has
+ * none. */
 static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     weft_call call = call_of(team, kind, WEFT_CALL_BLOCKING, args);

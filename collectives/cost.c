@@ -3,6 +3,9 @@
  * cost: see cost.h. Algorithms of messages without reductions.
  */
 #include "collectives/cost.h"
+
+#include <math.h>
+
 #include "collectives/cost_terms.h"
 
 /* ---- barrier ---- */
@@ -69,6 +72,8 @@ double weft_cost_bcast_binary(const weft_coll_query *query)
 double weft_cost_bcast_scatter_ring(const weft_coll_query *query)
 {
     weft_terms t = weft_terms_of(query);
+    if (weft_coll_query_is_crowd(query)) /* every byte is copied twice, and nothing at the same time */
+        return INFINITY;
     return weft_terms_halves(&t, t.bytes / t.ranks) + weft_terms_ring(&t, t.bytes / t.ranks);
 }
 

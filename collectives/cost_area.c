@@ -9,7 +9,9 @@
 #include "collectives/cost.h"
 #include "collectives/cost_terms.h"
 
-#define FEW 3 /* ranks */
+#define FEW 3               /* ranks */
+#define CROWD_SLOTS 16      /* of a reduction in a crowd */
+#define CROWD_BCAST_SLOTS 160
 
 /* bound: in slots; blocks: bytes that one member gets, in units of query->bytes. */
 static double area(const weft_coll_query *query, double bound, double blocks)
@@ -38,6 +40,14 @@ static double reduction(const weft_coll_query *query)
     return area(query, query->params->shares_cpus ? INFINITY : 256.0 / query->ranks, 1);
 }
 
+/* In a crowd each round is a wait of all members for all. By messages there are log2(ranks), if the operator commutes: 16 ranks on 2 CPUs
+ * take three quarters of the time from CROWD_SLOTS on, 32 ranks less than half. */
+static bool is_long_in_crowd(const weft_coll_query *query)
+{
+    return weft_coll_query_is_crowd(query) && query->bytes > CROWD_SLOTS * (uint64_t)query->slot_bytes &&
+           (query->ranks <= WEFT_COLL_AT_ONCE || query->has & WEFT_NEED_COMMUTATIVE);
+}
+
 /* A chain: each member reads one slot and writes one. */
 static double scan(const weft_coll_query *query)
 {
@@ -47,9 +57,15 @@ static double scan(const weft_coll_query *query)
 /* No member knows the bytes. Few messages take less time than a wait for all members. */
 double weft_cost_area_alltoallv(const weft_coll_query *query) { return query->ranks <= FEW ? INFINITY : area(query, INFINITY, 0); }
 double weft_cost_area_barrier(const weft_coll_query *query) { return area(query, INFINITY, 0); }
-double weft_cost_area_bcast(const weft_coll_query *query) { return by_message(query, 96, INFINITY) ? INFINITY : area(query, 256, 1); }
+double weft_cost_area_bcast(const weft_coll_query *query)
+{
+    return by_message(query, 96, INFINITY) ? INFINITY : area(query, weft_coll_query_is_crowd(query) ? CROWD_BCAST_SLOTS : 256, 1);
+}
 double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
-double weft_cost_area_allreduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
+double weft_cost_area_allreduce(const weft_coll_query *query)
+{
+    return by_message(query, 24, 512) || is_long_in_crowd(query) ? INFINITY : reduction(query);
+}
 double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
 double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
 double weft_cost_area_scatter(const weft_coll_query *query) { return area(query, 4.0 / query->ranks, others(query)); }
@@ -72,5 +88,5 @@ double weft_cost_area_allgatherv(const weft_coll_query *query) /* bytes: of all 
 
 double weft_cost_area_reduce_scatter(const weft_coll_query *query) /* bytes: of the vector */
 {
-    return by_message(query, 48, INFINITY) ? INFINITY : area(query, 256, 1 - 1.0 / query->ranks);
+    return by_message(query, 48, INFINITY) || is_long_in_crowd(query) ? INFINITY : area(query, 256, 1 - 1.0 / query->ranks);
 }

@@ -18,6 +18,7 @@ enum weft_need {
     WEFT_NEED_ORDER = 32,      /* the operator does not commute */
     WEFT_NEED_NETWORK = 64,    /* several nodes */
     WEFT_NEED_MANY = 128,      /* several nodes, or more than WEFT_COLL_CHAIN ranks */
+    WEFT_NEED_CROWD = 256,     /* one node with more than WEFT_COLL_CHAIN ranks, which share CPUs */
 };
 
 struct weft_coll_query;
@@ -50,6 +51,12 @@ typedef struct weft_coll_query {
     uint32_t slot_bytes;    /* of the node area; 0: none */
     const weft_coll_params *params;
 } weft_coll_query;
+
+/* Members wait for turns of the CPU more than for data: many waits cost more than many bytes. */
+static inline bool weft_coll_query_is_crowd(const weft_coll_query *query)
+{
+    return query->params->shares_cpus && query->nodes == 1 && query->ranks > WEFT_COLL_CHAIN;
+}
 
 /* Never NULL: of each operation one rule may always be used. */
 const weft_coll_rule *weft_coll_select(const weft_coll_query *query);

@@ -19,6 +19,7 @@
 #define EVEN WEFT_NEED_EVEN
 #define NETWORK WEFT_NEED_NETWORK
 #define MANY WEFT_NEED_MANY
+#define CROWD WEFT_NEED_CROWD
 #define ANY UINT32_MAX
 #define ONE_LEADER "only one leader per node exchanges messages with other nodes"
 
@@ -48,6 +49,8 @@
      "log2(ranks) exchanges of all bytes"}, \
     {kind, "halving", weft_reduce_scatter_halving, weft_cost_reduce_scatter_halving, COMMUTATIVE, NETWORK, ANY, \
      "log2(ranks) exchanges, each byte once"}, \
+    {kind, "halving", weft_reduce_scatter_halving, weft_cost_reduce_scatter_halving, COMMUTATIVE, CROWD, ANY, \
+     "log2(ranks) waits, where ranks wait for CPUs"}, \
     {kind, "ring", weft_reduce_scatter_ring, weft_cost_reduce_scatter_ring, COMMUTATIVE, 0, ANY, "neighbours only"}, \
     {kind, "blocks", weft_reduce_scatter_linear, weft_cost_reduce_scatter_linear, 0, ORDER, ANY, "the operator does not commute"}
 
@@ -135,6 +138,8 @@ static const weft_coll_rule rules[WEFT_COLL_KINDS][RULES_MAX] = {
          "log8(ranks) rounds of 7 messages"},
         {WEFT_COLL_ALLREDUCE, "Rabenseifner", weft_allreduce_rabenseifner, weft_cost_allreduce_rabenseifner, COMMUTATIVE, NETWORK, ANY,
          "twice the bytes, 2 log2(ranks) messages"},
+        {WEFT_COLL_ALLREDUCE, "Rabenseifner", weft_allreduce_rabenseifner, weft_cost_allreduce_rabenseifner, COMMUTATIVE, CROWD, ANY,
+         "2 log2(ranks) waits, where ranks wait for CPUs"},
         {WEFT_COLL_ALLREDUCE, "blocks", weft_allreduce_blocks, weft_cost_allreduce_blocks, 0, 0, AT_ONCE,
          "all ranks reduce at once, each its block"},
         {WEFT_COLL_ALLREDUCE, "ring", weft_allreduce_ring, weft_cost_allreduce_ring, COMMUTATIVE, 0, ANY,

@@ -42,7 +42,8 @@ static inline weft_coll_query weft_coll_query_of(enum weft_coll_kind kind, uint3
 static inline uint32_t weft_coll_query_numbers(const weft_coll_query *query)
 {
     return (query->ranks & (query->ranks - 1) ? 0 : WEFT_NEED_POWER_OF_2) | (query->ranks % 2 ? 0 : WEFT_NEED_EVEN) |
-           (query->nodes > 1 ? WEFT_NEED_NETWORK | WEFT_NEED_MANY : query->ranks > WEFT_COLL_CHAIN ? WEFT_NEED_MANY : 0);
+           (query->nodes > 1 ? WEFT_NEED_NETWORK | WEFT_NEED_MANY : query->ranks > WEFT_COLL_CHAIN ? WEFT_NEED_MANY : 0) |
+           (weft_coll_query_is_crowd(query) ? WEFT_NEED_CROWD : 0);
 }
 
 /* All rules of an operation, for tools and tests. */

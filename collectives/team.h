@@ -75,7 +75,7 @@ typedef struct weft_neighbors {
 } weft_neighbors;
 
 #define WEFT_MOVED_MEMBERS 256u
-/* Members whose blocks of a call have moved by slots (shmcoll_alltoallv.c), as sets of bits, with the own one: the others go by messages. */
+/* Sets of members whose blocks have moved by slots (shmcoll_alltoallv.c), the own one among them: the others go by messages. */
 typedef struct weft_moved {
     uint64_t sent[WEFT_MOVED_MEMBERS / 64], received[WEFT_MOVED_MEMBERS / 64];
 } weft_moved;
@@ -128,7 +128,8 @@ typedef struct weft_team {
     uint32_t latency_bytes;   /* bytes that the wire carries in one latency, a quarter of a segment; equal on all members */
     uint32_t eager_bytes;     /* blocks to other nodes are split into messages of this length; 0: not split; equal on all members */
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
-    uint32_t long_run, long_left; /* alltoallv: calls that go by messages at once after one with long blocks; those left; equal on all members */
+    uint32_t long_run;        /* alltoallv: calls after one with long blocks that go by messages at once; equal on all members */
+    uint32_t long_left;       /* those that are left */
     bool needs_setup;        /* the next call must first look at may_share, agreement and stopped */
     bool has_areas;           /* its nodes may have areas: blocking calls of an intracommunicator of this job; equal on all members */
     bool may_share;           /* the members have not begun to agree on a node area; the first call does */

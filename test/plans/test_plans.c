@@ -406,6 +406,40 @@ static void test_copied_once(void)
     }
 }
 
+/* More ranks of a node than CPUs: long reductions and bcasts of many ranks go by messages, of few ranks through slots. */
+static void test_crowd(void)
+{
+    static const struct {
+        enum weft_coll_kind kind;
+        uint32_t ranks, slot_bytes, has;
+        uint64_t bytes;
+        const char *name;
+    } rows[] = {
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 131072, "shmcoll"},
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 524288, "Rabenseifner"},
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_ORDER, 524288, "blocks"},
+        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_COMMUTATIVE, 4194304, "Rabenseifner"},
+        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_ORDER, 4194304, "shmcoll"},
+        {WEFT_COLL_ALLREDUCE, 8, 29504, WEFT_NEED_COMMUTATIVE, 4194304, "shmcoll"},
+        {WEFT_COLL_REDUCE_SCATTER, 32, 7616, WEFT_NEED_COMMUTATIVE, 1048576, "halving"},
+        {WEFT_COLL_REDUCE_SCATTER_BLOCK, 32, 7616, WEFT_NEED_COMMUTATIVE, 65536, "shmcoll"},
+        {WEFT_COLL_BCAST, 16, 15424, 0, 1048576, "shmcoll"}, {WEFT_COLL_BCAST, 16, 15424, 0, 4194304, "binomial"},
+        {WEFT_COLL_ALLTOALLV, 3, 32768, 0, 0, "linear"}, {WEFT_COLL_ALLTOALLV, 4, 32768, 0, 0, "shmcoll"},
+        {WEFT_COLL_ALLTOALLW, 16, 15424, 0, 0, "shmcoll"}};
+    weft_coll_params crowd = params;
+
+    crowd.shares_cpus = 1;
+    for (size_t i = 0; i < weft_count(rows); i++) {
+        weft_coll_query query = {.kind = rows[i].kind, .ranks = rows[i].ranks, .nodes = 1, .latency_bytes = 8192,
+                                 .slot_bytes = rows[i].slot_bytes, .has = WEFT_NEED_AREA | rows[i].has, .bytes = rows[i].bytes,
+                                 .params = &crowd};
+        const char *name = weft_coll_select(&query)->name;
+        CU_ASSERT_STRING_EQUAL(name, rows[i].name);
+        if (strcmp(name, rows[i].name))
+            printf("\n    row %zu: %s, not %s", i, name, rows[i].name);
+    }
+}
+
 /* Each length is in one class, whose bounds are four for each power of two; a class has one choice. */
 static void test_classes(void)
 {
@@ -526,6 +560,7 @@ int main(int argc, char **argv)
     suite = CU_add_suite("plans", NULL, NULL);
     CU_add_test(suite, "every query has a rule, the cheapest that may", test_table);
     CU_add_test(suite, "a fast copy by the kernel saves one through slots", test_copied_once);
+    CU_add_test(suite, "ranks that share CPUs: long reductions of many by messages", test_crowd);
     CU_add_test(suite, "lengths are in classes", test_classes);
     CU_add_test(suite, "the choice depends on the network's parameters", test_parameters);
     CU_add_test(suite, "a team keeps its choices", test_choices);
