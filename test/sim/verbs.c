@@ -214,9 +214,9 @@ static void mutants_are_detected(void)
             weft_sim_config config = {.ranks = 4, .seed = seed, .is_quiet = true};
             const verbs_program *program = verbs_program_find(plants[i].program ? plants[i].program : seed % 2 ? "traffic" : "storm");
             int kept = rig_mute();
-            verbs_run(program, &profile, &config, &out);
+            verbs_run_apart(VERBS_NET_HEALTHY, program, &profile, &config, verbs_rounds(program), &out);
             healthy += verbs_is_good(&profile, &out);
-            verbs_run_planted(plants[i].what, program, &profile, &config, verbs_rounds(program), &out);
+            verbs_run_apart(plants[i].what, program, &profile, &config, verbs_rounds(program), &out);
             rig_unmute(kept);
             noticed += !verbs_is_good(&profile, &out);
         }
@@ -254,9 +254,9 @@ static void misplaced_relaxation_is_detected(void)
             weft_sim_config config = {.ranks = plants[i].ranks, .seed = plants[i].first + count * plants[i].step, .is_quiet = true};
             int kept = rig_mute();
             verbs_keeps_registrations = true;
-            verbs_run_rounds(program, profile, &config, plants[i].rounds, &out);
+            verbs_run_apart(VERBS_NET_HEALTHY, program, profile, &config, plants[i].rounds, &out);
             healthy += verbs_is_good(profile, &out);
-            verbs_run_planted(plants[i].what, program, profile, &config, plants[i].rounds, &out);
+            verbs_run_apart(plants[i].what, program, profile, &config, plants[i].rounds, &out);
             verbs_keeps_registrations = false;
             rig_unmute(kept);
             noticed += !verbs_is_good(profile, &out);
