@@ -218,6 +218,7 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
     weft_call call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
     uint32_t number = team->sequence;
     int tag = next_tag(team, call, false), rc = weft_shmcoll_run_alltoallv(team->area, kind, args, call, number);
+    int damage = team->area->damage;
     weft_moved moved;
     weft_coll rest = *args;
 
@@ -225,10 +226,11 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
         return rc;
     count_long(team, team->area->was_sent);
     if (weft_likely(!team->area->left))
-        return rc;
+        return damage;
     moved = team->area->moved;
     rest.moved = &moved;
-    return perform(team, select_rule(team, kind, args, NO_SLOTS)->algorithm, &rest, tag);
+    rc = perform(team, select_rule(team, kind, args, NO_SLOTS)->algorithm, &rest, tag);
+    return weft_unlikely(damage) && !rc ? weft_fail(damage, "%s", team->area->damage_text) : rc;
 }
 
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
@@ -305,8 +307,8 @@ static void begin_deferred(weft_sched *sched)
     weft_sched_restart_later(sched->req);
 }
 
-/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that. Where
- * slots are no choice, the arguments are read now. */
+/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that. Where slots are no choice, the
+ * arguments are read now. */
 static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
 {
     bool is_first = team->may_share;

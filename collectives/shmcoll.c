@@ -217,11 +217,7 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
         rc = run_turn(row, &ex, lag, &at, true);
     if (row->close)
         row->close(&ex);
-    if (!row->goes_on || rc)
-        return rc;
-    if (row->goes_on(&ex))
-        rc = run_rest(row->rest, &ex);
-    return rc || !ex.rc ? rc : weft_shmcoll_refuse(area, ex.rc);
+    return row->goes_on && !rc && row->goes_on(&ex) ? run_rest(row->rest, &ex) : rc;
 }
 
 /* Performs the call now; if `later` is set, opens that for it instead. */
@@ -231,7 +227,6 @@ static inline __attribute__((always_inline)) int run_or_open(const kind_row *row
     if (!later)
         return run_exchange(row, area, args, parts);
     later->row = row;
-    later->rc = WEFT_OK;
     later->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
     return open_exchange(row, later, area, args, parts);
 }
@@ -286,7 +281,7 @@ static const kind_row alltoallv_rest_row = {
     .read = weft_shmcoll_read_rest, .close = weft_shmcoll_close_rest};
 static const kind_row alltoallv_row = {
     .writers = ALL, .readers = ALL, .open = weft_shmcoll_open_alltoallv, .write = weft_shmcoll_write_alltoallv,
-    .read = weft_shmcoll_read_alltoallv, .close = weft_shmcoll_close_alltoall, 
+    .read = weft_shmcoll_read_alltoallv, .close = weft_shmcoll_close_alltoall,
     .goes_on = weft_shmcoll_alltoallv_goes_on, .rest = &alltoallv_rest_row};
 
 /* The order of operands is the same both ways. */
@@ -404,6 +399,7 @@ int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, con
     weft_shmcoll_log_call(area, call);
     weft_shmcoll_log_number(area, number);
     area->call_hash = area->log_hash;
+    area->damage = 0;
     return run(area, kind, args);
 }
 
@@ -431,7 +427,7 @@ static int end_rounds(weft_shmcoll *area, weft_shmcoll_exchange *ex)
 
     close_exchange(ex);
     if (!ex->row->goes_on || !ex->row->goes_on(ex))
-        return ex->rc ? weft_shmcoll_refuse(area, ex->rc) : WEFT_OK;
+        return WEFT_OK;
     ex->row = ex->row->rest;
     ex->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
     rc = open_exchange(ex->row, ex, area, ex->args, 0);

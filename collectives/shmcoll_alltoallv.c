@@ -4,8 +4,9 @@
  * shmcoll_exchange.h. (gatherv and scatterv go by messages: few of them, and no member waits for others than the root.)
  * The writer of a block writes a cell for its reader: the block's length, and its data if they fit. In its line it tells the length of its
  * longest block. So each member knows the longest block of all, and all go on alike: longer blocks follow in rounds of slots, or by
- * messages (area->moved). A block that is shorter than its reader expects is accepted, as a message is.
+ * messages (area->moved). A block that is shorter than its reader expects is accepted, a longer one is an error there, as of messages.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -38,7 +39,6 @@ int weft_shmcoll_open_alltoallv(exchange *ex)
     ex->chunk = ex->max * area->ranks;
     ex->blocks = ex->args->in_place ? weft_blocks_received(ex->args) : weft_blocks_sent(ex->args);
     ex->longest = 0;
-    ex->rc = WEFT_OK;
     memset(&area->moved, 0, sizeof area->moved);
     weft_moved_set(area->moved.sent, area->rank);
     weft_moved_set(area->moved.received, area->rank);
@@ -74,11 +74,14 @@ static inline void write_cell(exchange *ex, cell *to, uint32_t reader, const wef
     weft_moved_set(area->moved.sent, reader);
 }
 
-static __attribute__((noinline)) void fail_truncated(exchange *ex, uint32_t writer, uint64_t bytes, uint64_t expected)
+/* An error of this member's call only, which goes on. */
+static __attribute__((noinline)) void truncate(weft_shmcoll *area, uint32_t writer, uint64_t bytes, uint64_t expected)
 {
-    if (!ex->rc)
-        ex->rc = weft_fail(WEFT_E_TRUNCATE, "the block from rank %u has %llu bytes, its place in the receive buffer %llu",
-                           weft_shmcoll_rank_of(ex->area, writer), (unsigned long long)bytes, (unsigned long long)expected);
+    if (area->damage)
+        return;
+    area->damage = weft_fail(WEFT_E_TRUNCATE, "the block from rank %u has %llu bytes, its place in the receive buffer %llu",
+                             weft_shmcoll_rank_of(area, writer), (unsigned long long)bytes, (unsigned long long)expected);
+    snprintf(area->damage_text, sizeof area->damage_text, "%s", weft_fail_text(area->damage));
 }
 
 /* Unpacks bytes [at, at + bytes) of the block of `all` bytes that `writer` sent. */
@@ -88,7 +91,7 @@ static inline void receive(exchange *ex, uint32_t writer, const weft_block *bloc
     uint64_t expected = weft_block_bytes(block);
 
     if (weft_unlikely(all > expected))
-        fail_truncated(ex, writer, all, expected);
+        truncate(ex->area, writer, all, expected);
     else if (bytes)
         weft_shmcoll_unpack(ex->area, block->type, block->at, block->count, at, bytes, data);
 }

@@ -172,12 +172,6 @@ static int stop_at(weft_shmcoll *area, int rc, uint64_t call)
 
 int weft_shmcoll_stop(weft_shmcoll *area, int rc) { return stop_at(area, rc, current_number(area)); }
 
-int weft_shmcoll_refuse(weft_shmcoll *area, int rc)
-{
-    area->is_second = atomic_exchange_explicit(&area->hdr->stopped, 1, memory_order_relaxed) != 0;
-    return stop_at(area, rc, current_number(area));
-}
-
 int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member)
 {
     uint64_t call = current_number(area);

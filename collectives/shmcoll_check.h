@@ -40,8 +40,6 @@ static inline void weft_shmcoll_log_number(weft_shmcoll *area, uint32_t sequence
 int weft_shmcoll_stop_error(weft_shmcoll *area) __attribute__((cold));
 /* This member stops by its error rc, and stops the team. Returns rc. */
 int weft_shmcoll_stop(weft_shmcoll *area, int rc) __attribute__((cold));
-/* The same, where other members may find the same error: weft_shmcoll_is_second() of all but the first. */
-int weft_shmcoll_refuse(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Calls of `member` differ from this member's, or it is gone: sets the text, stops and returns the error. */
 int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member) __attribute__((cold));
 /* The team has stopped at this member's call: sets the text, by the member whose call differs if one does, and returns the error. */

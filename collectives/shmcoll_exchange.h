@@ -39,7 +39,6 @@ typedef struct weft_shmcoll_exchange {
     uint64_t written[WEFT_SHMCOLL_RECENT], folded[WEFT_SHMCOLL_RECENT]; /* operations of round i: element i % RECENT */
     uint64_t starts[WEFT_SHMCOLL_RANKS + 1]; /* of the blocks of a vector that is split; shmcoll_alltoallv.c: bytes of the longer blocks */
     uint64_t longest; /* shmcoll_alltoallv.c: bytes of the longest block that this member knows of */
-    int rc;           /* shmcoll_alltoallv.c: the first error */
     /* nonblocking calls only (shmcoll.c) */
     const struct weft_shmcoll_row *row; /* kind */
     weft_shmcoll_cursor at;             /* what is done next */

@@ -145,8 +145,42 @@ static void lengths_differ(void)
         OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
         class = uneven(comm, lengths[i][1], lengths[i][0]);
         CHECK(class == MPI_ERR_TRUNCATE, "longer blocks, case %d: class %d", i, class);
+        CHECK(uneven(comm, 7, 7) == MPI_SUCCESS, "the next call, case %d", i);
         OK(MPI_Comm_free(&comm));
     }
+}
+
+/* One block is longer than its receiver expects, while others may go on by messages: an error there only. */
+static void one_pair(int is_blocking, int others, int sent, int expected)
+{
+    int *out = malloc((size_t)size * BLOCK_MAX * sizeof *out), *in = calloc((size_t)size * BLOCK_MAX, sizeof *in);
+    int counts[RANKS], places[RANKS], from[RANKS], class, rc;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm comm;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (int i = 0; i < size * BLOCK_MAX; i++)
+        out[i] = rank;
+    for (int i = 0; i < size; i++) {
+        counts[i] = rank == 0 && i == size - 1 ? sent : others;
+        places[i] = rank == size - 1 && i == 0 ? expected : others;
+        from[i] = i * BLOCK_MAX;
+    }
+    if (is_blocking)
+        rc = MPI_Alltoallv(out, counts, from, MPI_INT, in, places, from, MPI_INT, comm);
+    else
+        rc = MPI_Ialltoallv(out, counts, from, MPI_INT, in, places, from, MPI_INT, comm, &request);
+    if (!is_blocking && !rc)
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    OK(MPI_Error_class(rc, &class));
+    CHECK(class == (rank == size - 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "blocks of %d and %d for %d: class %d", others, sent, expected, class);
+    for (int i = 1; i < size; i++)
+        for (int j = 0; j < others; j++)
+            CHECK(in[i * BLOCK_MAX + j] == i, "item %d from rank %d after a truncated block: %d", j, i, in[i * BLOCK_MAX + j]);
+    OK(MPI_Barrier(comm));
+    OK(MPI_Comm_free(&comm));
+    free(out);
+    free(in);
 }
 
 int main(void)
@@ -163,6 +197,12 @@ int main(void)
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     mixed(MPI_COMM_WORLD, 2);
     lengths_differ();
+    for (int is_blocking = 0; is_blocking < 2; is_blocking++) {
+        one_pair(is_blocking, BLOCK_MAX, 40, 3);
+        one_pair(is_blocking, BLOCK_MAX, BLOCK_MAX, 3);
+        one_pair(is_blocking, 5, BLOCK_MAX, 3);
+        one_pair(is_blocking, 5, 40, 3);
+    }
     OK(MPI_Comm_free(&comms[0]));
     OK(MPI_Comm_free(&comms[1]));
     OK(MPI_Finalize());
