@@ -69,8 +69,8 @@ static inline uint64_t weft_block_bytes(const weft_block *block) { return block-
 /* Messages of one block. Where each rank has its own count, both sides know an empty block: it needs no message. */
 static inline bool weft_blocks_need_message(const weft_blocks *blocks, uint32_t i, const weft_block *block)
 {
-    if (weft_unlikely(blocks->moved != NULL) && weft_moved_has(blocks->moved, i))
-        return false;
+    if (weft_unlikely(blocks->moved != NULL)) /* its length was told, whatever this member expects */
+        return !weft_moved_has(blocks->moved, i);
     return weft_block_bytes(block) || !(blocks->layout || blocks->starts);
 }
 

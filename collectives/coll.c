@@ -201,10 +201,18 @@ static __attribute__((noinline)) int drain(weft_team *team, enum weft_coll_kind 
     return team->needs_setup ? setup(team, call_of(team, kind, WEFT_CALL_BLOCKING, args)) : WEFT_OK;
 }
 
+/* For the blocks of an alltoallv that the slots leave to messages. Members may choose differently. NULL: other kinds leave none. */
+static weft_sched_algorithm *rest_algorithm(const weft_team *team, enum weft_coll_kind kind)
+{
+    if (!weft_coll_is_alltoallv(kind))
+        return NULL;
+    return team->size <= WEFT_COLL_AT_ONCE ? weft_alltoall_linear : weft_alltoall_pairwise;
+}
+
 #define LONG_RUN_MAX 32
 
 /* After a blocking call that the slots left to messages the next one, then two, four and so on go by messages at once, without a wait for
- * all members. Calls begin, and blocking ones end, in one order on all members. */
+ * all members. Nonblocking calls are counted too, but change nothing: only blocking ones end in one order on all members. */
 static void count_long(weft_team *team, bool was_long)
 {
     team->long_run = !was_long ? 0 : !team->long_run ? 1 : team->long_run < LONG_RUN_MAX ? 2 * team->long_run : LONG_RUN_MAX;
@@ -226,10 +234,10 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
         return rc;
     count_long(team, team->area->was_sent);
     if (weft_likely(!team->area->left))
-        return damage;
+        return weft_unlikely(damage) ? weft_fail(damage, "%s", team->area->damage_text) : WEFT_OK;
     moved = team->area->moved;
     rest.moved = &moved;
-    rc = perform(team, select_rule(team, kind, args, NO_SLOTS)->algorithm, &rest, tag);
+    rc = perform(team, rest_algorithm(team, kind), &rest, tag);
     return weft_unlikely(damage) && !rc ? weft_fail(damage, "%s", team->area->damage_text) : rc;
 }
 
@@ -265,12 +273,6 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     return perform(team, rule->algorithm, args, next_tag(team, call, false));
 }
 
-/* By messages, where the slots leave blocks to them. */
-static weft_sched_algorithm *rest_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
-{
-    return weft_coll_is_alltoallv(kind) ? select_rule(team, kind, args, NO_SLOTS)->algorithm : NULL;
-}
-
 /* algorithm NULL: through the node area. */
 static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call,
                  weft_req **req)
@@ -283,7 +285,7 @@ static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm
         return rc;
     tag = next_tag(team, call, false);
     rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req)
-                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, rest_algorithm(team, kind, args), req);
+                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, rest_algorithm(team, kind), req);
     return rc ? rc : weft_sched_restart(*req);
 }
 
@@ -326,7 +328,7 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
     tag = next_tag(team, call, false);
     rc = weft_coll_is_by_pairs(kind) && !weft_coll_is_alltoallv(kind)
              ? weft_sched_record(team, select_algorithm(team, kind, args, NO_SLOTS), args, tag, req)
-             : weft_sched_record_in_area(team, NULL, kind, args, call, tag, rest_algorithm(team, kind, args), req);
+             : weft_sched_record_in_area(team, NULL, kind, args, call, tag, rest_algorithm(team, kind), req);
     if (rc) {
         if (is_first)
             weft_agreement_discard(team, rc);

@@ -218,7 +218,8 @@ static const weft_coll_rule *usable_rule(const entry *of, const weft_coll_query 
     const weft_coll_rule *rules = weft_coll_select_rules(query->kind, &count);
 
     for (size_t i = 0; i < count; i++)
-        if (is_named(rules[i].name, of->name) && !(rules[i].needs & ~(query->has | weft_coll_query_numbers(query))))
+        if (is_named(rules[i].name, of->name) && !(rules[i].needs & ~(query->has | weft_coll_query_numbers(query))) &&
+            (rules[i].algorithm || query->nodes == 1)) /* slots alone serve one node */
             return &rules[i];
     return NULL;
 }

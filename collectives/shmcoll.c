@@ -128,7 +128,7 @@ static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
 
     if (weft_unlikely(rc))
         return rc;
-    if (weft_likely(s >= area->relays_since + ex->ahead))
+    if (weft_likely(area->known >= area->relays_since + LAG)) /* what precedes the scans is read by all */
         s = weft_shmcoll_begin_relay(area, ex->ahead, may_wait);
     else
         s = begin(area, ex->ahead, area->rank + 1 < area->ranks, may_wait);

@@ -4,7 +4,7 @@
  * shmcoll_exchange.h. (gatherv and scatterv go by messages: few of them, and no member waits for others than the root.)
  * The writer of a block writes a cell for its reader: the block's length, and its data if they fit. In its line it tells the length of its
  * longest block. So each member knows the longest block of all, and all go on alike: longer blocks follow in rounds of slots, or by
- * messages (area->moved). A block that is shorter than its reader expects is accepted, a longer one is an error there, as of messages.
+ * messages (area->moved). A block that is shorter than its reader expects is accepted; a longer one is an error there, as of messages.
  */
 #include <stdio.h>
 #include <string.h>

@@ -26,10 +26,11 @@ typedef struct weft_shmcoll weft_shmcoll;
  * Reuse is safe by these rules (weft_shmcoll_begin):
  *   - A member that writes in s has seen all posts of s - ahead + 1 + LAG: no member still reads what it overwrites, the data of s - ahead
  *     or older (weft_shmcoll_ahead).
- *   - If all operations from s - ahead to s are those of scans (relays_since), the next member's post of s - ahead suffices for that: no
- *     other member reads the data. So each member may be `ahead` operations ahead of the next one (weft_shmcoll_begin_relay).
- *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. Of a scan the last member
- *     counts all posts, with its own; at its first `ahead` operations it has seen all posts of what was before the scans.
+ *   - In a run of scans (relays_since), once all posts of its operation LAG are seen, no member reads older data than the run's, and of
+ *     those only the next member reads: its post of s - ahead suffices. So each member may be `ahead` operations ahead of the next one
+ *     (weft_shmcoll_begin_relay).
+ *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. The posts of a scan are
+ *     counted by the last member, with its own: all others have posted before.
  * Dedicated CPUs: a member reads each flag from its member's line; there are as many lines as slots, which stay in the nearest cache.
  * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
  * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
@@ -48,7 +49,7 @@ typedef struct weft_shmcoll_line {
 } weft_shmcoll_line;
 
 typedef struct weft_shmcoll_count {
-    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* posts of all operations with this index since attach */
+    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* posts of all operations with this index since attach; of a scan once all have posted */
     _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64]; /* mask of members that sleep until all have posted */
 } weft_shmcoll_count;
 

@@ -30,6 +30,7 @@ typedef struct long_wait {
     weft_wait wait;
     weft_shmcoll *area;
     int32_t member; /* < 0: all */
+    bool compares;  /* member < 0: all write in s, so their calls can be compared by their lines */
     uint64_t s;     /* operation whose post is awaited */
 } long_wait;
 
@@ -45,6 +46,18 @@ static bool is_stopped(const weft_shmcoll *area)
     return weft_unlikely(area->team && area->team->stopped && weft_team_call_is_over(area->team));
 }
 
+/* The member has posted s in another call. Posts of scans are not counted until the last member posts: one that makes another call would
+ * wait for these. A line that is written again for a later operation shows another call, too: then all posts of s are counted. */
+static bool has_posted_other(const weft_shmcoll *area, uint32_t member, uint64_t s)
+{
+    const weft_shmcoll_line *line = weft_shmcoll_line_of(area, member, s);
+
+    if (atomic_load_explicit(&line->posted, memory_order_acquire) != s ||
+        atomic_load_explicit(&line->call_hash, memory_order_acquire) == area->call_hash)
+        return false;
+    return !is_complete(area, s);
+}
+
 /* A member that will never post. -1: none. *is_dead: its process has failed, else its calls differ or it has left. */
 static int32_t find_gone(const long_wait *self, bool *is_dead)
 {
@@ -57,7 +70,8 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
     *is_dead = false;
     for (uint32_t i = 0; i < area->ranks; i++)
         if (i != area->rank && (self->member < 0 || (uint32_t)self->member == i) &&
-            weft_shmcoll_never_posts(area, i, self->s, self->member < 0))
+            (weft_shmcoll_never_posts(area, i, self->s, self->member < 0) ||
+             (self->compares && has_posted_other(area, i, self->s))))
             return (int32_t)i;
     /* messages of later calls may pass nonblocking ones; what the logs show names the call that differs */
     if (area->team && !area->current)
@@ -65,7 +79,7 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
     return -1;
 }
 
-/* Oversubscribed: the last post of s wakes this member. Sets its bit again if count_post(), which clears the bits of the members that it
+/* Oversubscribed: the last post of s wakes this member. Sets its bit again if count_posts(), which clears the bits of the members that it
  * wakes, has cleared it. */
 static void want(const weft_shmcoll *area, uint64_t s)
 {
@@ -96,9 +110,9 @@ static bool is_over(weft_wait *wait)
 }
 
 /* Slow path of both waits; member < 0: all. */
-static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t member, uint64_t s)
+static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t member, bool compares, uint64_t s)
 {
-    long_wait self = {.area = area, .member = member, .s = s};
+    long_wait self = {.area = area, .member = member, .compares = compares, .s = s};
     uint32_t turns = 0;
     bool is_dead;
     int rc = WEFT_OK;
@@ -147,7 +161,7 @@ static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
     while (left && !weft_shmcoll_has_posted(area, member, s))
         left--;
     weft_wait_policy_looked(policy, left);
-    return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, s);
+    return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
 }
 
 static __attribute__((noinline)) int await_member(weft_shmcoll *area, uint32_t member, uint64_t s)
@@ -164,7 +178,7 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
     return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-static int await_count(weft_shmcoll *area, uint64_t s)
+static int await_count(weft_shmcoll *area, bool compares, uint64_t s)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;
     uint32_t left = weft_wait_policy_looks(policy);
@@ -172,12 +186,12 @@ static int await_count(weft_shmcoll *area, uint64_t s)
     while (left && !is_complete(area, s))
         left--;
     weft_wait_policy_looked(policy, left);
-    return left ? WEFT_OK : wait_long(area, -1, s);
+    return left ? WEFT_OK : wait_long(area, -1, compares, s);
 }
 
 static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
 {
-    int rc = area->is_oversubscribed ? await_count(area, s) : WEFT_OK;
+    int rc = area->is_oversubscribed ? await_count(area, true, s) : WEFT_OK;
 
     for (uint32_t i = first; i < area->ranks && !rc; i++)
         if (i != area->rank)
@@ -212,7 +226,7 @@ static int await_posts(weft_shmcoll *area, uint64_t s)
     int rc = WEFT_OK;
 
     if (area->is_oversubscribed)
-        return await_count(area, s);
+        return await_count(area, false, s);
     for (uint32_t i = 0; i < area->ranks && !rc; i++)
         if (i != area->rank)
             rc = await_post(area, i, s);
@@ -288,7 +302,8 @@ static void set_awaited(weft_shmcoll *area, int32_t member, uint64_t s)
 }
 
 /* Waits for the next member's post that frees the slot of s, or returns WEFT_AGAIN. A lower member is always as far ahead as it may be: it
- * waits until half of that is free, instead of looking at lines that the next one is about to write. */
+ * waits until half of that is free, instead of looking at lines that the next one is about to write. That is a post of a scan, which wakes
+ * the lower member: older operations are known to be posted. */
 static __attribute__((noinline)) int await_next(weft_shmcoll *area, uint64_t s, uint32_t ahead, bool may_wait)
 {
     uint32_t next = area->rank + 1;
@@ -313,7 +328,7 @@ uint64_t weft_shmcoll_begin_relay(weft_shmcoll *area, uint32_t ahead, bool may_w
     uint64_t s = area->op + 1;
     bool has_next = area->rank + 1 < area->ranks;
 
-    if (ahead == WEFT_SHMCOLL_DEPTH) /* then members could be further apart than their call logs reach */
+    if (ahead == WEFT_SHMCOLL_DEPTH) /* two neighbours whose calls differ should find them in their logs, to name them */
         ahead -= WEFT_SHMCOLL_DEPTH / 8;
     if (weft_unlikely(area->rc))
         return 0;

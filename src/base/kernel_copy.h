@@ -13,7 +13,7 @@
 /* What the kernel adds to a copy of WEFT_KERNEL_COPY_BYTES, ns: the least of some copies within this process, measured in the first call,
  * which takes some 50 us. UINT32_MAX: refused, or no memory. Any thread. */
 uint32_t weft_kernel_copy_ns(void);
-/* For as long it may be preferred to a second copy by a CPU: what that takes from another CPU's cache. */
+/* A second copy of as many bytes by a CPU, from another CPU's cache, takes that long: up to it one copy by the kernel is preferred. */
 #define WEFT_KERNEL_COPY_MAX_NS 4000u
 
 #endif

@@ -172,7 +172,7 @@ typedef struct weft_iface_params {
     int local_rank;      /* index in the segment; networks: among ranks that share memory; -1: none */
     bool wants_fd;       /* the owner sleeps on descriptors of other ifaces too: arm must return a descriptor, not a futex */
     uint64_t (*now_ns)(void); /* clock of timers, ns; NULL: weft_clock_ns (sim has its own) */
-    bool shares_cpus;    /* the node has more ranks than CPUs */
+    bool shares_cpus;    /* ranks of the node share CPUs (weft_world.is_oversubscribed) */
     bool is_far;         /* the job has ranks on other hosts: node-local providers are useless */
     uint32_t peers;      /* processes of the job that may have to be reached; 0: unknown */
     uint32_t ranks;      /* of the job on this node, which share its memory and its limits; 0: unknown */

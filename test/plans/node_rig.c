@@ -140,8 +140,11 @@ cases_call rig_call_of(const weft_shmcoll *area, uint32_t i)
 {
     cases_call call = rig_call(i);
 
-    if (call.kind == WEFT_COLL_ALLTOALL && i % 4 && weft_shmcoll_has_cells(area))
-        call.kind = i % 2 ? WEFT_COLL_ALLTOALLV : WEFT_COLL_ALLTOALLW;
+    if (call.kind != WEFT_COLL_ALLTOALL || i % 4 == 0 || !weft_shmcoll_has_cells(area))
+        return call;
+    call.kind = i % 2 ? WEFT_COLL_ALLTOALLV : WEFT_COLL_ALLTOALLW;
+    if (i % 3 == 0) /* blocks of up to one and a half or three cells */
+        call.count = area->slot_bytes / rig.ranks / 8;
     return call;
 }
 
