@@ -83,7 +83,8 @@ double weft_cost_area_allgather(const weft_coll_query *query)
 
 double weft_cost_area_allgatherv(const weft_coll_query *query) /* bytes: of all blocks */
 {
-    return by_message(query, 24, INFINITY) ? INFINITY : area(query, 256, 1 - 1.0 / query->ranks);
+    return by_message(query, 24, INFINITY)
+               ? INFINITY : area(query, query->ranks <= FEW ? 256 : 256.0 * query->ranks, 1 - 1.0 / query->ranks);
 }
 
 double weft_cost_area_reduce_scatter(const weft_coll_query *query) /* bytes: of the vector */
