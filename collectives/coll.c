@@ -309,8 +309,8 @@ static void begin_deferred(weft_sched *sched)
     weft_sched_restart_later(sched->req);
 }
 
-/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that. Where slots are no choice, the
- * arguments are read now. */
+/* A nonblocking call when the members have not agreed on an area, at least not here. Its choice follows that. Where slots are no choice,
+ * the arguments are read now. */
 static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
 {
     bool is_first = team->may_share;

@@ -68,8 +68,12 @@ double weft_cost_area_allreduce(const weft_coll_query *query)
 }
 double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
 double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
-double weft_cost_area_scatter(const weft_coll_query *query) { return area(query, 4.0 / query->ranks, others(query)); }
 double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
+
+double weft_cost_area_scatter(const weft_coll_query *query)
+{
+    return by_message(query, 12, INFINITY) ? INFINITY : area(query, 4.0 / query->ranks, others(query));
+}
 
 double weft_cost_area_gather(const weft_coll_query *query)
 {
