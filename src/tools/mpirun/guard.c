@@ -58,24 +58,45 @@ static char *proc_read(const char *pid, const char *file, size_t *bytes)
     return text;
 }
 
-static bool process_is_marked(const char *pid, const char *mark)
+#define KERNEL_THREAD 0x200000u /* PF_KTHREAD */
+
+/* In the middle of execve a process has no environment yet: the next look tells. Kernel threads and zombies never have one. */
+static bool process_is_in_exec(const char *pid)
+{
+    size_t bytes;
+    char *text = proc_read(pid, "stat", &bytes), *end, state = 'Z';
+    unsigned flags = 0;
+    bool is_known;
+
+    if (text)
+        text[bytes] = 0;
+    end = text ? strrchr(text, ')') : NULL;
+    is_known = end && sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2;
+    free(text);
+    return is_known && state != 'Z' && state != 'X' && !(flags & KERNEL_THREAD);
+}
+
+enum mark_state { UNMARKED, MARKED, UNSURE };
+
+static enum mark_state process_mark(const char *pid, const char *mark)
 {
     size_t bytes, length = strlen(mark);
     char *text = proc_read(pid, "environ", &bytes);
-    bool found = text && bytes >= length && memmem(text, bytes, mark, length);
+    bool is_readable = text != NULL, found = text && bytes >= length && memmem(text, bytes, mark, length);
 
     free(text);
-    return found;
+    return found ? MARKED : is_readable && !bytes && process_is_in_exec(pid) ? UNSURE : UNMARKED;
 }
 
 /* By a descriptor of the process, opened before it is looked at: the number may be another process's by the time it is killed. True: it was
- * marked and is killed. */
+ * marked and is killed, or may have the mark. */
 static bool kill_if_marked(pid_t pid, const char *name, const char *mark)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0), error = errno;
+    enum mark_state state = process_mark(name, mark);
     bool is_killed = false;
 
-    if (process_is_marked(name, mark)) {
+    if (state == MARKED) {
         if (fd >= 0)
             is_killed = syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
         else if (error != ESRCH) /* a kernel before 5.3, or a filter refuses it */
@@ -83,10 +104,11 @@ static bool kill_if_marked(pid_t pid, const char *name, const char *mark)
     }
     if (fd >= 0)
         close(fd);
-    return is_killed;
+    return is_killed || state == UNSURE;
 }
 
-int marked_kill(const char *mark)
+/* One scan. Returns how many processes it killed, and how many may have the mark. */
+static int marked_kill(const char *mark)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -137,15 +159,21 @@ static void sleep_ms(long ms)
     nanosleep(&t, NULL);
 }
 
+/* Processes may fork during a scan: done when two scans in a row find none. One that never has an environment ends it by the limit. */
+void marked_end(const char *mark)
+{
+    for (int clean = 0, looks = 0; clean < 2 && looks < 200; looks++) {
+        clean = marked_kill(mark) ? 0 : clean + 1;
+        if (clean < 2)
+            sleep_ms(clean ? 5 : 2);
+    }
+}
+
 static void job_clear(const char *mark, const pid_t *groups, uint32_t count, const char *dir)
 {
     for (uint32_t i = 0; i < count; i++)
         kill(-groups[i], SIGKILL);
-    /* processes may fork during the scan: done when two scans in a row find none */
-    for (int clean = 0, looks = 0; clean < 2 && looks < 200; looks++) {
-        clean = marked_kill(mark) ? 0 : clean + 1;
-        sleep_ms(clean ? 5 : 2);
-    }
+    marked_end(mark);
     if (*dir)
         dir_remove(dir);
 }

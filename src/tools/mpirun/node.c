@@ -448,7 +448,7 @@ void node_close(node *self, bool has_failed)
     if (self->pmix)
         pmix_srv_close(self->pmix);
     if (has_failed && self->started)
-        marked_kill(self->mark); /* processes that left their process group */
+        marked_end(self->mark); /* processes that left their process group */
     modex_node_close(&self->modex_node);
     bind_free(&self->binding);
     weft_segment_close(&self->segment);
