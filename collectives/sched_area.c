@@ -64,18 +64,13 @@ void weft_sched_drop_types(const weft_coll *args, uint32_t ranks)
     drop_types(args->recv_layout, ranks);
 }
 
-static void forget(weft_sched *sched)
-{
-    weft_sched_drop_types(&sched->pending->args, sched->size);
-    sched->pending = NULL;
-}
-
-/* The call goes by the steps of `algorithm` from now on. */
+/* The schedule performs the steps of `algorithm` from now on. */
 static void record(weft_sched *sched, weft_sched_algorithm *algorithm, const weft_coll *args)
 {
     algorithm(sched, args);
     weft_sched_fence(sched);
-    forget(sched);
+    weft_sched_drop_types(&sched->pending->args, sched->size);
+    sched->pending = NULL;
 }
 
 static void on_end(weft_shmcoll_pending *pending)

@@ -94,7 +94,7 @@ void verbs_run(const verbs_program *program, const simhca_profile *profile, weft
 }
 
 void verbs_run_apart(enum verbs_net_mutant what, const verbs_program *program, const simhca_profile *profile, weft_sim_config *config,
-                       uint32_t rounds, verbs_outcome *out)
+                     uint32_t rounds, verbs_outcome *out)
 {
     verbs_outcome *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child;

@@ -46,7 +46,7 @@ void verbs_run(const verbs_program *program, const simhca_profile *profile, weft
 /* In a process of its own, with a planted fault or none: late writes of a faulty run can damage the heap. rc is 128 plus the signal that
  * ended the process, if one did. */
 void verbs_run_apart(enum verbs_net_mutant what, const verbs_program *program, const simhca_profile *profile, weft_sim_config *config,
-                       uint32_t rounds, verbs_outcome *out);
+                     uint32_t rounds, verbs_outcome *out);
 /* By names. */
 verbs_outcome verbs_run_on(const simhca_profile *profile, const char *name, uint32_t ranks, uint64_t seed);
 verbs_outcome verbs_run_one(const char *name, const char *profile, uint32_t ranks, uint64_t seed);

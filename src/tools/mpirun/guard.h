@@ -30,7 +30,8 @@ int guard_restart(guard *self);
 /* Ends the guardian, which kills nothing, and waits for it. */
 void guard_stop(guard *self);
 
-/* Sends SIGKILL to every process but the caller whose environment holds `mark`, until there is none. Takes 5 ms at least, 1 s at most. */
+/* Sends SIGKILL to every process but the caller whose environment holds `mark`, until two scans find none, or
+ * 200 scans are done. */
 void marked_end(const char *mark);
 /* Removes a directory and its contents. */
 void dir_remove(const char *path);
