@@ -243,6 +243,11 @@ void weft_chan_long_wait(weft_worker *worker)
     }
 }
 
+int weft_chan_left_error(const weft_peer *peer)
+{
+    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
+}
+
 bool weft_chan_has_closed(const weft_chan *chan, uint32_t rank)
 {
     const weft_peer *peer = weft_peer_known(chan->worker, weft_group_process(chan->group, rank));

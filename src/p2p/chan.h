@@ -130,6 +130,8 @@ static inline bool weft_chan_is_left(const weft_chan *chan, const weft_peer *pee
 {
     return peer->bye_received && (peer->is_gone || !chan->is_lasting);
 }
+/* The error of a send to such a peer. */
+int weft_chan_left_error(const weft_peer *peer) __attribute__((cold));
 /* The same of a member with which there was contact; all that it sent before has been polled. */
 bool weft_chan_has_closed(const weft_chan *chan, uint32_t rank);
 /* The same, also if there was no contact: its process has ended, or is not in MPI and will not return. What it sent before may

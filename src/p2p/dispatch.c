@@ -68,7 +68,7 @@ static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *bo
         weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
 
-/* The peer has sent BYE, or its connection is lost. Notifies all channel owners: one may wait for a NOTIFY that it will not send. */
+/* The peer has called MPI_Finalize, or its connection is lost. Notifies all channel owners: one may wait for a NOTIFY that it will not send. */
 static void end_waits(weft_peer *peer, int rc)
 {
     weft_worker *worker = peer->worker;
@@ -77,7 +77,10 @@ static void end_waits(weft_peer *peer, int rc)
         if (chan && chan->on_notify && weft_chan_is_left(chan, peer))
             chan->on_notify(chan, UINT32_MAX, NULL, 0);
     }
-    weft_sendq_give_up(peer, rc);
+    if (rc)
+        weft_sendq_give_up(peer, rc);
+    else
+        weft_lost_finalized(peer);
     weft_promises_give_up(peer);
 }
 

@@ -177,7 +177,10 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
                                : hdr->src ? WEFT_RNDV_ON_FIN_SEGMENT : WEFT_RNDV_ON_FIN;
     if (!rndv || !enter(rndv, peer, frame))
         return;
-    if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
+    if (rc == WEFT_E_COMM && !is_recv(rndv))
+        weft_fail(rc, "rank %u has called MPI_Finalize, or freed the communicator, and did not receive the message with tag %d",
+                  peer->proc_id.rank, tag_of(rndv));
+    else if (rc < 0) /* sets the error text; this thread's last text belongs to another failure */
         weft_fail(rc, is_recv(rndv) ? "rank %u could not send the rest of its message with tag %d: %s"
                                     : "rank %u did not receive the message with tag %d: %s",
                   peer->proc_id.rank, tag_of(rndv), weft_status_text(rc));
@@ -187,27 +190,37 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
         weft_rndv_send_on_fin(rndv, rc);
 }
 
-/* As if the peer had reported the error. A promise is given up by p2p/promise. chan: only those on it; NULL: all. */
-static void end_all(weft_peer *peer, const weft_chan *chan, int rc)
+static bool is_unmatched(const weft_rndv *rndv)
+{
+    return rndv->state == WEFT_RNDV_SEND_ANNOUNCED || rndv->state == WEFT_RNDV_SEND_CANCELLING;
+}
+
+/* As if the peer had reported the error, or that a send is cancelled. A promise is given up by p2p/promise. chan: only those on it; NULL:
+ * all. unmatched: only announced messages. */
+static void end_all(weft_peer *peer, const weft_chan *chan, bool unmatched, int rc)
 {
     weft_rndv *rndv;
+    bool is_cancelled;
     char cause[512];
     snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
     for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
         uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
         if (rndv->peer != peer || (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM))
             continue;
-        if (chan && rndv->req->chan != chan)
+        if ((chan && rndv->req->chan != chan) || (unmatched && !is_unmatched(rndv)))
             continue;
+        is_cancelled = unmatched && rndv->state == WEFT_RNDV_SEND_CANCELLING;
         weft_fail(rc, "%s", cause);
         rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
         if (is_recv(rndv))
             weft_rndv_recv_lost(rndv, rc);
         else
-            weft_rndv_send_on_fin(rndv, rc);
+            weft_rndv_send_on_fin(rndv, is_cancelled ? WEFT_FIN_CANCELLED : rc);
     }
 }
 
-void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, rc); }
+void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, false, rc); }
 
-void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }
+void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, false, rc); }
+
+void weft_rndv_end_unmatched(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, true, rc); }

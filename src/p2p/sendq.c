@@ -151,7 +151,7 @@ static int end_of(const weft_peer *peer, bool is_eager, int rc)
         return weft_fail(WEFT_E_PEER, "the process of rank %u has died", peer->proc_id.rank);
     if (rc || is_eager)
         return rc;
-    return weft_fail(WEFT_E_PEER, "rank %u has called MPI_Finalize: it receives no more messages", peer->proc_id.rank);
+    return weft_chan_left_error(peer);
 }
 
 static bool is_eager(const weft_peer *peer, const weft_req *req)

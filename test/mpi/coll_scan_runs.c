@@ -6,7 +6,7 @@
 
 #include "check.h"
 
-enum { VECTOR = 2048, LONG = 1 << 18, APART = 200 };
+enum { VECTOR = 2048, LONG = 1 << 18, AHEAD = 64 /* most scans by which a member may be ahead of the next one */ };
 
 static int rank, size, is_slow;
 static double in[LONG], out[LONG], vector[VECTOR], sum[VECTOR];
@@ -61,7 +61,8 @@ static void behind_a_barrier(int shorts)
     long_scan(LONG);
 }
 
-/* The last rank makes another call, when the others are as far ahead as they may be: all get an error. */
+/* The last rank makes another call, when the others are as far ahead as they may be: all get an error, also rank 0, which may be
+ * size - 1 times as far ahead. */
 static void another_call(int gathers)
 {
     double one = 1, prefix, all[64];
@@ -78,7 +79,7 @@ static void another_call(int gathers)
         usleep(300000);
         rc = MPI_Barrier(comm);
     }
-    for (int i = 0; i < APART && !rc; i++) {
+    for (int i = 0; i < size * AHEAD && !rc; i++) {
         rc = MPI_Scan(&one, &prefix, 1, MPI_DOUBLE, MPI_SUM, comm);
         for (int k = 0; k < gathers && !rc; k++)
             rc = MPI_Gatherv(&one, 1, MPI_DOUBLE, all, counts, places, MPI_DOUBLE, size - 1, comm);
