@@ -402,6 +402,7 @@ int weft_coll_prepare(weft_team *team, enum weft_coll_kind kind, const weft_coll
         return rc;
     }
     ((weft_sched *)(*req)->extra)->call = call;
+    weft_calls_log_prepared(team, (uint32_t)tag, call);
     (*req)->is_persistent = true;
     (*req)->is_done = true; /* inactive until started */
     return WEFT_OK;

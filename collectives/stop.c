@@ -84,24 +84,24 @@ bool weft_calls_has_passed(weft_team *team, uint32_t member, uint32_t *tag)
     return false;
 }
 
+static bool is_same_number(uint32_t a, uint32_t b) { return !((a ^ b) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)); }
+
 /* This member's call under the number of `tag`; NULL: not made yet, or no longer logged. */
 static const weft_call *find_call(const weft_team *team, uint32_t tag, uint32_t *own_tag)
 {
-    uint32_t i = tag % WEFT_CALLS;
+    uint32_t i = weft_call_slot(tag);
 
     *own_tag = team->log.made[i].tag;
-    if (!(tag & WEFT_TAG_PREPARED))
-        return team->log.made[i].is_set && !((*own_tag ^ tag) & WEFT_TAG_BITS) ? &team->log.made[i].call : NULL;
-    for (const weft_list_link *link = team->active.next; link != &team->active; link = link->next) {
+    if (team->log.made[i].is_set && is_same_number(*own_tag, tag))
+        return &team->log.made[i].call;
+    for (const weft_list_link *link = team->active.next; (tag & WEFT_TAG_PREPARED) && link != &team->active; link = link->next) {
         const weft_sched *sched = weft_container(link, weft_sched, active);
         *own_tag = (uint32_t)sched->tag;
-        if (!((*own_tag ^ tag) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)))
+        if (is_same_number(*own_tag, tag))
             return &sched->call;
     }
     return NULL;
 }
-
-static bool is_same_number(uint32_t a, uint32_t b) { return !((a ^ b) & (WEFT_TAG_BITS | WEFT_TAG_PREPARED)); }
 
 void weft_calls_compare_ahead(weft_team *team, uint32_t tag, weft_call call)
 {

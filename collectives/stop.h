@@ -46,14 +46,20 @@ static inline void weft_calls_check_ahead(weft_team *team, uint32_t tag, weft_ca
         weft_calls_compare_ahead(team, tag, call);
 }
 
-/* Logs a call of this member. */
-static inline void weft_calls_log(weft_team *team, uint32_t tag, weft_call call)
+/* Logs a persistent call of this member when it is made; weft_calls_check_ahead follows at each start. */
+static inline void weft_calls_log_prepared(weft_team *team, uint32_t tag, weft_call call)
 {
-    uint32_t i = tag % WEFT_CALLS;
+    uint32_t i = weft_call_slot(tag);
 
     team->log.made[i].tag = tag;
     team->log.made[i].is_set = 1;
     team->log.made[i].call = call;
+}
+
+/* Logs another call of this member. */
+static inline void weft_calls_log(weft_team *team, uint32_t tag, weft_call call)
+{
+    weft_calls_log_prepared(team, tag, call);
     weft_calls_check_ahead(team, tag, call);
 }
 

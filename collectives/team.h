@@ -29,7 +29,7 @@ typedef struct weft_call_log {
     struct {
         uint32_t tag, is_set;
         weft_call call;
-    } made[WEFT_CALLS]; /* this member's calls, by tag % WEFT_CALLS */
+    } made[2 * WEFT_CALLS]; /* this member's calls, by weft_call_slot; persistent ones from when they are made */
     struct {
         uint32_t tag, is_set, from;
     } ahead[2 * WEFT_CALLS], other[2 * WEFT_CALLS]; /* messages from `from`, by weft_call_slot; other: same number, but a different call */

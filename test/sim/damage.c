@@ -218,6 +218,27 @@ static int two_ahead(int rank, void *arg)
     return rc ? rc : rig_close(&rig);
 }
 
+/* A persistent call in which rank 2 has no data, and so takes part by no message, before a broadcast, in which it waits: the others must
+ * find that it has ended that call. */
+static int passed_by(int rank, void *arg)
+{
+    damage *damage = arg;
+    rig rig;
+    call first = {.of = {.kind = WEFT_COLL_ALLGATHER}, .count = 1, .own_count = rank != 2}, second = {.of = {.kind = WEFT_COLL_BCAST}, 5, 5};
+    int rc = rig_open(&rig, damage->seed);
+    if (rc)
+        return rc;
+    call_open(&rig, &first);
+    call_open(&rig, &second);
+    perform_damaged(&rig, damage, &first, PERSISTENT);
+    perform_damaged(&rig, damage, &second, BLOCKING);
+    meet(&rig, damage);
+    call_close(&first);
+    call_close(&second);
+    rc = greet_all(&rig);
+    return rc ? rc : rig_close(&rig);
+}
+
 /* ---- runs ---- */
 
 static const weft_sim_profile rough = {.name = "rough", .delay_ns = 800, .flip_permille = 60, .flip_rma_permille = 100,
@@ -337,6 +358,18 @@ static void hiding(void)
         fprintf(stderr, "    %d, %s, %u calls, %u reported\n", rc, report.text, one.calls, one.reported);
 }
 
+static void passing(void)
+{
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        weft_sim_report report;
+        damage one;
+        int rc = run(passed_by, true, "storm", 4, seed, &one, &report);
+        CU_ASSERT(rc == 0 && !report.deadlocked && one.reported >= 4);
+        if (rc)
+            fprintf(stderr, "    seed %u: %d, %s, %u calls, %u reported\n", seed, rc, report.text, one.calls, one.reported);
+    }
+}
+
 /* For too large requests the sanitizers abort by default; malloc returns NULL. */
 const char *__asan_default_options(void) __attribute__((visibility("default")));
 const char *__tsan_default_options(void) __attribute__((visibility("default")));
@@ -371,6 +404,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "corrupted library messages end the job", making);
     CU_add_test(suite, "a failed member reports that others wait", stopping);
     CU_add_test(suite, "a persistent call's message hides no other", hiding);
+    CU_add_test(suite, "a persistent call passed by without a message", passing);
     seeds_share(HOWS);
     CU_basic_set_mode(CU_BRM_NORMAL);
     CU_basic_run_tests();
