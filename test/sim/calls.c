@@ -70,6 +70,8 @@ int calls_program(int rank, void *arg)
     const traffic *what = arg;
     rig rig;
     int rc = rig_open(&rig, what->seed);
+    if (!rc)
+        rig.chan->is_lasting = true; /* as of a session: MPI_Finalize does not close it */
     if (!rc && what->seed % 2)
         rc = rig_barrier(&rig);
     rc = rc ? rc : rank == 0 ? rest(&rig) : call(&rig);
