@@ -95,7 +95,8 @@ int weft_team_stopped(const weft_team *team)
     return !team->is_origin || (team->area && weft_shmcoll_is_second(team->area)) ? WEFT_OK : team->stopped;
 }
 
-static int next_tag(weft_team *team, weft_call call, bool is_agreement)
+/* Inlined: a call passed by its two words is stored and loaded as one, for which the load waits until all older stores are done. */
+static inline __attribute__((always_inline)) int next_tag(weft_team *team, weft_call call, bool is_agreement)
 {
     uint32_t number = team->sequence++ & WEFT_TAG_BITS, tag = weft_call_tag(call, number, is_agreement);
 
@@ -140,7 +141,8 @@ static inline void raise_selected(const weft_team *team, const weft_coll_rule *r
 }
 
 /* NULL: through the node area. */
-static weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum slots slots)
+static inline __attribute__((always_inline)) weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind,
+                                                                                   const weft_coll *args, enum slots slots)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
     const weft_coll_rule *rule;
@@ -162,7 +164,8 @@ static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_
     return weft_sched_end_immediate(&sched);
 }
 
-static weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args)
+static inline __attribute__((always_inline)) weft_call call_of(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form,
+                                                               const weft_coll *args)
 {
     if (team->is_inter)
         return weft_call_of_inter(team, kind, form, args);
@@ -273,20 +276,43 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
     return perform(team, rule->algorithm, args, next_tag(team, call, false));
 }
 
-/* algorithm NULL: through the node area. */
-static int start(weft_team *team, enum weft_coll_kind kind, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call,
-                 weft_req **req)
+static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, weft_call call, weft_req **req)
 {
-    int rc, tag;
+    int rc;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
-    if (algorithm && team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, team->sequence, true)))
+    if (team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, team->sequence, true)))
         return rc;
-    tag = next_tag(team, call, false);
-    rc = algorithm ? weft_sched_record(team, algorithm, args, tag, req)
-                   : weft_sched_record_in_area(team, team->area, kind, args, call, tag, rest_algorithm(team, kind), req);
+    rc = weft_sched_record(team, algorithm, args, next_tag(team, call, false), req);
     return rc ? rc : weft_sched_restart(*req);
+}
+
+/* An attempted call, or another. */
+static __attribute__((noinline)) int start_schedule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call,
+                                                    int tag, weft_req **req)
+{
+    int rc = weft_sched_record_in_area(team, team->area, kind, args, call, tag, rest_algorithm(team, kind), req);
+
+    if (weft_likely(!rc))
+        return weft_sched_restart(*req);
+    weft_shmcoll_drop_attempt(team->area);
+    return rc;
+}
+
+static inline int start_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
+{
+    int tag;
+
+    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) /* a program may make such calls only, which end without a poll */
+        weft_worker_poll(team->chan->worker);
+    if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
+        return weft_team_stop_error_of_call(team, call);
+    tag = next_tag(team, call, false);
+    if (!weft_shmcoll_may_attempt(team->area, args, call) || weft_shmcoll_attempt(team->area, kind, args, call, (uint32_t)tag))
+        return start_schedule(team, kind, args, call, tag, req);
+    *req = &team->chan->worker->done_sched;
+    return WEFT_OK;
 }
 
 /* The agreement has ended. */
@@ -351,7 +377,7 @@ int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *
     algorithm = select_algorithm(team, kind, args, TEAM_SLOTS);
     if (weft_unlikely(team->long_left))
         team->long_left -= weft_coll_is_alltoallv(kind);
-    return start(team, kind, algorithm, args, call, req);
+    return algorithm ? start(team, algorithm, args, call, req) : start_in_area(team, kind, args, call, req);
 }
 
 int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
@@ -360,7 +386,7 @@ int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_co
 
     if (!team->is_inter)
         return weft_coll_start(team, kind, args, req);
-    return start(team, kind, select_rule(team, kind, args, TEAM_SLOTS)->algorithm, args,
+    return start(team, select_rule(team, kind, args, TEAM_SLOTS)->algorithm, args,
                  weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), req);
 }
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/status.h"
 #include "collectives/sched_internal.h"
 #include "collectives/shmcoll_queue.h"
 
@@ -141,12 +142,14 @@ void weft_sched_decide(weft_sched *sched, weft_shmcoll *area, weft_sched_algorit
 
 void weft_sched_begin_in_area(weft_sched *sched)
 {
-    int rc = sched->rc ? sched->rc : weft_shmcoll_enqueue(sched->pending);
+    int rc = sched->rc ? WEFT_OK : weft_shmcoll_enqueue(sched->pending);
 
-    if (weft_likely(!rc))
+    if (weft_likely(!rc && !sched->rc))
         return;
-    if (!sched->rc)
+    if (rc)
         weft_sched_fail(sched, rc);
+    else
+        weft_shmcoll_drop_attempt(sched->pending->area);
     weft_sched_end(sched);
 }
 

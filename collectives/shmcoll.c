@@ -18,6 +18,8 @@
 #define FLAT_BYTES 2048
 #define FLAT_SHARED_BYTES 24576
 #define LAG WEFT_SHMCOLL_LAG
+#define PREFETCH_BYTES 16384     /* most that a member writes in an operation whose successor's slot it prefetches ... */
+#define PREFETCH_ALL_BYTES 32768 /* ... where all write, and so wait */
 #define RECENT WEFT_SHMCOLL_RECENT
 
 enum members { ALL, ROOT, OTHERS };
@@ -70,7 +72,23 @@ static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, 
     return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
 }
 
-static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
+/* Gets the lines of the next operation's slot, which others have read, while this member waits: stores to lines that others hold take longer
+ * than all else of a short call. */
+static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchange *ex, uint64_t s)
+{
+    const weft_shmcoll *area = ex->area;
+    const char *place;
+
+    if (ex->chunk <= WEFT_SHMCOLL_INLINE || area->is_oversubscribed)
+        return;
+    if (ex->chunk > (row->writers == ALL && !row->relay ? PREFETCH_ALL_BYTES : PREFETCH_BYTES))
+        return;
+    place = weft_shmcoll_place(area, area->rank, s + 1, ex->chunk);
+    for (uint64_t at = 0; at < ex->chunk; at += WEFT_LINE)
+        weft_prefetch_write(place + at);
+}
+
+static inline __attribute__((always_inline)) int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
     bool writes = is_writer(row, ex);
@@ -82,6 +100,8 @@ static inline int write_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
         row->write(ex, round, s);
     weft_shmcoll_post(area, s, row->writers == ROOT && writes ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
     ex->written[round % RECENT] = s;
+    if (row->write && writes)
+        prefetch_next(row, ex, s);
     return WEFT_OK;
 }
 
@@ -136,6 +156,7 @@ static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
         return area->rc ? area->rc : WEFT_AGAIN;
     row->relay(ex, round, s);
     weft_shmcoll_post_relay(area, s);
+    prefetch_next(row, ex, s);
     return WEFT_OK;
 }
 
@@ -220,15 +241,54 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
     return row->goes_on && !rc && row->goes_on(&ex) ? run_rest(row->rest, &ex) : rc;
 }
 
-/* Performs the call now; if `later` is set, opens that for it instead. */
-static inline __attribute__((always_inline)) int run_or_open(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
-                                                             uint32_t parts, weft_shmcoll_exchange *later)
+static inline __attribute__((always_inline)) int open_for_later(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
+                                                                uint32_t parts)
 {
-    if (!later)
+    weft_shmcoll_exchange *ex = area->exchange;
+
+    ex->row = row;
+    ex->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
+    return open_exchange(row, ex, area, args, parts);
+}
+
+static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
+{
+    for (; *looks; --*looks)
+        if (weft_shmcoll_has_news(area))
+            return true;
+    return false;
+}
+
+/* Opens the call. If it has one round, performs that, as far as the others' data come within so many looks. */
+static inline __attribute__((always_inline)) int attempt_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
+                                                                  uint32_t parts, uint32_t looks)
+{
+    weft_shmcoll_exchange *ex = area->exchange;
+    int rc = open_for_later(row, area, args, parts);
+
+    if (weft_unlikely(rc))
+        return weft_shmcoll_stop(area, rc);
+    if (ex->rounds != 1 || row->fold)
+        return WEFT_AGAIN;
+    do {
+        rc = run_turn(row, ex, 0, &ex->at, false);
+        if (!rc)
+            break;
+    } while (rc == WEFT_AGAIN && has_news_within(area, &looks));
+    if (rc != WEFT_AGAIN && row->close)
+        row->close(ex);
+    return rc;
+}
+
+/* How a call is performed: now, by a schedule later, or at once if it is short. */
+enum when { NOW, LATER, AT_ONCE };
+
+static inline __attribute__((always_inline)) int perform_as(const kind_row *row, weft_shmcoll *area, const weft_coll *args, uint32_t parts,
+                                                            enum when when, uint32_t looks)
+{
+    if (when == NOW)
         return run_exchange(row, area, args, parts);
-    later->row = row;
-    later->at = (weft_shmcoll_cursor){0, WEFT_SHMCOLL_WRITE};
-    return open_exchange(row, later, area, args, parts);
+    return when == LATER ? open_for_later(row, area, args, parts) : attempt_exchange(row, area, args, parts, looks);
 }
 
 /* ---- kinds ---- */
@@ -291,42 +351,42 @@ static bool is_flat(const weft_shmcoll *area, const weft_coll *args)
 }
 
 static inline __attribute__((always_inline)) int perform(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args,
-                                                         weft_shmcoll_exchange *later)
+                                                         enum when when, uint32_t looks)
 {
     switch (kind) {
     case WEFT_COLL_BARRIER:
-        return run_or_open(&barrier_row, area, args, 0, later);
+        return perform_as(&barrier_row, area, args, 0, when, looks);
     case WEFT_COLL_BCAST:
-        return run_or_open(&bcast_row, area, args, 0, later);
+        return perform_as(&bcast_row, area, args, 0, when, looks);
     case WEFT_COLL_REDUCE:
-        return run_or_open(&reduce_row, area, args, 0, later);
+        return perform_as(&reduce_row, area, args, 0, when, looks);
     case WEFT_COLL_ALLREDUCE:
-        return is_flat(area, args) ? run_or_open(&flat_row, area, args, 0, later) : run_or_open(&fold_row, area, args, 0, later);
+        return is_flat(area, args) ? perform_as(&flat_row, area, args, 0, when, looks) : perform_as(&fold_row, area, args, 0, when, looks);
     case WEFT_COLL_GATHER:
-        return run_or_open(&gather_row, area, args, 0, later);
+        return perform_as(&gather_row, area, args, 0, when, looks);
     case WEFT_COLL_SCATTER:
-        return run_or_open(&scatter_row, area, args, 0, later);
+        return perform_as(&scatter_row, area, args, 0, when, looks);
     case WEFT_COLL_ALLGATHER:
     case WEFT_COLL_ALLGATHERV:
-        return run_or_open(&allgather_row, area, args, 0, later);
+        return perform_as(&allgather_row, area, args, 0, when, looks);
     case WEFT_COLL_ALLTOALL:
-        return run_or_open(&alltoall_row, area, args, 0, later);
+        return perform_as(&alltoall_row, area, args, 0, when, looks);
     case WEFT_COLL_SCAN:
-        return run_or_open(&scan_row, area, args, 0, later);
+        return perform_as(&scan_row, area, args, 0, when, looks);
     case WEFT_COLL_EXSCAN:
-        return run_or_open(&exscan_row, area, args, 0, later);
+        return perform_as(&exscan_row, area, args, 0, when, looks);
     case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_REDUCE_SCATTER_BLOCK:
-        return run_or_open(&split_row, area, args, area->ranks, later);
+        return perform_as(&split_row, area, args, area->ranks, when, looks);
     case WEFT_COLL_ALLTOALLV:
     case WEFT_COLL_ALLTOALLW:
-        return run_or_open(&alltoallv_row, area, args, 0, later);
+        return perform_as(&alltoallv_row, area, args, 0, when, looks);
     default:
         return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
     }
 }
 
-static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args) { return perform(area, kind, args, NULL); }
+static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args) { return perform(area, kind, args, NOW, 0); }
 
 static __attribute__((noinline)) int run_checked(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
@@ -405,13 +465,24 @@ int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, con
 
 /* ---- nonblocking calls ---- */
 
-int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+static inline void begin_later(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
     area->left = 0;
     area->kind = kind;
     area->root = args->root;
     area->damage = 0;
-    return perform(area, kind, args, area->exchange);
+}
+
+int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+{
+    begin_later(area, kind, args);
+    return perform(area, kind, args, LATER, 0);
+}
+
+int weft_shmcoll_run_at_once(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint32_t looks)
+{
+    begin_later(area, kind, args);
+    return perform(area, kind, args, AT_ONCE, looks);
 }
 
 static void close_exchange(weft_shmcoll_exchange *ex)

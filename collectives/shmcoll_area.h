@@ -134,6 +134,8 @@ struct weft_shmcoll {
     weft_shmcoll_pending *current; /* the one that is performed; NULL: none, or not begun */
     struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
     uint32_t idle_polls; /* polls since it last advanced */
+    int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
+    uint32_t attempts, attempt_credit; /* calls that did not end at once since one did; those that may still look for long */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
     bool was_sent;         /* it went on by messages: some member has long blocks; equal on all members */
@@ -257,6 +259,10 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 
     return !area->awaited || weft_shmcoll_has_posted(area, member, area->awaited);
 }
+
+#define WEFT_SHMCOLL_POLL_EVERY 64 /* operations between two polls of the ifaces by a member that never waits here */
+/* Whether the next operation of this member polls. */
+static inline bool weft_shmcoll_is_poll_due(const weft_shmcoll *area) { return (area->op + 1) % WEFT_SHMCOLL_POLL_EVERY == 0; }
 
 /* Whether a nonblocking call waits for a post of `member` (all members are on this node). */
 static inline bool weft_shmcoll_awaits(const weft_shmcoll_pending *pending, uint32_t member)

@@ -16,6 +16,8 @@
 #include "core/progress_thread.h"
 #include "core/wait.h"
 
+#define ATTEMPT_TRUST 16    /* attempts that may look WEFT_WAIT_LOOKS times after one that succeeded */
+#define ATTEMPT_EVERY 32    /* without trust one of so many does, the others look once */
 #define CHECK_EVERY 64 /* polls without effect between two looks for members that will never post */
 
 static int begin(weft_shmcoll *area, weft_shmcoll_pending *pending)
@@ -77,6 +79,13 @@ static int halt(weft_shmcoll *area, weft_shmcoll_pending *pending)
     return pending->rc;
 }
 
+/* After the last call: a team that has stopped needs the area no more. */
+static void leave_if_stopped(const weft_shmcoll *area)
+{
+    if (weft_unlikely(area->team && area->team->stopped && !area->is_lane && !weft_shmcoll_has_pending(area)))
+        weft_team_leave_area(area->team);
+}
+
 static void end(weft_shmcoll *area, weft_shmcoll_pending *pending, int rc)
 {
     if (!pending->rc)
@@ -85,8 +94,7 @@ static void end(weft_shmcoll *area, weft_shmcoll_pending *pending, int rc)
     area->awaited = 0;
     area->idle_polls = 0;
     weft_list_remove(&pending->link);
-    if (weft_unlikely(area->team && area->team->stopped && !area->is_lane && !weft_shmcoll_has_pending(area)))
-        weft_team_leave_area(area->team);
+    leave_if_stopped(area);
     if (weft_unlikely(pending->damage))
         weft_fail(pending->damage, "%s", area->damage_text);
     pending->end(pending);
@@ -164,25 +172,95 @@ void weft_shmcoll_spin(const weft_shmcoll_pending *pending)
     }
 }
 
+/* Publishes a call. */
+static inline __attribute__((always_inline)) void log_call(weft_shmcoll *area, weft_call call, uint32_t tag)
+{
+    weft_shmcoll_log_call(area, call);
+    weft_shmcoll_log_number(area, tag);
+}
+
+/* The attempted call gets a schedule, which owns its arguments. */
+static void adopt(weft_shmcoll *area, weft_shmcoll_pending *pending)
+{
+    int rc = area->attempted;
+
+    area->attempted = 0;
+    area->current = pending;
+    area->exchange->args = area->exchange->reduction.args = &pending->args;
+    pending->is_begun = true;
+    if (rc == WEFT_AGAIN)
+        advance_off_list(area);
+    else
+        end(area, pending, rc);
+}
+
 int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
 {
     weft_shmcoll *area = pending->area;
     bool is_first = !weft_shmcoll_has_pending(area);
 
-    if (weft_unlikely(area->rc))
-        return weft_shmcoll_stop_error(area);
-    if (weft_unlikely(!area->exchange) && !(area->exchange = malloc(sizeof *area->exchange)))
-        return weft_fail(WEFT_E_NOMEM, "no memory for nonblocking collectives");
-    weft_shmcoll_log_call(area, pending->call);
-    weft_shmcoll_log_number(area, pending->tag);
+    if (!area->attempted) {
+        if (weft_unlikely(area->rc))
+            return weft_shmcoll_stop_error(area);
+        if (weft_unlikely(!area->exchange) && !(area->exchange = malloc(sizeof *area->exchange)))
+            return weft_fail(WEFT_E_NOMEM, "no memory for nonblocking collectives");
+        log_call(area, pending->call, pending->tag);
+    }
     pending->call_hash = area->log_hash;
     pending->number = area->calls;
     pending->is_begun = false;
     pending->rc = pending->damage = 0;
     weft_list_append(&area->pending, &pending->link);
-    if (is_first)
+    if (area->attempted)
+        adopt(area, pending);
+    else if (is_first)
         advance_off_list(area);
     return WEFT_OK;
+}
+
+/* ---- calls without a schedule ---- */
+
+static uint32_t looks_of_attempt(const weft_shmcoll *area)
+{
+    if (area->is_oversubscribed)
+        return 1;
+    return area->attempt_credit || area->attempts % ATTEMPT_EVERY == 0 ? WEFT_WAIT_LOOKS : 1;
+}
+
+static inline void note_attempt(weft_shmcoll *area, bool has_ended)
+{
+    if (weft_likely(has_ended)) {
+        area->attempt_credit = ATTEMPT_TRUST;
+        area->attempts = 0;
+        return;
+    }
+    area->attempts++;
+    area->attempt_credit -= area->attempt_credit > 0;
+}
+
+int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag)
+{
+    int rc;
+
+    log_call(area, call, tag);
+    area->call_hash = area->log_hash;
+    rc = weft_shmcoll_run_at_once(area, kind, args, looks_of_attempt(area));
+    note_attempt(area, !rc);
+    area->attempted = rc;
+    if (!rc)
+        area->awaited = 0;
+    return rc;
+}
+
+void weft_shmcoll_drop_attempt(weft_shmcoll *area)
+{
+    if (!area->attempted)
+        return;
+    if (area->attempted == WEFT_AGAIN)
+        weft_shmcoll_abandon(area);
+    area->attempted = 0;
+    area->awaited = 0;
+    leave_if_stopped(area);
 }
 
 typedef struct drain_wait {

@@ -12,7 +12,6 @@
 #include "core/world.h"
 
 #define FIND_EVERY 16     /* turns of a wait between two looks for members that will never post */
-#define POLL_EVERY 64     /* operations between two polls of the ifaces by a member that never waits here */
 
 /* All members have posted s: each operation with its index so far brought one post of each. */
 static inline bool is_complete(const weft_shmcoll *area, uint64_t s)
@@ -272,7 +271,7 @@ static __attribute__((noinline)) uint64_t begin_slowly(weft_shmcoll *area, uint6
 
     if (area->rc)
         return 0;
-    if (s % POLL_EVERY == 0)
+    if (s % WEFT_SHMCOLL_POLL_EVERY == 0)
         poll_once(area);
     if (area->known + ahead < safe && await_reusable(area, s, safe - ahead))
         return 0;
@@ -285,7 +284,7 @@ uint64_t weft_shmcoll_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer)
 {
     uint64_t s = ++area->op;
 
-    if (weft_unlikely(area->rc || s % POLL_EVERY == 0 || area->known + ahead < s + reuse_lag(is_writer)))
+    if (weft_unlikely(area->rc || s % WEFT_SHMCOLL_POLL_EVERY == 0 || area->known + ahead < s + reuse_lag(is_writer)))
         return begin_slowly(area, s, ahead, is_writer);
     if (is_writer)
         store_call_hash(area, s);
@@ -332,7 +331,7 @@ uint64_t weft_shmcoll_begin_relay(weft_shmcoll *area, uint32_t ahead, bool may_w
         ahead -= WEFT_SHMCOLL_DEPTH / 8;
     if (weft_unlikely(area->rc))
         return 0;
-    if (may_wait && s % POLL_EVERY == 0)
+    if (may_wait && s % WEFT_SHMCOLL_POLL_EVERY == 0)
         poll_once(area);
     if (has_next && area->next_known + ahead < s && await_next(area, s, ahead, may_wait))
         return 0;
@@ -356,20 +355,25 @@ static bool test_complete(weft_shmcoll *area, uint64_t s)
     return is_complete(area, s);
 }
 
+/* Looks whether the posts before which s must not begin have been made. */
+static __attribute__((noinline)) bool may_begin(weft_shmcoll *area, uint64_t s, uint64_t past)
+{
+    if (area->rc)
+        return false;
+    if (area->awaited != past && have_all_posted(area, s - 1)) /* not again in the same wait */
+        past = s - 1;
+    else if (!test_complete(area, past))
+        return false;
+    area->known = past;
+    return true;
+}
+
 uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer)
 {
     uint64_t s = area->op + 1, safe = s + reuse_lag(is_writer);
 
-    if (weft_unlikely(area->rc))
+    if (weft_unlikely(area->rc || area->known + ahead < safe) && !may_begin(area, s, safe - ahead))
         return 0;
-    if (area->known + ahead < safe) {
-        if (have_all_posted(area, s - 1))
-            area->known = s - 1;
-        else if (test_complete(area, safe - ahead))
-            area->known = safe - ahead;
-        else
-            return 0;
-    }
     area->op = s;
     if (is_writer)
         store_call_hash(area, s);

@@ -13,8 +13,9 @@
 #include "core/req_type.h"
 #include "core/worker_type.h"
 
-/* Numbers of requests of pools; the WEFT_REQ_STATICS before them are of the workers' done_req, by worker. */
-#define WEFT_REQ_STATICS 64
+/* Numbers of requests of pools; the WEFT_REQ_STATICS before them are of the workers' done_req, by worker, and then of their done_sched. */
+#define WEFT_REQ_STATICS_EACH 32
+#define WEFT_REQ_STATICS (2 * WEFT_REQ_STATICS_EACH)
 #define WEFT_REQ_NUMBER_MIN (WEFT_LANGUAGE_DONE + WEFT_REQ_STATICS)
 
 /* Allocates from the worker's pool. Zero: is_done, is_persistent, is_active, is_static, is_posted, has_rndv, rc, completion, chan, type,

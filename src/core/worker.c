@@ -48,6 +48,9 @@ int weft_worker_open(weft_world *world, uint32_t index, const weft_iface_callbac
     weft_fifomap_open(&worker->announced);
     worker->done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true,
                                     .number = WEFT_LANGUAGE_DONE + (int32_t)index, .worker = worker};
+    worker->done_sched = worker->done_req;
+    worker->done_sched.kind = WEFT_REQ_SCHED;
+    worker->done_sched.number += WEFT_REQ_STATICS_EACH;
     weft_list_init(&worker->parked);
     weft_lock_init(&worker->lock, world->is_oversubscribed ? LOCK_SPINS_CROWDED : LOCK_SPINS);
     if (!world->is_oversubscribed && weft_cpu_count() > (int)world->boot->local_size)

@@ -93,9 +93,10 @@ static int check_own_block(MPI_Count sendcount, const weft_type *sendtype, MPI_C
 
 static int fill_bcast(weft_coll *args, void *buffer, MPI_Count count, const weft_type *type, role role)
 {
-    *args = (weft_coll){.root = role.root};
-    if (weft_unlikely(is_idle(role)))
+    if (weft_unlikely(is_idle(role))) {
+        *args = (weft_coll){.root = role.root};
         return 0;
+    }
     *args = (weft_coll){.recvbuf = buffer, .recvcount = (uint64_t)count, .recvtype = type, .root = role.root};
     return is_in_place(buffer) ? weft_coll_in_place_error("buffer", "MPI_Bcast has one buffer only") : 0;
 }
@@ -104,9 +105,10 @@ int weft_coll_fill_reduce(weft_coll *args, const void *sendbuf, void *recvbuf, M
                           const weft_op *op, role role)
 {
     int rc;
-    *args = (weft_coll){.root = role.root};
-    if (weft_unlikely(is_idle(role)))
+    if (weft_unlikely(is_idle(role))) {
+        *args = (weft_coll){.root = role.root};
         return 0;
+    }
     rc = weft_op_reduces(op, type);
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
@@ -133,9 +135,10 @@ static int fill_gather(weft_coll *args, const void *sendbuf, MPI_Count sendcount
                        MPI_Count recvcount, const weft_type *recvtype, role role)
 {
     int rc = 0;
-    *args = (weft_coll){.root = role.root};
-    if (weft_unlikely(is_idle(role)))
+    if (weft_unlikely(is_idle(role))) {
+        *args = (weft_coll){.root = role.root};
         return 0;
+    }
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)sendcount,
@@ -162,9 +165,10 @@ static int fill_scatter(weft_coll *args, const void *sendbuf, MPI_Count sendcoun
                         MPI_Count recvcount, const weft_type *recvtype, role role)
 {
     int rc = 0;
-    *args = (weft_coll){.root = role.root};
-    if (weft_unlikely(is_idle(role)))
+    if (weft_unlikely(is_idle(role))) {
+        *args = (weft_coll){.root = role.root};
         return 0;
+    }
     *args = (weft_coll){.sendbuf = sendbuf,
                         .recvbuf = recvbuf,
                         .sendcount = (uint64_t)sendcount,

@@ -89,13 +89,15 @@ int weft_mpi_request_toint(MPI_Request request)
 
 MPI_Request weft_mpi_request_fromint(int request)
 {
-    uint32_t worker = (uint32_t)request - WEFT_OBJECT_CONSTANTS;
+    uint32_t number = (uint32_t)request - WEFT_LANGUAGE_DONE, index = number % WEFT_REQ_STATICS_EACH;
     weft_req *req;
     if (request >= 0 && request < WEFT_OBJECT_CONSTANTS)
         return (MPI_Request)(uintptr_t)request;
-    if (worker < WEFT_REQ_STATICS) /* a send that was complete at once */
-        req = weft_world_now && worker < weft_world_now->worker_count ? &weft_world_now->workers[worker]->done_req : NULL;
-    else
+    if (number >= WEFT_REQ_STATICS)
         req = weft_req_by_number(request);
+    else if (weft_world_now && index < weft_world_now->worker_count)
+        req = number == index ? &weft_world_now->workers[index]->done_req : &weft_world_now->workers[index]->done_sched;
+    else
+        req = NULL;
     return req ? (MPI_Request)req : MPI_REQUEST_NULL;
 }

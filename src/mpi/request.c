@@ -250,7 +250,7 @@ int weft_mpi_cancel(MPI_Request *request)
     int rc = 0;
     if (!req)
         return weft_fail(WEFT_E_REQUEST, "request is MPI_REQUEST_NULL");
-    if (req->is_static)
+    if (req->is_static && req->kind == WEFT_REQ_NOTHING)
         return 0;
     ops = weft_request_ops_of(req);
     if (weft_request_is_idle(req))

@@ -17,7 +17,8 @@ static int start_sched(weft_req *req)
 static int query_sched(weft_req *req, MPI_Status *status, bool completes)
 {
     (void)completes;
-    weft_language_move(((const weft_req_ext *)req->extra)->copies, true, 0, SIZE_MAX);
+    if (!req->is_static) /* else it ended in the call that made it */
+        weft_language_move(((const weft_req_ext *)req->extra)->copies, true, 0, SIZE_MAX);
     weft_status_fill(status, &req->recv_info);
     return req->rc;
 }

@@ -1,0 +1,179 @@
+/* np: 2 3 4 8 : short nonblocking collectives, which may end in the call that starts them */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { CALLS = 300, KINDS = 9, MOST = 300 };
+
+static int rank, size;
+static int from[8 * MOST], to[8 * MOST];
+
+static int value(int member, int call, int i) { return 1000 * member + 7 * call + i; }
+
+static void fill(int call, int count)
+{
+    for (int i = 0; i < size * count; i++)
+        from[i] = value(rank, call, i), to[i] = -1;
+}
+
+/* Overwrites what the call had on the stack. */
+static __attribute__((noinline)) void scribble(void)
+{
+    volatile char stack[4096];
+    for (size_t i = 0; i < sizeof stack; i++)
+        stack[i] = (char)0xa5;
+}
+
+static __attribute__((noinline)) void start(int kind, int count, int root, MPI_Comm comm, MPI_Request *req)
+{
+    MPI_Datatype type; /* freed at once */
+    OK(MPI_Type_contiguous(count, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    switch (kind) {
+    case 0: OK(MPI_Iallreduce(from, to, count, MPI_INT, MPI_SUM, comm, req)); break;
+    case 1: OK(MPI_Ibcast(rank == root ? from : to, 1, type, root, comm, req)); break;
+    case 2: OK(MPI_Ireduce(from, to, count, MPI_INT, MPI_MAX, root, comm, req)); break;
+    case 3: OK(MPI_Igather(from, 1, type, to, 1, type, root, comm, req)); break;
+    case 4: OK(MPI_Iscatter(from, 1, type, to, 1, type, root, comm, req)); break;
+    case 5: OK(MPI_Iallgather(from, 1, type, to, 1, type, comm, req)); break;
+    case 6: OK(MPI_Ialltoall(from, 1, type, to, 1, type, comm, req)); break;
+    case 7: OK(MPI_Iscan(from, to, count, MPI_INT, MPI_SUM, comm, req)); break;
+    default: OK(MPI_Ibarrier(comm, req));
+    }
+    OK(MPI_Type_free(&type));
+}
+
+static int expected(int kind, int call, int count, int root, int block, int i)
+{
+    int sum = 0;
+    switch (kind) {
+    case 0: case 7:
+        for (int r = 0; r < (kind ? rank + 1 : size); r++)
+            sum += value(r, call, i);
+        return sum;
+    case 1: return value(root, call, i);
+    case 2: return value(size - 1, call, i);
+    case 4: return value(root, call, rank * count + i);
+    case 6: return value(block, call, rank * count + i);
+    default: return value(block, call, i);
+    }
+}
+
+static void verify(int kind, int call, int count, int root)
+{
+    int blocks = kind == 3 || kind == 5 || kind == 6 ? size : kind == KINDS - 1 ? 0 : 1;
+    if ((kind == 2 || kind == 3) && rank != root)
+        return;
+    for (int block = 0; block < blocks; block++)
+        for (int i = 0; i < count; i++) {
+            const int *got = kind == 1 && rank == root ? from : to;
+            CHECK(got[block * count + i] == expected(kind, call, count, root, block, i), "kind %d, call %d, block %d, %d: %d", kind, call,
+                  block, i, got[block * count + i]);
+        }
+}
+
+static void complete(int how, MPI_Request *req)
+{
+    int flag = 0;
+    MPI_Status status;
+    MPI_Request other = MPI_Request_fromint(MPI_Request_toint(*req));
+    CHECK(other == *req, "how %d: another handle", how);
+    if (how == 0)
+        OK(MPI_Wait(req, &status));
+    while (how == 1 && !flag)
+        OK(MPI_Test(req, &flag, &status));
+    while (how == 2 && !flag)
+        OK(MPI_Request_get_status(*req, &flag, &status));
+    if (how >= 2)
+        OK(MPI_Waitall(1, req, MPI_STATUSES_IGNORE));
+    CHECK(*req == MPI_REQUEST_NULL, "how %d: the handle", how);
+}
+
+/* One member in turn is late: for the others calls go on by a schedule, for it all may be there. */
+static void calls(MPI_Comm comm)
+{
+    for (int call = 0; call < CALLS; call++) {
+        int kind = call % KINDS, count = call % 4 == 3 ? MOST : 1 + call % 14, root = call / 5 % size;
+        MPI_Request req;
+        fill(call, count);
+        if (call % 16 == 0 && rank == call / 16 % size)
+            usleep(3000);
+        start(kind, count, root, comm, &req);
+        scribble();
+        complete(call % 4, &req);
+        verify(kind, call, count, root);
+    }
+}
+
+/* Collectives cannot be cancelled, also if they have ended. */
+static void cancel(void)
+{
+    MPI_Request req;
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    for (int i = 0; i < 20; i++) {
+        if (rank == i % size)
+            usleep(1000);
+        OK(MPI_Ibarrier(MPI_COMM_WORLD, &req));
+        CHECK(class_of(MPI_Cancel(&req)) == MPI_ERR_REQUEST, "cancel %d", i);
+        OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
+    }
+}
+
+/* Several at a time: only the oldest may end at once. */
+static void overlap(MPI_Comm comm)
+{
+    int sums[8], ones[8];
+    MPI_Request reqs[8];
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 8; i++) {
+            ones[i] = i + round;
+            OK(MPI_Iallreduce(&ones[i], &sums[i], 1, MPI_INT, MPI_SUM, i % 2 ? comm : MPI_COMM_WORLD, &reqs[i]));
+        }
+        OK(MPI_Waitall(8, reqs, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < 8; i++)
+            CHECK(sums[i] == size * (i + round), "round %d, %d: %d", round, i, sums[i]);
+    }
+}
+
+/* Calls that differ: an error in the call or when it is completed. */
+static void differ(void)
+{
+    MPI_Comm comm;
+    for (int how = 0; how < 4; how++) {
+        int one = 1, sum, code = MPI_SUCCESS;
+        MPI_Request req = MPI_REQUEST_NULL;
+        OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+        for (int i = 0; i < 9; i++)
+            start(i % KINDS, 1, 0, comm, &req), complete(0, &req);
+        if (rank == size - 1 && how % 2)
+            usleep(2000);
+        for (int i = 0; i < 200 && !code; i++) { /* a root learns of it when it may not be further ahead */
+            code = rank == size - 1 ? MPI_Ibcast(&one, 1, MPI_INT, how / 2, comm, &req)
+                                    : MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &req);
+            if (!code)
+                code = MPI_Wait(&req, MPI_STATUS_IGNORE);
+        }
+        CHECK(class_of(code) == MPI_ERR_NOT_SAME, "how %d: class %d", how, class_of(code));
+        OK(MPI_Comm_free(&comm));
+    }
+}
+
+int main(void)
+{
+    MPI_Comm comm;
+    OK(MPI_Init(NULL, NULL));
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    calls(comm);
+    cancel();
+    overlap(comm);
+    differ();
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Finalize());
+    return 0;
+}
