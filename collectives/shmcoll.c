@@ -251,11 +251,14 @@ static inline __attribute__((always_inline)) int open_for_later(const kind_row *
     return open_exchange(row, ex, area, args, parts);
 }
 
+/* News need not be all that is awaited: each look counts, so that the caller returns in any case. */
 static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
 {
-    for (; *looks; --*looks)
+    while (*looks) {
+        --*looks;
         if (weft_shmcoll_has_news(area))
             return true;
+    }
     return false;
 }
 

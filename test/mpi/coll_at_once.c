@@ -122,6 +122,26 @@ static void cancel(void)
     }
 }
 
+/* A call returns although others have not made it: each rank begins when the one before has returned, the root at last. So many calls that
+ * the others may not be further ahead of the root. */
+static void local(int kind, MPI_Comm comm)
+{
+    enum { MANY = 150 };
+    MPI_Request reqs[MANY];
+    for (int first = 0; first < size; first++) {
+        int place = (rank + size - first) % size, root = (first + size - 1) % size;
+        fill(0, 1);
+        if (place)
+            OK(MPI_Recv(NULL, 0, MPI_INT, (rank + size - 1) % size, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        for (int i = 0; i < MANY; i++)
+            start(kind, 1, root, comm, &reqs[i]);
+        if (place < size - 1)
+            OK(MPI_Send(NULL, 0, MPI_INT, (rank + 1) % size, kind, MPI_COMM_WORLD));
+        OK(MPI_Waitall(MANY, reqs, MPI_STATUSES_IGNORE));
+        verify(kind, 0, 1, root);
+    }
+}
+
 /* Several at a time: only the oldest may end at once. */
 static void overlap(MPI_Comm comm)
 {
@@ -171,6 +191,8 @@ int main(void)
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     calls(comm);
     cancel();
+    for (int kind = 0; kind < KINDS; kind++)
+        local(kind, comm);
     overlap(comm);
     differ();
     OK(MPI_Comm_free(&comm));
