@@ -72,14 +72,14 @@ static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, 
     return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
 }
 
-/* Gets the lines of the next operation's slot, which others have read, while this member waits: stores to lines that others hold take longer
- * than all else of a short call. */
+/* Gets the lines of the next operation's slot, which others have read, while this member waits: stores to lines that others hold take
+ * longer than all else of a short call. */
 static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchange *ex, uint64_t s)
 {
     const weft_shmcoll *area = ex->area;
     const char *place;
 
-    if (ex->chunk <= WEFT_SHMCOLL_INLINE || area->is_oversubscribed)
+    if (ex->chunk <= WEFT_SHMCOLL_INLINE)
         return;
     if (ex->chunk > (row->writers == ALL && !row->relay ? PREFETCH_ALL_BYTES : PREFETCH_BYTES))
         return;
