@@ -193,6 +193,15 @@ static inline __attribute__((always_inline)) int run_turn(const kind_row *row, w
     return WEFT_OK;
 }
 
+static inline void note_stream(const kind_row *row, weft_shmcoll *area, const weft_coll *args)
+{
+    bool is_one_way = !row->relay && row->writers != row->readers;
+    uint32_t stream = is_one_way ? 2 * (uint32_t)args->root + 2 + (row->writers == ROOT) : 0;
+
+    area->is_streaming = is_one_way && area->stream == stream;
+    area->stream = stream;
+}
+
 static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, weft_shmcoll *area, const weft_coll *args, uint32_t parts)
 {
     int rc;
@@ -203,6 +212,7 @@ static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, 
     ex->rounds = 1;
     ex->chunk = 0;
     ex->written[0] = 0;
+    note_stream(row, area, args);
     rc = row->open ? row->open(ex) : WEFT_OK;
     ex->ahead = weft_shmcoll_ahead(area, ex->chunk);
     area->relays_since = !row->relay ? 0 : area->relays_since ? area->relays_since : area->op + 1;
@@ -262,22 +272,26 @@ static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
     return false;
 }
 
-/* Opens the call. If it has one round, performs that, as far as the others' data come within so many looks. */
+#define AT_ONCE_ROUNDS 16
+
+/* Opens the call. If it has few rounds, performs them, as far as the others' data come within so many looks. */
 static inline __attribute__((always_inline)) int attempt_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                                   uint32_t parts, uint32_t looks)
 {
     weft_shmcoll_exchange *ex = area->exchange;
     int rc = open_for_later(row, area, args, parts);
+    uint64_t lag;
 
     if (weft_unlikely(rc))
         return weft_shmcoll_stop(area, rc);
-    if (ex->rounds != 1 || row->fold)
+    if (ex->rounds > AT_ONCE_ROUNDS || row->fold)
         return WEFT_AGAIN;
-    do {
-        rc = run_turn(row, ex, 0, &ex->at, false);
-        if (!rc)
+    lag = lag_of(row, ex);
+    while (ex->at.turn < ex->rounds + lag) {
+        rc = run_turn(row, ex, lag, &ex->at, false);
+        if (weft_unlikely(rc) && (rc != WEFT_AGAIN || !has_news_within(area, &looks)))
             break;
-    } while (rc == WEFT_AGAIN && has_news_within(area, &looks));
+    }
     if (rc != WEFT_AGAIN && row->close)
         row->close(ex);
     return rc;
@@ -300,7 +314,7 @@ static const kind_row barrier_row = {.writers = ALL, .readers = ALL}; /* writers
 static const kind_row bcast_row = {.writers = ROOT, .readers = OTHERS, .open = weft_shmcoll_open_bcast,
     .write = weft_shmcoll_write_bcast, .read = weft_shmcoll_read_bcast};
 static const kind_row reduce_row = {
-    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,
+    .writers = OTHERS, .readers = ROOT, .open = weft_shmcoll_open_reduce, .write = weft_shmcoll_write_vector,
     .read = weft_shmcoll_read_all_vectors, .close = weft_shmcoll_close_vectors};
 static const kind_row flat_row = {
     .writers = ALL, .readers = ALL, .lag = LAG, .open = weft_shmcoll_open_vectors, .write = weft_shmcoll_write_vector,

@@ -20,7 +20,7 @@ int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, con
 int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, uint32_t number, bool is_alone);
 /* Nonblocking calls (shmcoll_queue.c): opens area->exchange for the call. WEFT_E_NOMEM. */
 int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
-/* The same; and performs a call of one round, if the others' data come within so many looks at their flags. WEFT_OK: it has ended.
+/* The same; and performs a call of few rounds, if the others' data come within so many looks at their flags. WEFT_OK: it has ended.
  * WEFT_AGAIN: weft_shmcoll_try goes on. Else it has ended by an error. */
 int weft_shmcoll_run_at_once(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint32_t looks);
 /* Performs at most one round of the open call, without waiting. WEFT_AGAIN: some is left, and *has_moved says whether some was done. Else

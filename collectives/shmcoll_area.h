@@ -111,6 +111,8 @@ struct weft_shmcoll {
     uint64_t known; /* an operation that all members are known to have posted */
     uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
     bool was_long;      /* the current call's operations take whole slots */
+    uint32_t stream;  /* root and direction of the current call, if members only write or only read; 0: not so. Equal on all members */
+    bool is_streaming; /* the call before had the same: its writers may be ahead of the readers by whole calls */
     uint64_t relays_since; /* all operations from this one on are those of scans and exscans; 0: the latest call is neither */
     uint64_t next_known;   /* an operation that the next member is known to have posted */
     uint64_t call_hash; /* hash of this member's calls up to the current one */

@@ -13,9 +13,9 @@ static inline uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline bool is_root(const exchange *ex) { return weft_shmcoll_is_root(ex); }
 
 /* Every block in its member's slot: gather, allgather, allgatherv. longest: bytes of the longest block. */
-static int open_blocks(exchange *ex, uint64_t longest)
+static int open_blocks(exchange *ex, uint64_t longest, uint64_t most)
 {
-    ex->max = ex->area->slot_bytes;
+    ex->max = most;
     ex->chunk = min(longest, ex->max);
     ex->rounds = (longest + ex->max - 1) / ex->max;
     return WEFT_OK;
@@ -31,10 +31,11 @@ static uint64_t block_bytes(const weft_blocks *blocks, uint32_t i)
 int weft_shmcoll_open_gather(exchange *ex)
 {
     const weft_coll *args = ex->args;
+    uint64_t all;
 
     ex->blocks = weft_blocks_received(args);
-    return open_blocks(ex, is_root(ex) ? block_bytes(&ex->blocks, ex->area->rank)
-                                                    : args->sendcount * (uint64_t)args->sendtype->size);
+    all = is_root(ex) ? block_bytes(&ex->blocks, ex->area->rank) : args->sendcount * (uint64_t)args->sendtype->size;
+    return open_blocks(ex, all, weft_shmcoll_one_way_bytes(ex->area, all, ex->area->slot_bytes));
 }
 
 int weft_shmcoll_open_allgather(exchange *ex)
@@ -45,7 +46,7 @@ int weft_shmcoll_open_allgather(exchange *ex)
     longest = block_bytes(&ex->blocks, 0);
     for (uint32_t i = 1; i < ex->area->ranks && ex->blocks.layout; i++)
         longest = block_bytes(&ex->blocks, i) > longest ? block_bytes(&ex->blocks, i) : longest;
-    return open_blocks(ex, longest);
+    return open_blocks(ex, longest, ex->area->slot_bytes);
 }
 
 /* The round's bytes of a block; false: none. */
@@ -100,11 +101,9 @@ void weft_shmcoll_close_gather(exchange *ex)
 
 /* ---- a part of the slot for each member: scatter, alltoall ---- */
 
-static int open_parts(exchange *ex, const weft_blocks *blocks)
+static int open_parts(exchange *ex, uint64_t all, uint64_t most)
 {
-    uint64_t all = block_bytes(blocks, 0);
-
-    ex->max = weft_shmcoll_part_bytes(ex->area);
+    ex->max = most;
     ex->chunk = min(all, ex->max) * ex->area->ranks;
     ex->rounds = (all + ex->max - 1) / ex->max;
     return WEFT_OK;
@@ -112,16 +111,19 @@ static int open_parts(exchange *ex, const weft_blocks *blocks)
 
 int weft_shmcoll_open_scatter(exchange *ex)
 {
+    uint64_t all;
+
     ex->blocks = weft_blocks_sent(ex->args);
     if (!is_root(ex))
         ex->blocks = weft_blocks_received(ex->args);
-    return open_parts(ex, &ex->blocks);
+    all = block_bytes(&ex->blocks, 0);
+    return open_parts(ex, all, weft_shmcoll_one_way_bytes(ex->area, all, weft_shmcoll_part_bytes(ex->area)));
 }
 
 int weft_shmcoll_open_alltoall(exchange *ex)
 {
     ex->blocks = ex->args->in_place ? weft_blocks_received(ex->args) : weft_blocks_sent(ex->args);
-    return open_parts(ex, &ex->blocks);
+    return open_parts(ex, block_bytes(&ex->blocks, 0), weft_shmcoll_part_bytes(ex->area));
 }
 
 /* The round's bytes of block i of `blocks`, which `member` writes for member `index`. */
@@ -196,7 +198,7 @@ int weft_shmcoll_open_spread(exchange *ex)
     const weft_coll *args = ex->args;
 
     ex->blocks = weft_blocks_even(args->recvbuf, args->recvcount, args->recvtype, ex->parts);
-    return open_blocks(ex, block_bytes(&ex->blocks, 0));
+    return open_blocks(ex, block_bytes(&ex->blocks, 0), ex->area->slot_bytes);
 }
 
 void weft_shmcoll_write_spread(exchange *ex, uint64_t round, uint64_t s)

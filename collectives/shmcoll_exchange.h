@@ -16,6 +16,9 @@
 #include "collectives/shmcoll_reduction.h"
 #include "collectives/shmcoll_slot.h"
 
+#define WEFT_SHMCOLL_ONE_WAY_ROUNDS 8
+#define WEFT_SHMCOLL_ONE_WAY_MIN 2048  /* bytes; less goes in one round, and rounds are half as long at least */
+#define WEFT_SHMCOLL_ONE_WAY_MAX 32768 /* bytes; more goes in rounds of a slot */
 #define WEFT_SHMCOLL_RECENT 4 /* rounds whose operations are remembered: more than WEFT_SHMCOLL_LAG */
 
 /* Position in an exchange: turn i writes round i, folds round i - 1 and reads round i - lag. */
@@ -50,7 +53,7 @@ typedef void weft_shmcoll_fold_call(weft_shmcoll_exchange *ex, uint64_t round, u
 typedef void weft_shmcoll_close_call(weft_shmcoll_exchange *ex);
 
 /* shmcoll_vector.c */
-weft_shmcoll_open_call weft_shmcoll_open_bcast, weft_shmcoll_open_split, weft_shmcoll_open_vectors;
+weft_shmcoll_open_call weft_shmcoll_open_bcast, weft_shmcoll_open_reduce, weft_shmcoll_open_split, weft_shmcoll_open_vectors;
 weft_shmcoll_move_call weft_shmcoll_write_bcast, weft_shmcoll_write_chunk, weft_shmcoll_write_split, weft_shmcoll_write_vector,
     weft_shmcoll_read_all_vectors, weft_shmcoll_read_bcast, weft_shmcoll_read_chunk, weft_shmcoll_read_in_vector,
     weft_shmcoll_read_own_block;
@@ -62,6 +65,19 @@ weft_shmcoll_open_call weft_shmcoll_open_allgather, weft_shmcoll_open_alltoall, 
 weft_shmcoll_move_call weft_shmcoll_write_block, weft_shmcoll_write_parts, weft_shmcoll_write_spread, weft_shmcoll_read_alltoall,
     weft_shmcoll_read_blocks, weft_shmcoll_read_scatter;
 weft_shmcoll_close_call weft_shmcoll_close_alltoall, weft_shmcoll_close_gather, weft_shmcoll_close_scatter, weft_shmcoll_copy_own_block;
+
+/* Most bytes of a round of a call in which members only write or only read, of so many bytes in all, which slots or parts of `most` bytes
+ * hold: with several rounds a reader reads one while the next is being written. Not in a stream of such calls, where the writers are whole
+ * calls ahead, nor where ranks share CPUs and write and read in turn. */
+static inline uint64_t weft_shmcoll_one_way_bytes(const weft_shmcoll *area, uint64_t all, uint64_t most)
+{
+    uint64_t bytes = all / WEFT_SHMCOLL_ONE_WAY_ROUNDS;
+
+    if (area->is_oversubscribed || area->is_streaming || all <= WEFT_SHMCOLL_ONE_WAY_MIN || all > WEFT_SHMCOLL_ONE_WAY_MAX)
+        return most;
+    bytes = weft_round_up(bytes > WEFT_SHMCOLL_ONE_WAY_MIN / 2 ? bytes : WEFT_SHMCOLL_ONE_WAY_MIN / 2, WEFT_LINE);
+    return bytes < most ? bytes : most;
+}
 
 /* Bytes of each member's part of a slot; at least 1, by the shortest slot and WEFT_SHMCOLL_RANKS. */
 static inline uint64_t weft_shmcoll_part_bytes(const weft_shmcoll *area)

@@ -19,7 +19,7 @@ int weft_shmcoll_open_bcast(exchange *ex)
 {
     uint64_t all = ex->args->recvcount * (uint64_t)ex->args->recvtype->size;
 
-    ex->max = ex->area->slot_bytes;
+    ex->max = weft_shmcoll_one_way_bytes(ex->area, all, ex->area->slot_bytes);
     ex->chunk = min(all, ex->max);
     ex->rounds = (all + ex->max - 1) / ex->max;
     return WEFT_OK;
@@ -56,7 +56,7 @@ void weft_shmcoll_read_bcast(exchange *ex, uint64_t round, uint64_t s)
 
 /* ---- reductions of whole vectors ---- */
 
-int weft_shmcoll_open_vectors(exchange *ex)
+static int open_vectors(exchange *ex, uint64_t most)
 {
     const weft_coll *args = ex->args;
     uint64_t size = (uint64_t)args->recvtype->size;
@@ -66,10 +66,19 @@ int weft_shmcoll_open_vectors(exchange *ex)
         ex->reduction.scratch_block = NULL;
         return WEFT_OK;
     }
-    ex->max = args->recvcount * size <= ex->area->slot_bytes ? args->recvcount : ex->area->slot_bytes / size;
+    ex->max = args->recvcount * size <= most ? args->recvcount : most < size ? 1 : most / size;
     ex->chunk = ex->max * size;
     ex->rounds = ex->max == args->recvcount ? 1 : (args->recvcount + ex->max - 1) / ex->max;
     return weft_shmcoll_reduction_open(&ex->reduction, args, ex->max);
+}
+
+int weft_shmcoll_open_vectors(exchange *ex) { return open_vectors(ex, ex->area->slot_bytes); }
+
+int weft_shmcoll_open_reduce(exchange *ex)
+{
+    uint64_t all = ex->args->recvcount * (uint64_t)ex->args->recvtype->size;
+
+    return open_vectors(ex, weft_shmcoll_one_way_bytes(ex->area, all, ex->area->slot_bytes));
 }
 
 void weft_shmcoll_close_vectors(exchange *ex) { weft_shmcoll_reduction_close(&ex->reduction); }
