@@ -49,7 +49,8 @@ void weft_sched_fail(weft_sched *sched, int rc)
         weft_team_stop(sched->team, rc, sched->tag);
 }
 
-void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, const void *second, void *out,
+                       uint64_t count)
 {
     bool is_unlocked = !op->handle || weft_worker_is_long(worker, count * (uint64_t)type->size);
 
@@ -57,7 +58,7 @@ void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *
         weft_worker_callout_begin(worker);
     else
         weft_worker_offer(worker);
-    weft_op_apply(op, type, in, inout, count);
+    weft_op_combine(op, type, in, second, out, count);
     if (is_unlocked)
         weft_worker_callout_end(worker);
 }

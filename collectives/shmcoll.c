@@ -140,12 +140,23 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     return WEFT_OK;
 }
 
+/* A reader that looks all the time takes the line of each post from its writer once more, which then takes twice as long: in a stream a
+ * reader that has caught up lets the writer get ahead. */
+static inline void give_way(const weft_shmcoll *area, uint32_t writer, uint64_t s)
+{
+    if (!weft_shmcoll_has_posted(area, writer, s))
+        weft_cpu_relax();
+}
+
 static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
     uint64_t s = area->op + 1;
-    int rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
+    int rc;
 
+    if (area->rank)
+        give_way(area, area->rank - 1, s);
+    rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
     if (weft_unlikely(rc))
         return rc;
     if (weft_likely(area->known >= area->relays_since + LAG)) /* what precedes the scans is read by all */

@@ -47,27 +47,59 @@ static void check_slot(weft_shmcoll *area, const weft_shmcoll_part *part, uint64
                        part->first * size);
 }
 
+static inline bool is_own(const weft_shmcoll_reduction *reduction, const weft_shmcoll *area, uint32_t member)
+{
+    return member == area->rank && reduction->has_own;
+}
+
+/* The part of a member's vector: in this member's memory or in a slot. */
+static inline const char *part_at(const weft_shmcoll_reduction *reduction, const weft_shmcoll *area, const weft_shmcoll_part *part,
+                                  uint32_t member)
+{
+    if (is_own(reduction, area, member))
+        return reduction->own + (int64_t)part->first * reduction->args->recvtype->extent;
+    return weft_shmcoll_place(area, member, part->s, part->chunk) + part->offset;
+}
+
+/* Whether the last two parts can be reduced at once, which saves a pass over the result: none must be unpacked or checked before. */
+static inline bool may_combine(const weft_shmcoll_reduction *reduction, const weft_shmcoll *area)
+{
+    return area->ranks > 1 && reduction->args->op->handle && !reduction->scratch && !area->csums;
+}
+
+/* The last member's part, or the last two: out. Returns the lowest member whose part is in it. */
+static inline uint32_t begin(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, void *out)
+{
+    const weft_type *type = reduction->args->recvtype;
+    uint32_t last = area->ranks - 1;
+    const char *second = part_at(reduction, area, part, last);
+
+    if (weft_likely(may_combine(reduction, area))) {
+        weft_coll_combine(area->worker, reduction->args->op, type, part_at(reduction, area, part, last - 1), second, out, part->count);
+        return last - 1;
+    }
+    if (is_own(reduction, area, last))
+        weft_copy(type, out, part->count, type, second, part->count);
+    else
+        read_first(area, part, type, last, out, second);
+    return last;
+}
+
 void weft_shmcoll_reduce(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, void *out)
 {
     const weft_type *type = reduction->args->recvtype;
     uint64_t size = (uint64_t)type->size;
 
-    for (uint32_t i = area->ranks; i-- > 0;) {
-        bool is_own = i == area->rank && reduction->has_own;
-        const char *in = is_own ? reduction->own + (int64_t)part->first * type->extent
-                                : weft_shmcoll_place(area, i, part->s, part->chunk) + part->offset;
-        if (i == area->ranks - 1) {
-            if (is_own)
-                weft_copy(type, out, part->count, type, in, part->count);
-            else
-                read_first(area, part, type, i, out, in);
-            continue;
-        }
-        if (weft_unlikely(area->csums != NULL) && !is_own)
-            check_slot(area, part, size, i, in);
-        if (!is_own && reduction->scratch) {
-            weft_unpack(type, reduction->scratch, part->count, 0, part->count * size, in);
-            in = reduction->scratch;
+    for (uint32_t i = begin(reduction, area, part, out); i-- > 0;) {
+        const char *in = part_at(reduction, area, part, i);
+
+        if (!is_own(reduction, area, i)) {
+            if (weft_unlikely(area->csums != NULL))
+                check_slot(area, part, size, i, in);
+            if (reduction->scratch) {
+                weft_unpack(type, reduction->scratch, part->count, 0, part->count * size, in);
+                in = reduction->scratch;
+            }
         }
         weft_coll_apply_op(area->worker, reduction->args->op, type, in, out, part->count);
     }

@@ -59,10 +59,11 @@ void weft_shmcoll_relay_scan(exchange *ex, uint64_t round, uint64_t s)
     span at = span_of(ex, round);
     char *out = weft_sched_at(args->recvbuf, type, at.first);
     weft_shmcoll_fragment own = {s, area->rank, 0, type, out, at.count, 0, at.bytes};
+    const void *mine = args->in_place ? out : weft_sched_at(args->sendbuf, type, at.first);
     uint32_t damages = area->damages;
 
-    if (!args->in_place)
-        copy(area, type, out, weft_sched_at(args->sendbuf, type, at.first), &at);
+    if (!area->rank && mine != out)
+        copy(area, type, out, mine, &at);
     if (area->rank) {
         const void *lower = place_of(ex, area->rank - 1, s);
         if (weft_unlikely(area->csums != NULL))
@@ -71,7 +72,7 @@ void weft_shmcoll_relay_scan(exchange *ex, uint64_t round, uint64_t s)
             weft_unpack(type, ex->reduction.scratch, at.count, 0, at.bytes, lower);
             lower = ex->reduction.scratch;
         }
-        weft_coll_apply_op(area->worker, args->op, type, lower, out, at.count);
+        weft_coll_combine(area->worker, args->op, type, lower, mine, out, at.count);
     }
     if (has_next(area))
         write_own(area, &own, place_of(ex, area->rank, s), damages);

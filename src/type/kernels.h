@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* inout[i] = in[i] op inout[i] for count basic elements. */
-typedef void weft_op_kernel(const void *in, void *inout, uint64_t count);
+/* out[i] = in[i] op second[i] for count basic elements. out may be one of the others, but may not overlap them otherwise. */
+typedef void weft_op_kernel(const void *in, const void *second, void *out, uint64_t count);
 
 enum weft_op_kind {
     WEFT_OP_SUM, WEFT_OP_PROD, WEFT_OP_MIN, WEFT_OP_MAX, WEFT_OP_BAND, WEFT_OP_BOR, WEFT_OP_BXOR,
@@ -39,16 +39,24 @@ weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, in
 /* Types of any alignment that may alias anything. */
 #define WEFT_ANYWHERE __attribute__((aligned(1), may_alias))
 
-/* One loop. R: type of the computation; x: element of in; y: element of inout. */
+/* For the loop that follows: no element depends on another one, though out may be an operand. */
+#ifdef __clang__
+#define WEFT_KERNEL_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WEFT_KERNEL_LOOP _Pragma("GCC ivdep")
+#endif
+
+/* One loop. R: type of the computation; x: element of in; y: element of second. */
 #define WEFT_KERNEL(attribute, name, T, R, expression)                                                                             \
-    static attribute void name(const void *in, void *inout, uint64_t count)                                                       \
+    static attribute void name(const void *in, const void *second, void *out, uint64_t count)                                      \
     {                                                                                                                              \
         typedef T any WEFT_ANYWHERE;                                                                                               \
-        const any *restrict a = in;                                                                                                \
-        any *restrict b = inout;                                                                                                   \
+        const any *a = in, *b = second;                                                                                            \
+        any *c = out;                                                                                                              \
+        WEFT_KERNEL_LOOP                                                                                                           \
         for (uint64_t i = 0; i < count; i++) {                                                                                     \
             const R x = (R)a[i], y = (R)b[i];                                                                                      \
-            b[i] = (T)(expression);                                                                                                \
+            c[i] = (T)(expression);                                                                                                \
         }                                                                                                                          \
     }
 
@@ -69,15 +77,16 @@ weft_op_kernel *weft_kernel_find(enum weft_op_kind kind, enum weft_elem elem, in
 
 /* The plain formula, as in Fortran: C's handling of infinities (annex G) would prevent vectorization. */
 #define WEFT_KERNEL_COMPLEX(attribute, u, T)                                                                                       \
-    static attribute void prod_##u(const void *in, void *inout, uint64_t count)                                                   \
+    static attribute void prod_##u(const void *in, const void *second, void *out, uint64_t count)                                  \
     {                                                                                                                              \
         typedef T any WEFT_ANYWHERE;                                                                                               \
-        const any *restrict a = in;                                                                                                \
-        any *restrict b = inout;                                                                                                   \
+        const any *a = in, *b = second;                                                                                            \
+        any *c = out;                                                                                                              \
+        WEFT_KERNEL_LOOP                                                                                                           \
         for (uint64_t i = 0; i < 2 * count; i += 2) {                                                                              \
             const T xr = a[i], xi = a[i + 1], yr = b[i], yi = b[i + 1];                                                            \
-            b[i] = xr * yr - xi * yi;                                                                                              \
-            b[i + 1] = xr * yi + xi * yr;                                                                                          \
+            c[i] = xr * yr - xi * yi;                                                                                              \
+            c[i + 1] = xr * yi + xi * yr;                                                                                          \
         }                                                                                                                          \
     }
 

@@ -33,12 +33,12 @@ WEFT_KERNEL_COMPLEX(LEVEL, c128, weft_float128)
 
 /* Writes values and indices only, never the padding, which belongs to the user. */
 #define PAIR_KERNEL(name, better, V, I)                                                                                            \
-    static void name(const void *in, void *inout, uint64_t count)                                                                 \
+    static void name(const void *in, const void *second, void *out, uint64_t count)                                                \
     {                                                                                                                              \
         struct pair { V v; I i; };                                                                                                 \
-        const char *a = in;                                                                                                        \
-        char *b = inout;                                                                                                           \
-        for (; count; count--, a += sizeof(struct pair), b += sizeof(struct pair)) {                                               \
+        const char *a = in, *b = second;                                                                                           \
+        char *c = out;                                                                                                             \
+        for (; count; count--, a += sizeof(struct pair), b += sizeof(struct pair), c += sizeof(struct pair)) {                     \
             V x, y;                                                                                                                \
             I xi, yi;                                                                                                              \
             memcpy(&x, a, sizeof(x));                                                                                              \
@@ -46,9 +46,11 @@ WEFT_KERNEL_COMPLEX(LEVEL, c128, weft_float128)
             memcpy(&xi, a + offsetof(struct pair, i), sizeof(xi));                                                                 \
             memcpy(&yi, b + offsetof(struct pair, i), sizeof(yi));                                                                 \
             if (DISPLACES(better, x, xi, y, yi)) {                                                                                 \
-                memcpy(b, &x, sizeof(x));                                                                                          \
-                memcpy(b + offsetof(struct pair, i), &xi, sizeof(xi));                                                             \
+                y = x;                                                                                                             \
+                yi = xi;                                                                                                           \
             }                                                                                                                      \
+            memcpy(c, &y, sizeof(y));                                                                                              \
+            memcpy(c + offsetof(struct pair, i), &yi, sizeof(yi));                                                                 \
         }                                                                                                                          \
     }
 #define PAIR_KERNELS(u, V, I) PAIR_KERNEL(minloc_##u, <, V, I) PAIR_KERNEL(maxloc_##u, >, V, I)

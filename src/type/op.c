@@ -218,11 +218,27 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
         weft_type_drop(again);
 }
 
-void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+static inline void reduce(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count)
 {
     uint64_t per_element;
-    enum weft_op_kind kind;
-    enum weft_elem elem;
+    enum weft_op_kind kind = op_info[op->handle & 31].kind;
+    enum weft_elem elem = elem_of(kind, type, &per_element);
+    weft_kernel_find(kind, elem, weft_arith_level())(in, second, out, count * per_element);
+}
+
+void weft_op_combine(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count)
+{
+    if (weft_likely(op->handle && op->handle != HANDLE_NO_OP && op->handle != HANDLE_REPLACE)) {
+        reduce(op, type, in, second, out, count);
+        return;
+    }
+    if (out != second)
+        weft_copy(type, out, count, type, second, count);
+    weft_op_apply(op, type, in, out, count);
+}
+
+void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count)
+{
     if (!count || op->handle == HANDLE_NO_OP)
         return;
     if (!op->handle) {
@@ -233,7 +249,5 @@ void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, voi
         weft_copy(type, inout, count, type, in, count);
         return;
     }
-    kind = op_info[op->handle & 31].kind;
-    elem = elem_of(kind, type, &per_element);
-    weft_kernel_find(kind, elem, weft_arith_level())(in, inout, count * per_element);
+    reduce(op, type, in, inout, inout, count);
 }

@@ -55,5 +55,7 @@ int weft_op_reduces(const weft_op *op, const weft_type *type);
 /* inout = in op inout for count elements of type in memory form. Requires weft_op_fits. A user operator calls the
  * program: the caller must release the worker's lock first (weft_worker_callout_begin). */
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
+/* The same with the result in out, which may be second, or in if the operator is predefined. */
+void weft_op_combine(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count);
 
 #endif
