@@ -68,7 +68,8 @@ static void dispatch_notify(weft_peer *peer, const weft_hdr *hdr, const void *bo
         weft_chan_notify_gone(peer, (uint32_t)hdr->tag);
 }
 
-/* The peer has called MPI_Finalize, or its connection is lost. Notifies all channel owners: one may wait for a NOTIFY that it will not send. */
+/* The peer has called MPI_Finalize, or its connection is lost. Notifies all channel owners: one may wait for a NOTIFY that it will not
+ * send. */
 static void end_waits(weft_peer *peer, int rc)
 {
     weft_worker *worker = peer->worker;

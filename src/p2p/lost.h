@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * lost: ends the operations that wait for a process that has died, with WEFT_E_PEER (mpirun --enable-recovery), and the sends to one that
- * has called MPI_Finalize. Operations with others go on. A receive or probe from the dead process fails when none of its messages is left. On each channel of which it is a member, a death
- * also ends one receive from any source, whose status has it as the source. Requires worker->lock.
+ * has called MPI_Finalize. Operations with others go on. A receive or probe from the dead process fails when none of its messages is left.
+ * On each channel of which it is a member, a death also ends one receive from any source, whose status has it as the source. Requires
+ * worker->lock.
  */
 #ifndef WEFT_P2P_LOST_H
 #define WEFT_P2P_LOST_H
