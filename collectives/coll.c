@@ -304,8 +304,10 @@ static inline int start_in_area(weft_team *team, enum weft_coll_kind kind, const
 {
     int tag;
 
-    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) /* a program may make such calls only, which end without a poll */
+    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) { /* a program may make such calls only, which end without a poll */
+        team->area->polled = team->area->op;
         weft_worker_poll(team->chan->worker);
+    }
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
     tag = next_tag(team, call, false);

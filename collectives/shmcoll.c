@@ -295,7 +295,7 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
 
     if (weft_unlikely(rc))
         return weft_shmcoll_stop(area, rc);
-    if (ex->rounds > AT_ONCE_ROUNDS || row->fold)
+    if (ex->rounds > AT_ONCE_ROUNDS || row->fold || row->goes_on)
         return WEFT_AGAIN;
     lag = lag_of(row, ex);
     while (ex->at.turn < ex->rounds + lag) {

@@ -137,6 +137,7 @@ struct weft_shmcoll {
     struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
+    uint64_t polled;     /* operation before which a nonblocking call polled last */
     uint32_t attempts, attempt_credit; /* calls that did not end at once since one did; those that may still look for long */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
@@ -263,8 +264,8 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 }
 
 #define WEFT_SHMCOLL_POLL_EVERY 64 /* operations between two polls of the ifaces by a member that never waits here */
-/* Whether the next operation of this member polls. */
-static inline bool weft_shmcoll_is_poll_due(const weft_shmcoll *area) { return (area->op + 1) % WEFT_SHMCOLL_POLL_EVERY == 0; }
+/* Whether a nonblocking call polls: once in so many operations. */
+static inline bool weft_shmcoll_is_poll_due(const weft_shmcoll *area) { return area->op - area->polled >= WEFT_SHMCOLL_POLL_EVERY; }
 
 /* Whether a nonblocking call waits for a post of `member` (all members are on this node). */
 static inline bool weft_shmcoll_awaits(const weft_shmcoll_pending *pending, uint32_t member)

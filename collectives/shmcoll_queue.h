@@ -22,7 +22,9 @@ int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const wef
 #define WEFT_SHMCOLL_ATTEMPT_BYTES 32768 /* of all members' data, at most */
 static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft_coll *args, weft_call call)
 {
-    if (call.bytes * area->ranks > WEFT_SHMCOLL_ATTEMPT_BYTES || !weft_list_is_empty(&area->pending))
+    if (call.bytes > WEFT_SHMCOLL_ATTEMPT_BYTES || call.bytes * area->ranks > WEFT_SHMCOLL_ATTEMPT_BYTES)
+        return false;
+    if (!weft_list_is_empty(&area->pending))
         return false;
     return !area->rc && !area->csums && area->exchange && !args->send_layout && !args->recv_layout && (!args->op || args->op->handle);
 }

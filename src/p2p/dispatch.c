@@ -85,6 +85,19 @@ static void end_waits(weft_peer *peer, int rc)
     weft_promises_give_up(peer);
 }
 
+/* Looks for processes of this node that have ended without a BYE, as they had no contact with this one before. */
+static void on_long_wait(weft_worker *worker)
+{
+    for (weft_peer *peer = worker->peers; peer; peer = peer->next) {
+        bool may_end = peer->state == WEFT_PEER_ALIVE && !peer->bye_received && peer->proc_id.job == worker->world->boot->job;
+        if (!may_end || weft_absence_page(worker, peer->proc_id.rank) != WEFT_RANK_FINAL)
+            continue;
+        peer->bye_received = peer->is_gone = true;
+        end_waits(peer, 0);
+    }
+    weft_chan_long_wait(worker);
+}
+
 static void dispatch_bye(weft_peer *peer, const weft_hdr *hdr)
 {
     weft_bye_received(peer, hdr);
@@ -319,7 +332,7 @@ int weft_p2p_open(weft_boot *boot, int thread_level, weft_world **out)
     worker->on_death = weft_lost_on_death;
     if (recovers)
         worker->recovery = boot->segment.hdr;
-    worker->on_long_wait = weft_chan_long_wait;
+    worker->on_long_wait = on_long_wait;
     worker->count = weft_reg_count;
     worker->credit_return_min = (uint32_t)((uint64_t)weft_knob.credit_kib * 1024 / WEFT_CREDIT_BYTES / 2);
     worker->rndv_stats = weft_rndv_stats_open(worker);

@@ -107,26 +107,26 @@ int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info)
 
 /* -- a peer that has called MPI_Finalize -- */
 
-static void end_sends(weft_chan *chan, weft_peer *peer)
+static void withdraw(weft_chan *chan, weft_peer *peer)
 {
     int member = weft_group_rank_of(chan->group, (weft_process){peer->proc_id.job, peer->proc_id.rank});
     if (member < 0 || !chan->is_connected || !weft_chan_is_left(chan, peer))
         return;
     weft_peer_withdraw(peer, weft_chan_id_at(chan, member), 0);
-    weft_rndv_end_unmatched(peer, chan, weft_chan_left_error(peer));
 }
 
 void weft_lost_finalized(weft_peer *peer)
 {
     weft_worker *worker = peer->worker;
-    for (uint32_t i = 0; i < worker->chan_capacity; i++) {
+    for (uint32_t i = 0; i < worker->chan_capacity && !weft_list_is_empty(&peer->waiting); i++) {
         weft_chan *chan = worker->chans[i].chan;
         for (uint32_t k = 0; chan && k < weft_count(chan->subs); k++)
             if (chan->subs[k])
-                end_sends(chan->subs[k], peer);
+                withdraw(chan->subs[k], peer);
         if (chan)
-            end_sends(chan, peer);
+            withdraw(chan, peer);
     }
+    weft_rndv_end_unmatched(peer);
     weft_sendq_give_up(peer, 0);
 }
 

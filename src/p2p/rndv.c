@@ -190,37 +190,49 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
         weft_rndv_send_on_fin(rndv, rc);
 }
 
-static bool is_unmatched(const weft_rndv *rndv)
+/* As if the peer had reported the error. A promise is given up by p2p/promise. */
+static void end_one(weft_rndv *rndv, int rc, const char *cause)
 {
-    return rndv->state == WEFT_RNDV_SEND_ANNOUNCED || rndv->state == WEFT_RNDV_SEND_CANCELLING;
+    uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
+    if (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM)
+        return;
+    weft_fail(rc, "%s", cause);
+    rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
+    if (is_recv(rndv))
+        weft_rndv_recv_lost(rndv, rc);
+    else
+        weft_rndv_send_on_fin(rndv, rc);
 }
 
-/* As if the peer had reported the error, or that a send is cancelled. A promise is given up by p2p/promise. chan: only those on it; NULL:
- * all. unmatched: only announced messages. */
-static void end_all(weft_peer *peer, const weft_chan *chan, bool unmatched, int rc)
+/* chan: only those on it; NULL: all. */
+static void end_all(const weft_peer *peer, const weft_chan *chan, int rc)
 {
     weft_rndv *rndv;
-    bool is_cancelled;
     char cause[512];
     snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
-    for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
-        uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
-        if (rndv->peer != peer || (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM))
-            continue;
-        if ((chan && rndv->req->chan != chan) || (unmatched && !is_unmatched(rndv)))
-            continue;
-        is_cancelled = unmatched && rndv->state == WEFT_RNDV_SEND_CANCELLING;
-        weft_fail(rc, "%s", cause);
-        rndv->state = next ? next : WEFT_RNDV_RECV_ENDING;
-        if (is_recv(rndv))
-            weft_rndv_recv_lost(rndv, rc);
-        else
-            weft_rndv_send_on_fin(rndv, is_cancelled ? WEFT_FIN_CANCELLED : rc);
-    }
+    for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++)
+        if (rndv->peer == peer && (!chan || rndv->req->chan == chan))
+            end_one(rndv, rc, cause);
 }
 
-void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, false, rc); }
+void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, rc); }
 
-void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, false, rc); }
+void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }
 
-void weft_rndv_end_unmatched(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, true, rc); }
+/* Announced for want of credit only. */
+static bool is_short(const weft_rndv *rndv)
+{
+    return rndv->req->send_mode != WEFT_SEND_SYNC && rndv->req->bytes <= rndv->peer->eager_max;
+}
+
+void weft_rndv_end_unmatched(const weft_peer *peer)
+{
+    weft_rndv *rndv;
+    for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
+        bool is_cancelled = rndv->state == WEFT_RNDV_SEND_CANCELLING;
+        if (rndv->peer != peer || (rndv->state != WEFT_RNDV_SEND_ANNOUNCED && !is_cancelled) || !weft_chan_is_left(rndv->req->chan, peer))
+            continue;
+        rndv->state = WEFT_RNDV_SEND_ENDING;
+        weft_rndv_send_on_fin(rndv, is_cancelled ? WEFT_FIN_CANCELLED : is_short(rndv) ? 0 : weft_chan_left_error(peer));
+    }
+}

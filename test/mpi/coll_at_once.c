@@ -8,7 +8,7 @@
 enum { CALLS = 300, KINDS = 9, MOST = 300 };
 
 static int rank, size;
-static int from[8 * MOST], to[8 * MOST];
+static int from[8 * MOST], into[8 * MOST], *to = into;
 
 static int value(int member, int call, int i) { return 1000 * member + 7 * call + i; }
 
@@ -127,19 +127,27 @@ static void cancel(void)
 static void local(int kind, MPI_Comm comm)
 {
     enum { MANY = 150 };
+    static int places[MANY][8];
     MPI_Request reqs[MANY];
     for (int first = 0; first < size; first++) {
         int place = (rank + size - first) % size, root = (first + size - 1) % size;
         fill(0, 1);
         if (place)
             OK(MPI_Recv(NULL, 0, MPI_INT, (rank + size - 1) % size, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        for (int i = 0; i < MANY; i++)
+        memset(places, 0, sizeof places);
+        for (int i = 0; i < MANY; i++) {
+            to = places[i];
             start(kind, 1, root, comm, &reqs[i]);
+        }
         if (place < size - 1)
             OK(MPI_Send(NULL, 0, MPI_INT, (rank + 1) % size, kind, MPI_COMM_WORLD));
         OK(MPI_Waitall(MANY, reqs, MPI_STATUSES_IGNORE));
-        verify(kind, 0, 1, root);
+        for (int i = 0; i < MANY; i++) {
+            to = places[i];
+            verify(kind, 0, 1, root);
+        }
     }
+    to = into;
 }
 
 /* Several at a time: only the oldest may end at once. */
@@ -177,6 +185,8 @@ static void differ(void)
             if (!code)
                 code = MPI_Wait(&req, MPI_STATUS_IGNORE);
         }
+        if (!code)
+            code = MPI_Barrier(comm);
         CHECK(class_of(code) == MPI_ERR_NOT_SAME, "how %d: class %d", how, class_of(code));
         OK(MPI_Comm_free(&comm));
     }

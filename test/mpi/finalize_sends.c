@@ -1,4 +1,5 @@
-/* np: 2 3 : sends to ranks that have called MPI_Finalize: short ones end as if sent, long and synchronous ones with an error; none hangs */
+/* np: 2 3 4 : sends to ranks that have called MPI_Finalize: short ones end as if sent, long and synchronous ones with an error; none hangs.
+   With rank 2 of 4 there is no contact before. */
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,28 +50,36 @@ static void after(int to, MPI_Comm comm)
     OK(MPI_Wait(&req, MPI_STATUS_IGNORE));
 }
 
+/* A message each way. */
+static void meet(int other) { OK(MPI_Sendrecv(NULL, 0, MPI_INT, other, 1, NULL, 0, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)); }
+
 int main(void)
 {
     MPI_Comm comms[2] = {MPI_COMM_WORLD};
     MPI_Request reqs[2][2][3];
-    int rank, size;
+    int rank, size, met;
     OK(MPI_Init(NULL, NULL));
     OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
+    met = size < 4 ? size - 1 : 2;
+    if (rank < met)
+        meet(size - 1);
+    for (int other = 0; rank == size - 1 && other < met; other++)
+        meet(other);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    if (rank < size - 1) { /* rank 1 of 3 stays after MPI_Finalize */
+    if (rank < size - 1) { /* rank 1 stays after MPI_Finalize */
         usleep(300000);
         OK(MPI_Finalize());
-        sleep(2 * (unsigned)rank);
+        sleep(rank == 1 ? 2 : 0);
         return 0;
     }
     for (int i = 0; i < 2; i++)
         OK(MPI_Comm_set_errhandler(comms[i], MPI_ERRORS_RETURN));
-    for (int to = 0; to < rank; to++)
+    for (int to = 0; to < met; to++)
         for (int i = 0; i < 2; i++)
             begin(to, comms[i], reqs[to][i]);
-    for (int to = 0; to < rank; to++)
+    for (int to = 0; to < met; to++)
         for (int i = 0; i < 2; i++)
             end(reqs[to][i]);
     for (int to = 0; to < rank; to++)
