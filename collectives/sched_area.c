@@ -148,7 +148,7 @@ void weft_sched_begin_in_area(weft_sched *sched)
         return;
     if (rc)
         weft_sched_fail(sched, rc);
-    else
+    else if (sched->pending->area) /* else the call was deferred */
         weft_shmcoll_drop_attempt(sched->pending->area);
     weft_sched_end(sched);
 }
