@@ -351,8 +351,13 @@ static void a_target_goes(int dies)
     OK(MPI_Group_translate_ranks(all, 1, &last, near, &is_near));
     is_near = is_near != MPI_UNDEFINED;
     open_window(0);
-    if (rank == last && dies)
+    if (rank == last && dies) {
+        for (int i = 0; i < last; i++) /* all have left the barrier: what this rank sent in it may still be under way */
+            OK(MPI_Recv(data, 1, MPI_INT, i, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         kill(getpid(), SIGKILL);
+    }
+    if (dies)
+        OK(MPI_Send(&rank, 1, MPI_INT, last, 9, MPI_COMM_WORLD));
     if (rank == last) {
         MPI_Finalize();
         exit(0);
