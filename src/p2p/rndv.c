@@ -225,12 +225,24 @@ static bool is_short(const weft_rndv *rndv)
     return rndv->req->send_mode != WEFT_SEND_SYNC && rndv->req->bytes <= rndv->peer->eager_max;
 }
 
+/* Has the peer left the channel? Its send may have outlived it here: chan is not read unless it is open. */
+static bool is_left(const weft_peer *peer, const weft_chan *chan)
+{
+    const weft_worker *worker = peer->worker;
+    for (uint32_t i = 0; i < worker->chan_capacity && !peer->is_gone; i++) {
+        const weft_chan *one = worker->chans[i].chan;
+        if (one && (one == chan || one->subs[0] == chan || one->subs[1] == chan))
+            return weft_chan_is_left(one, peer);
+    }
+    return peer->is_gone;
+}
+
 void weft_rndv_end_unmatched(const weft_peer *peer)
 {
     weft_rndv *rndv;
     for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++) {
         bool is_cancelled = rndv->state == WEFT_RNDV_SEND_CANCELLING;
-        if (rndv->peer != peer || (rndv->state != WEFT_RNDV_SEND_ANNOUNCED && !is_cancelled) || !weft_chan_is_left(rndv->req->chan, peer))
+        if (rndv->peer != peer || (rndv->state != WEFT_RNDV_SEND_ANNOUNCED && !is_cancelled) || !is_left(peer, rndv->req->chan))
             continue;
         rndv->state = WEFT_RNDV_SEND_ENDING;
         weft_rndv_send_on_fin(rndv, is_cancelled ? WEFT_FIN_CANCELLED : is_short(rndv) ? 0 : weft_chan_left_error(peer));
