@@ -95,7 +95,7 @@ int weft_team_stopped(const weft_team *team)
     return !team->is_origin || (team->area && weft_shmcoll_is_second(team->area)) ? WEFT_OK : team->stopped;
 }
 
-/* Inlined: a call passed by its two words is stored and loaded as one, for which the load waits until all older stores are done. */
+/* Inlined: as an argument the call is stored as two words and loaded as one, and such a load waits until all older stores are done. */
 static inline __attribute__((always_inline)) int next_tag(weft_team *team, weft_call call, bool is_agreement)
 {
     uint32_t number = team->sequence++ & WEFT_TAG_BITS, tag = weft_call_tag(call, number, is_agreement);
@@ -288,7 +288,7 @@ static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_co
     return rc ? rc : weft_sched_restart(*req);
 }
 
-/* An attempted call, or another. */
+/* Starts a call by a schedule: one that was attempted, or that may not be. */
 static __attribute__((noinline)) int start_schedule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call,
                                                     int tag, weft_req **req)
 {
@@ -304,7 +304,7 @@ static inline int start_in_area(weft_team *team, enum weft_coll_kind kind, const
 {
     int tag;
 
-    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) { /* a program may make such calls only, which end without a poll */
+    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) { /* attempted calls end without a poll */
         team->area->polled = team->area->op;
         weft_worker_poll(team->chan->worker);
     }

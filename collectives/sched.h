@@ -64,7 +64,7 @@ static inline uint32_t weft_sched_member(const weft_sched *sched, uint32_t rank)
 #define WEFT_COLL_FEW 1024 /* elements; shorter reductions run under the lock and offer it to no waiting thread */
 void weft_coll_call_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, const void *second, void *out,
                        uint64_t count);
-/* weft_op_combine for collectives, as the next one. */
+/* weft_op_combine for collectives. Releases the lock during user operators and long reductions; the caller holds op and type. */
 static inline void weft_coll_combine(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, const void *second,
                                      void *out, uint64_t count)
 {
@@ -74,14 +74,11 @@ static inline void weft_coll_combine(weft_worker *worker, const weft_op *op, con
         weft_coll_call_op(worker, op, type, in, second, out, count);
 }
 
-/* weft_op_apply for collectives. Releases the lock during user operators and long reductions; the caller holds op and type. */
+/* The same in place: inout = in op inout. */
 static inline void weft_coll_apply_op(weft_worker *worker, const weft_op *op, const weft_type *type, const void *in, void *inout,
                                       uint64_t count)
 {
-    if (weft_likely(op->handle && count <= WEFT_COLL_FEW))
-        weft_op_apply(op, type, in, inout, count);
-    else
-        weft_coll_call_op(worker, op, type, in, inout, inout, count);
+    weft_coll_combine(worker, op, type, in, inout, inout, count);
 }
 
 /* weft_copy for collectives. Releases the lock during long copies. */

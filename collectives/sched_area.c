@@ -142,14 +142,17 @@ void weft_sched_decide(weft_sched *sched, weft_shmcoll *area, weft_sched_algorit
 
 void weft_sched_begin_in_area(weft_sched *sched)
 {
-    int rc = sched->rc ? WEFT_OK : weft_shmcoll_enqueue(sched->pending);
+    weft_shmcoll *area = sched->pending->area;
+    int rc;
 
-    if (weft_likely(!rc && !sched->rc))
-        return;
-    if (rc)
+    if (weft_likely(!sched->rc)) {
+        rc = weft_shmcoll_enqueue(sched->pending);
+        if (weft_likely(!rc))
+            return;
         weft_sched_fail(sched, rc);
-    else if (sched->pending->area) /* else the call was deferred */
-        weft_shmcoll_drop_attempt(sched->pending->area);
+    } else if (area) { /* NULL: the call was deferred */
+        weft_shmcoll_drop_attempt(area);
+    }
     weft_sched_end(sched);
 }
 

@@ -18,8 +18,9 @@
 #define FLAT_BYTES 2048
 #define FLAT_SHARED_BYTES 24576
 #define LAG WEFT_SHMCOLL_LAG
-#define PREFETCH_BYTES 16384     /* most that a member writes in an operation whose successor's slot it prefetches ... */
-#define PREFETCH_ALL_BYTES 32768 /* ... where all write, and so wait */
+#define PREFETCH_BYTES 16384     /* longest chunk for which the next slot is prefetched, bytes */
+#define PREFETCH_ALL_BYTES 32768 /* the same if all members write */
+#define ATTEMPT_ROUNDS 16        /* an attempted call has at most so many */
 #define RECENT WEFT_SHMCOLL_RECENT
 
 enum members { ALL, ROOT, OTHERS };
@@ -72,8 +73,8 @@ static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, 
     return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
 }
 
-/* Gets the lines of the next operation's slot, which others have read, while this member waits: stores to lines that others hold take
- * longer than all else of a short call. */
+/* Prefetches the slot of the next operation for writing. The readers of its last data hold its lines; to get them back takes most of the
+ * time of a short call. */
 static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchange *ex, uint64_t s)
 {
     const weft_shmcoll *area = ex->area;
@@ -140,9 +141,8 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
     return WEFT_OK;
 }
 
-/* A reader that looks all the time takes the line of each post from its writer once more, which then takes twice as long: in a stream a
- * reader that has caught up lets the writer get ahead. */
-static inline void give_way(const weft_shmcoll *area, uint32_t writer, uint64_t s)
+/* Pauses once if the writer has not posted s. A reader that polls the line takes it from the writer, and the post takes twice as long. */
+static inline void back_off(const weft_shmcoll *area, uint32_t writer, uint64_t s)
 {
     if (!weft_shmcoll_has_posted(area, writer, s))
         weft_cpu_relax();
@@ -155,7 +155,7 @@ static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
     int rc;
 
     if (area->rank)
-        give_way(area, area->rank - 1, s);
+        back_off(area, area->rank - 1, s);
     rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
     if (weft_unlikely(rc))
         return rc;
@@ -204,6 +204,7 @@ static inline __attribute__((always_inline)) int run_turn(const kind_row *row, w
     return WEFT_OK;
 }
 
+/* Sets area->stream and is_streaming. */
 static inline void note_stream(const kind_row *row, weft_shmcoll *area, const weft_coll *args)
 {
     bool is_one_way = !row->relay && row->writers != row->readers;
@@ -262,7 +263,7 @@ static inline __attribute__((always_inline)) int run_exchange(const kind_row *ro
     return row->goes_on && !rc && row->goes_on(&ex) ? run_rest(row->rest, &ex) : rc;
 }
 
-static inline __attribute__((always_inline)) int open_for_later(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
+static inline __attribute__((always_inline)) int open_in_area(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                                 uint32_t parts)
 {
     weft_shmcoll_exchange *ex = area->exchange;
@@ -272,7 +273,7 @@ static inline __attribute__((always_inline)) int open_for_later(const kind_row *
     return open_exchange(row, ex, area, args, parts);
 }
 
-/* News need not be all that is awaited: each look counts, so that the caller returns in any case. */
+/* A post that has come may not be the one that is missing. Each look counts, so the caller's loop ends. */
 static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
 {
     while (*looks) {
@@ -283,19 +284,17 @@ static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
     return false;
 }
 
-#define AT_ONCE_ROUNDS 16
-
-/* Opens the call. If it has few rounds, performs them, as far as the others' data come within so many looks. */
+/* Opens the call. Performs its rounds, if they are few, while the other members' posts come within so many looks. */
 static inline __attribute__((always_inline)) int attempt_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                                   uint32_t parts, uint32_t looks)
 {
     weft_shmcoll_exchange *ex = area->exchange;
-    int rc = open_for_later(row, area, args, parts);
+    int rc = open_in_area(row, area, args, parts);
     uint64_t lag;
 
     if (weft_unlikely(rc))
         return weft_shmcoll_stop(area, rc);
-    if (ex->rounds > AT_ONCE_ROUNDS || row->fold || row->goes_on)
+    if (ex->rounds > ATTEMPT_ROUNDS || row->fold || row->goes_on)
         return WEFT_AGAIN;
     lag = lag_of(row, ex);
     while (ex->at.turn < ex->rounds + lag) {
@@ -308,15 +307,15 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
     return rc;
 }
 
-/* How a call is performed: now, by a schedule later, or at once if it is short. */
-enum when { NOW, LATER, AT_ONCE };
+/* RUN: blocking. OPEN: for weft_shmcoll_try. ATTEMPT: OPEN, and attempt_exchange. */
+enum mode { RUN, OPEN, ATTEMPT };
 
 static inline __attribute__((always_inline)) int perform_as(const kind_row *row, weft_shmcoll *area, const weft_coll *args, uint32_t parts,
-                                                            enum when when, uint32_t looks)
+                                                            enum mode mode, uint32_t looks)
 {
-    if (when == NOW)
+    if (mode == RUN)
         return run_exchange(row, area, args, parts);
-    return when == LATER ? open_for_later(row, area, args, parts) : attempt_exchange(row, area, args, parts, looks);
+    return mode == OPEN ? open_in_area(row, area, args, parts) : attempt_exchange(row, area, args, parts, looks);
 }
 
 /* ---- kinds ---- */
@@ -379,42 +378,42 @@ static bool is_flat(const weft_shmcoll *area, const weft_coll *args)
 }
 
 static inline __attribute__((always_inline)) int perform(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args,
-                                                         enum when when, uint32_t looks)
+                                                         enum mode mode, uint32_t looks)
 {
     switch (kind) {
     case WEFT_COLL_BARRIER:
-        return perform_as(&barrier_row, area, args, 0, when, looks);
+        return perform_as(&barrier_row, area, args, 0, mode, looks);
     case WEFT_COLL_BCAST:
-        return perform_as(&bcast_row, area, args, 0, when, looks);
+        return perform_as(&bcast_row, area, args, 0, mode, looks);
     case WEFT_COLL_REDUCE:
-        return perform_as(&reduce_row, area, args, 0, when, looks);
+        return perform_as(&reduce_row, area, args, 0, mode, looks);
     case WEFT_COLL_ALLREDUCE:
-        return is_flat(area, args) ? perform_as(&flat_row, area, args, 0, when, looks) : perform_as(&fold_row, area, args, 0, when, looks);
+        return is_flat(area, args) ? perform_as(&flat_row, area, args, 0, mode, looks) : perform_as(&fold_row, area, args, 0, mode, looks);
     case WEFT_COLL_GATHER:
-        return perform_as(&gather_row, area, args, 0, when, looks);
+        return perform_as(&gather_row, area, args, 0, mode, looks);
     case WEFT_COLL_SCATTER:
-        return perform_as(&scatter_row, area, args, 0, when, looks);
+        return perform_as(&scatter_row, area, args, 0, mode, looks);
     case WEFT_COLL_ALLGATHER:
     case WEFT_COLL_ALLGATHERV:
-        return perform_as(&allgather_row, area, args, 0, when, looks);
+        return perform_as(&allgather_row, area, args, 0, mode, looks);
     case WEFT_COLL_ALLTOALL:
-        return perform_as(&alltoall_row, area, args, 0, when, looks);
+        return perform_as(&alltoall_row, area, args, 0, mode, looks);
     case WEFT_COLL_SCAN:
-        return perform_as(&scan_row, area, args, 0, when, looks);
+        return perform_as(&scan_row, area, args, 0, mode, looks);
     case WEFT_COLL_EXSCAN:
-        return perform_as(&exscan_row, area, args, 0, when, looks);
+        return perform_as(&exscan_row, area, args, 0, mode, looks);
     case WEFT_COLL_REDUCE_SCATTER:
     case WEFT_COLL_REDUCE_SCATTER_BLOCK:
-        return perform_as(&split_row, area, args, area->ranks, when, looks);
+        return perform_as(&split_row, area, args, area->ranks, mode, looks);
     case WEFT_COLL_ALLTOALLV:
     case WEFT_COLL_ALLTOALLW:
-        return perform_as(&alltoallv_row, area, args, 0, when, looks);
+        return perform_as(&alltoallv_row, area, args, 0, mode, looks);
     default:
         return weft_fail(WEFT_E_INTERN, "no collective %d", (int)kind);
     }
 }
 
-static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args) { return perform(area, kind, args, NOW, 0); }
+static inline int run(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args) { return perform(area, kind, args, RUN, 0); }
 
 static __attribute__((noinline)) int run_checked(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
@@ -493,7 +492,7 @@ int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, con
 
 /* ---- nonblocking calls ---- */
 
-static inline void begin_later(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+static inline void begin_call(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
     area->left = 0;
     area->kind = kind;
@@ -503,14 +502,14 @@ static inline void begin_later(weft_shmcoll *area, enum weft_coll_kind kind, con
 
 int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
 {
-    begin_later(area, kind, args);
-    return perform(area, kind, args, LATER, 0);
+    begin_call(area, kind, args);
+    return perform(area, kind, args, OPEN, 0);
 }
 
-int weft_shmcoll_run_at_once(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint32_t looks)
+int weft_shmcoll_open_and_try(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint32_t looks)
 {
-    begin_later(area, kind, args);
-    return perform(area, kind, args, AT_ONCE, looks);
+    begin_call(area, kind, args);
+    return perform(area, kind, args, ATTEMPT, looks);
 }
 
 static void close_exchange(weft_shmcoll_exchange *ex)

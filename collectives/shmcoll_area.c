@@ -58,7 +58,7 @@ static void count_posts(weft_shmcoll *area, uint64_t s, uint32_t more)
 static inline void publish(weft_shmcoll *area, uint64_t s, uint32_t posts)
 {
     atomic_store_explicit(&weft_shmcoll_line_of(area, area->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
-    weft_prefetch_write(weft_shmcoll_line_of(area, area->rank, s + 2)); /* others await s + 1 already */
+    weft_prefetch_write(weft_shmcoll_line_of(area, area->rank, s + 2)); /* not s + 1: others may poll it */
     if (area->is_oversubscribed)
         weft_prefetch_write(&area->hdr->count[weft_shmcoll_index(area, s + 1)]);
     if (area->is_oversubscribed && posts)

@@ -111,8 +111,8 @@ struct weft_shmcoll {
     uint64_t known; /* an operation that all members are known to have posted */
     uint64_t last_long; /* the last operation whose data took a whole slot, 0: none; before the current call */
     bool was_long;      /* the current call's operations take whole slots */
-    uint32_t stream;  /* root and direction of the current call, if members only write or only read; 0: not so. Equal on all members */
-    bool is_streaming; /* the call before had the same: its writers may be ahead of the readers by whole calls */
+    uint32_t stream;   /* root and direction of the current call; 0: members both write and read. Equal on all members */
+    bool is_streaming; /* the previous call has the same `stream`: writers may be whole calls ahead of the readers */
     uint64_t relays_since; /* all operations from this one on are those of scans and exscans; 0: the latest call is neither */
     uint64_t next_known;   /* an operation that the next member is known to have posted */
     uint64_t call_hash; /* hash of this member's calls up to the current one */
@@ -138,7 +138,7 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
-    uint32_t attempts, attempt_credit; /* calls that did not end at once since one did; those that may still look for long */
+    uint32_t attempts, attempt_credit; /* attempts that failed since one succeeded; attempts left with WEFT_WAIT_LOOKS looks */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
     bool was_sent;         /* it went on by messages: some member has long blocks; equal on all members */
@@ -264,7 +264,7 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 }
 
 #define WEFT_SHMCOLL_POLL_EVERY 64 /* operations between two polls of the ifaces by a member that never waits here */
-/* Whether a nonblocking call polls: once in so many operations. */
+/* Whether the next nonblocking call polls. */
 static inline bool weft_shmcoll_is_poll_due(const weft_shmcoll *area) { return area->op - area->polled >= WEFT_SHMCOLL_POLL_EVERY; }
 
 /* Whether a nonblocking call waits for a post of `member` (all members are on this node). */

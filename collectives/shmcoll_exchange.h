@@ -17,8 +17,8 @@
 #include "collectives/shmcoll_slot.h"
 
 #define WEFT_SHMCOLL_ONE_WAY_ROUNDS 8
-#define WEFT_SHMCOLL_ONE_WAY_MIN 2048  /* bytes; less goes in one round, and rounds are half as long at least */
-#define WEFT_SHMCOLL_ONE_WAY_MAX 32768 /* bytes; more goes in rounds of a slot */
+#define WEFT_SHMCOLL_ONE_WAY_MIN 2048  /* bytes; shorter calls have one round. Rounds have at least half of this */
+#define WEFT_SHMCOLL_ONE_WAY_MAX 32768 /* bytes; longer calls have rounds of a slot */
 #define WEFT_SHMCOLL_RECENT 4 /* rounds whose operations are remembered: more than WEFT_SHMCOLL_LAG */
 
 /* Position in an exchange: turn i writes round i, folds round i - 1 and reads round i - lag. */
@@ -66,9 +66,9 @@ weft_shmcoll_move_call weft_shmcoll_write_block, weft_shmcoll_write_parts, weft_
     weft_shmcoll_read_blocks, weft_shmcoll_read_scatter;
 weft_shmcoll_close_call weft_shmcoll_close_alltoall, weft_shmcoll_close_gather, weft_shmcoll_close_scatter, weft_shmcoll_copy_own_block;
 
-/* Most bytes of a round of a call in which members only write or only read, of so many bytes in all, which slots or parts of `most` bytes
- * hold: with several rounds a reader reads one while the next is being written. Not in a stream of such calls, where the writers are whole
- * calls ahead, nor where ranks share CPUs and write and read in turn. */
+/* Most bytes of a round of a one-way call (each member only writes or only reads). all: bytes of the call; most: of a slot, or of a part of
+ * it. With several rounds a reader copies one while the writer copies the next. In a stream the writers are whole calls ahead, and ranks
+ * that share CPUs copy in turn: rounds gain nothing there. */
 static inline uint64_t weft_shmcoll_one_way_bytes(const weft_shmcoll *area, uint64_t all, uint64_t most)
 {
     uint64_t bytes = all / WEFT_SHMCOLL_ONE_WAY_ROUNDS;

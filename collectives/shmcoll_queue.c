@@ -16,8 +16,8 @@
 #include "core/progress_thread.h"
 #include "core/wait.h"
 
-#define ATTEMPT_TRUST 16    /* attempts that may look WEFT_WAIT_LOOKS times after one that succeeded */
-#define ATTEMPT_EVERY 32    /* without trust one of so many does, the others look once */
+#define ATTEMPT_TRUST 16    /* attempts with WEFT_WAIT_LOOKS looks after one that ended its call */
+#define ATTEMPT_EVERY 32    /* after these, one attempt of so many has them; the others have one look */
 #define CHECK_EVERY 64 /* polls without effect between two looks for members that will never post */
 
 static int begin(weft_shmcoll *area, weft_shmcoll_pending *pending)
@@ -244,7 +244,7 @@ int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const wef
 
     log_call(area, call, tag);
     area->call_hash = area->log_hash;
-    rc = weft_shmcoll_run_at_once(area, kind, args, looks_of_attempt(area));
+    rc = weft_shmcoll_open_and_try(area, kind, args, looks_of_attempt(area));
     note_attempt(area, !rc);
     area->attempted = rc;
     if (!rc)

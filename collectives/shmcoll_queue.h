@@ -14,11 +14,11 @@
 /* Makes the call: publishes it for the check, and begins it if it is the oldest. The caller sets area, kind, args, call, tag, end and
  * owner; `end` may be called before the return. An error: the area is not used any more, or WEFT_E_NOMEM, and `end` is not called. */
 int weft_shmcoll_enqueue(weft_shmcoll_pending *pending);
-/* Makes a short call for which no schedule exists yet: publishes it, posts its data, and ends it if the other members' data come within
- * some 100 ns, which takes less time than a schedule. WEFT_OK: the call has ended. Else weft_shmcoll_enqueue must follow for this call,
- * which goes on, or ends with this error there, or weft_shmcoll_drop_attempt. */
+/* Makes a short call without a schedule: publishes it, posts its data, and ends it if the other members' data come within WEFT_WAIT_LOOKS
+ * looks. WEFT_OK: the call has ended. WEFT_AGAIN or an error: the caller must pass the call to weft_shmcoll_enqueue, which continues it or
+ * ends it with the error, or must call weft_shmcoll_drop_attempt. */
 int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag);
-/* Whether it may be called: for short data without a layout, when nothing is under way in the area. */
+/* Condition of weft_shmcoll_attempt: short data without a layout, no user operator, and no call under way in the area. */
 #define WEFT_SHMCOLL_ATTEMPT_BYTES 32768 /* of all members' data, at most */
 static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft_coll *args, weft_call call)
 {
@@ -28,7 +28,7 @@ static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft
         return false;
     return !area->rc && !area->csums && area->exchange && !args->send_layout && !args->recv_layout && (!args->op || args->op->handle);
 }
-/* The attempted call gets no schedule, or one that is over, since the team has stopped. No effect if there is none. */
+/* Ends an attempted call that gets no schedule: the team has stopped. No effect if there is none. */
 void weft_shmcoll_drop_attempt(weft_shmcoll *area) __attribute__((cold));
 /* worker->progress_areas: advances all areas in worker->areas by a round. Returns how many have advanced. */
 int weft_shmcoll_progress(weft_worker *worker);

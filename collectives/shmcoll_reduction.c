@@ -52,7 +52,7 @@ static inline bool is_own(const weft_shmcoll_reduction *reduction, const weft_sh
     return member == area->rank && reduction->has_own;
 }
 
-/* The part of a member's vector: in this member's memory or in a slot. */
+/* Address of a member's part, in this member's memory or in a slot. */
 static inline const char *part_at(const weft_shmcoll_reduction *reduction, const weft_shmcoll *area, const weft_shmcoll_part *part,
                                   uint32_t member)
 {
@@ -61,13 +61,13 @@ static inline const char *part_at(const weft_shmcoll_reduction *reduction, const
     return weft_shmcoll_place(area, member, part->s, part->chunk) + part->offset;
 }
 
-/* Whether the last two parts can be reduced at once, which saves a pass over the result: none must be unpacked or checked before. */
+/* Whether the last two parts can be reduced into out directly: no part needs to be unpacked or checked first. */
 static inline bool may_combine(const weft_shmcoll_reduction *reduction, const weft_shmcoll *area)
 {
     return area->ranks > 1 && reduction->args->op->handle && !reduction->scratch && !area->csums;
 }
 
-/* The last member's part, or the last two: out. Returns the lowest member whose part is in it. */
+/* Sets out to the last member's part, or to the last two reduced. Returns the lowest member whose part is in it. */
 static inline uint32_t begin(const weft_shmcoll_reduction *reduction, weft_shmcoll *area, const weft_shmcoll_part *part, void *out)
 {
     const weft_type *type = reduction->args->recvtype;

@@ -355,12 +355,12 @@ static bool test_complete(weft_shmcoll *area, uint64_t s)
     return is_complete(area, s);
 }
 
-/* Looks whether the posts before which s must not begin have been made. */
+/* Whether all members have posted `past`, on which operation s depends. */
 static __attribute__((noinline)) bool may_begin(weft_shmcoll *area, uint64_t s, uint64_t past)
 {
     if (area->rc)
         return false;
-    if (area->awaited != past && have_all_posted(area, s - 1)) /* not again in the same wait */
+    if (area->awaited != past && have_all_posted(area, s - 1)) /* once in a wait */
         past = s - 1;
     else if (!test_complete(area, past))
         return false;

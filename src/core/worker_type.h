@@ -83,7 +83,7 @@ typedef struct weft_worker {
     int (*flush)(struct weft_peer *peer); /* sends messages that wait for credit, as far as it lasts; set by p2p */
     const weft_iface_callbacks *callbacks; /* upcalls of the ifaces; owned by p2p */
     _Alignas(WEFT_REQ_BYTES) weft_req done_req; /* shared "already complete" request of eager sends */
-    weft_req done_sched; /* the same of collectives that ended at once */
+    weft_req done_sched; /* the same of collectives that an attempt ended */
     weft_list_link free_reqs;
     void *slabs;               /* memory of the request pool, returned to the process at close; NULL: none */
     struct weft_failure *failures; /* ring of error texts of failed requests (core/failure); NULL: none failed */

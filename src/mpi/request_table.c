@@ -17,7 +17,7 @@ static int start_sched(weft_req *req)
 static int query_sched(weft_req *req, MPI_Status *status, bool completes)
 {
     (void)completes;
-    if (!req->is_static) /* else it ended in the call that made it */
+    if (!req->is_static) /* static: the call that made it has ended it */
         weft_language_move(((const weft_req_ext *)req->extra)->copies, true, 0, SIZE_MAX);
     weft_status_fill(status, &req->recv_info);
     return req->rc;

@@ -85,7 +85,7 @@ static void end_waits(weft_peer *peer, int rc)
     weft_promises_give_up(peer);
 }
 
-/* Looks for processes of this node that have ended without a BYE, as they had no contact with this one before. */
+/* Finds peers on this node that have ended without a BYE. A process sends BYE only to peers that it knows. */
 static void on_long_wait(weft_worker *worker)
 {
     for (weft_peer *peer = worker->peers; peer; peer = peer->next) {

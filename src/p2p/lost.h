@@ -21,7 +21,7 @@ void weft_lost_on_posted(weft_chan *chan, const weft_req *req);
 int weft_lost_probe(const weft_chan *chan, int src, weft_recv_info *info);
 /* Ends all receives from this member, and all sends to it, with rc: it has left the channel, and all that it sent has come. */
 void weft_lost_left(weft_chan *chan, uint32_t member, int rc);
-/* The peer has called MPI_Finalize: ends the sends to it on all channels that it has left, eager ones as if sent, others with
+/* The peer has called MPI_Finalize: ends the sends to it on all channels that it has left. Eager ones end as if sent, others with
  * WEFT_E_PEER. */
 void weft_lost_finalized(weft_peer *peer);
 /* Has the member's process died? O(1) while none has. */

@@ -191,7 +191,7 @@ void weft_rndv_fin(weft_peer *peer, const weft_hdr *hdr)
 }
 
 /* As if the peer had reported the error. A promise is given up by p2p/promise. */
-static void end_one(weft_rndv *rndv, int rc, const char *cause)
+static void end_lost(weft_rndv *rndv, int rc, const char *cause)
 {
     uint8_t next = weft_rndv_next[rndv->state][WEFT_RNDV_ON_FIN_ERROR];
     if (next == WEFT_RNDV_ILLEGAL && rndv->state != WEFT_RNDV_RECV_CSUM)
@@ -212,20 +212,20 @@ static void end_all(const weft_peer *peer, const weft_chan *chan, int rc)
     snprintf(cause, sizeof cause, "%s", weft_fail_text(rc));
     for (uint32_t i = 0; (rndv = weft_rndv_next_used(peer->worker, i, &i)); i++)
         if (rndv->peer == peer && (!chan || rndv->req->chan == chan))
-            end_one(rndv, rc, cause);
+            end_lost(rndv, rc, cause);
 }
 
 void weft_rndv_lost(weft_peer *peer, int rc) { end_all(peer, NULL, rc); }
 
 void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc) { end_all(peer, chan, rc); }
 
-/* Announced for want of credit only. */
+/* Whether the message was announced only for lack of credit. */
 static bool is_short(const weft_rndv *rndv)
 {
     return rndv->req->send_mode != WEFT_SEND_SYNC && rndv->req->bytes <= rndv->peer->eager_max;
 }
 
-/* Has the peer left the channel? Its send may have outlived it here: chan is not read unless it is open. */
+/* Whether the peer has left the channel. A send may outlive its channel: chan is read only if it is open. */
 static bool is_left(const weft_peer *peer, const weft_chan *chan)
 {
     const weft_worker *worker = peer->worker;

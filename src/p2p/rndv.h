@@ -40,8 +40,8 @@ void weft_rndv_notify(weft_peer *peer, uint32_t id);
 void weft_rndv_lost(weft_peer *peer, int rc);
 /* The same on this channel: the peer lives, but has left it. */
 void weft_rndv_left(weft_peer *peer, const weft_chan *chan, int rc);
-/* The peer has called MPI_Finalize, and matches no more of what is announced to it on channels that it has left. Those messages end: short
- * ones as if sent, others with WEFT_E_PEER, those that are being cancelled as cancelled. */
+/* The peer has called MPI_Finalize: ends the messages announced to it and not matched, on channels that it has left. Short ones end as if
+ * sent, others with WEFT_E_PEER; a message whose cancellation was requested ends cancelled. */
 void weft_rndv_end_unmatched(const weft_peer *peer);
 
 #endif

@@ -108,7 +108,7 @@ int weft_isend_into(weft_chan *chan, int dst, int tag, const void *buf, uint64_t
     peer = chan->peers[dst];
     if (!peer && (rc = weft_chan_resolve_peer(chan, (uint32_t)dst, &peer)))
         return rc;
-    if (weft_unlikely(peer->credit <= 0 || weft_chan_is_left(chan, peer))) /* a send to a peer that has left ends there */
+    if (weft_unlikely(peer->credit <= 0 || weft_chan_is_left(chan, peer))) /* weft_sendq_add ends a send to a peer that has left */
         return weft_sendq_add(peer, req);
     rc = weft_eager_start(peer, req, peer->credit);
     return weft_unlikely(rc == WEFT_AGAIN) ? weft_sendq_add(peer, req) : rc;

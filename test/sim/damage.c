@@ -191,6 +191,16 @@ static int program(int rank, void *arg)
     return rc ? rc : rig_close(&rig);
 }
 
+static int close_two(rig *rig, damage *damage, call *first, call *second)
+{
+    int rc;
+    meet(rig, damage);
+    call_close(first);
+    call_close(second);
+    rc = greet_all(rig);
+    return rc ? rc : rig_close(rig);
+}
+
 /* Rank 0 sends for an ordinary reduction and then for a persistent one of the same number; both messages wait at rank 1, which then calls
  * the first one with another count: it must detect that. */
 static int two_ahead(int rank, void *arg)
@@ -211,11 +221,7 @@ static int two_ahead(int rank, void *arg)
     perform_damaged(&rig, damage, &first, BLOCKING);
     if (!rank)
         perform_damaged(&rig, damage, &second, PERSISTENT);
-    meet(&rig, damage);
-    call_close(&first);
-    call_close(&second);
-    rc = greet_all(&rig);
-    return rc ? rc : rig_close(&rig);
+    return close_two(&rig, damage, &first, &second);
 }
 
 /* A persistent call in which rank 2 has no data, and so takes part by no message, before a broadcast, in which it waits: the others must
@@ -232,11 +238,7 @@ static int passed_by(int rank, void *arg)
     call_open(&rig, &second);
     perform_damaged(&rig, damage, &first, PERSISTENT);
     perform_damaged(&rig, damage, &second, BLOCKING);
-    meet(&rig, damage);
-    call_close(&first);
-    call_close(&second);
-    rc = greet_all(&rig);
-    return rc ? rc : rig_close(&rig);
+    return close_two(&rig, damage, &first, &second);
 }
 
 /* ---- runs ---- */
