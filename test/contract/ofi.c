@@ -452,6 +452,12 @@ static void survives_resets(void)
     CHECK(resent > 0);
 }
 
+static void puts_over_a_bad_line(void)
+{
+    if (keeps())
+        breaks_long_fragments(&row);
+}
+
 static void resends_the_last_frame(void)
 {
     if (keeps())
@@ -471,7 +477,8 @@ static void gives_bodies_back(void)
 }
 
 static const struct { const char *name; void (*run)(void); } reach_tests[] = {
-    {"survives-resets", survives_resets}, {"resends-the-last-frame", resends_the_last_frame},
+    {"survives-resets", survives_resets}, {"puts-over-a-bad-line", puts_over_a_bad_line},
+    {"resends-the-last-frame", resends_the_last_frame},
     {"resends-before-a-close", resends_before_a_close}, {"gives-bodies-back", gives_bodies_back},
     {"gathers-a-burst", gathers_a_burst}, {"keeps-order-in-a-burst", keeps_order_in_a_burst}, {"drops-a-burst", drops_a_burst},
     {"reports-killed-peer", reports_killed_peer}, {"tries-the-next", tries_the_next}, {"crossing-handshakes", crossing_handshakes},

@@ -3,6 +3,7 @@
  * ofi_breaks: see ofi_breaks.h. A connection is reset as a firewall does it: connect() to AF_UNSPEC makes the kernel send RST, and drops
  * what is in both sockets' buffers; shutdown() makes the local end readable, as an RST that comes in does.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "test/contract/tcp_reset.h"
 #include "transports/ofi/ofi.h"
 
-enum { MESSAGES = 600, BODY_MAX = 65000, WINDOW_BYTES = 1 << 20 };
+enum { MESSAGES = 600, BODY_MAX = 65000, LONG_FRAGMENT = 8192 };
 
 typedef struct flow { /* one direction */
     rig_side *from, *to;
@@ -101,6 +102,8 @@ static void move_next(mover *mover)
         return;
     if (mover->is_busy) {
         CHECK(mover->done.rc == 0 && mover->done.times == 1);
+        if (mover->done.rc)
+            printf("  %s\n", weft_fail_text(mover->done.rc));
         CHECK(rig_is_pattern(mover->is_get ? mover->local : mover->remote, mover->rounds, MOVE_BYTES));
         mover->is_busy = false;
         mover->rounds += mover->is_get || !mover->may_get;
@@ -189,6 +192,27 @@ uint64_t breaks_random(const rig_row *row, uint64_t seed)
     }
     free(flows);
     return resent;
+}
+
+void breaks_long_fragments(const rig_row *row)
+{
+    weft_rig *rig = rig_open(row, false);
+    mover mover = {0};
+    uint32_t resets = 0;
+    if (!rig)
+        return;
+    mover_open(rig, &mover);
+    for (int k = 0; k < 400000 && !mover.rounds && !rig->a->losts; k++) {
+        move_next(&mover);
+        if (mover.is_busy && !mover.done.times && ((const ofi_ep *)rig->a->ep)->bytes_out > LONG_FRAGMENT)
+            resets += tcp_reset_one(3, 0);
+        rig_turn(rig);
+        if (resets && k % 16 == 0)
+            usleep(50);
+    }
+    CHECK(resets > 64 && mover.rounds > 0 && rig->a->losts == 0 && rig->b->losts == 0);
+    mover_close(rig, &mover);
+    rig_close(rig);
 }
 
 static weft_rig *open_met(const rig_row *row)

@@ -10,6 +10,8 @@
 /* Random frames in both directions, gets and puts, while random connections of this process are reset: all arrive once, in order. Returns
  * the number of messages that were sent again. */
 uint64_t breaks_random(const rig_row *row, uint64_t seed);
+/* A put ends though the connection is reset whenever more than a few KiB of it are under way. */
+void breaks_long_fragments(const rig_row *row);
 /* Only frames that complete at once were under way, and nothing is sent after the reset. */
 void breaks_last_frame(const rig_row *row);
 /* The reset hits the frames before a close. */

@@ -214,8 +214,9 @@ typedef struct ofi_frag {
     ofi_work work;
     weft_list_link link;      /* in free_frags or ep->again */
     ofi_op *op;
-    uint64_t at, bytes;  /* offset in the op, length */
-    uint32_t tries;
+    uint64_t at, bytes;  /* offset in the op, length; both of what is still to move */
+    uint64_t part;       /* of these bytes, from `at` on: posted now, or next */
+    uint32_t tries;      /* failures of this part and of larger ones at the same offset */
     uint64_t *words;     /* operand, compare, result; registered */
 } ofi_frag;
 

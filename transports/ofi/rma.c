@@ -3,7 +3,8 @@
  * rma: gets and puts in fragments, a few at a time per peer; atomics; flush. A put's fragment completes when its bytes are visible at the
  * target (FI_DELIVERY_COMPLETE). So flush waits for earlier ops only, and a notification is a frame after the last completion. A failed
  * fragment may have been hit by another request's connection error, or the network's: it is retried alone after a handshake; one that
- * fails TRIES times has a key that the target refuses. An atomic whose result is unknown is never retried.
+ * fails that often (TRIES) has a key that the target refuses. Each retry posts a smaller part of the fragment, so that a put also ends over a
+ * network that breaks often. An atomic whose result is unknown is never retried.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +15,9 @@
 #include "base/status.h"
 #include "transports/ofi/ofi.h"
 
-#define TRIES 8u /* a network that breaks that often at one fragment of some 0.1 ms carries nothing else either */
+#define TRIES 8u       /* of one part */
+#define TRIES_KEPT 64u /* the same where a connection may break at any time without loss (keep.c). Resets come in bursts, beside load. */
+#define PART_MIN 256u  /* bytes */
 
 static const struct { enum fi_op op; } amo_ops[] = {
     [WEFT_AMO_ADD] = {FI_SUM}, [WEFT_AMO_SWAP] = {FI_ATOMIC_WRITE}, [WEFT_AMO_CAS] = {FI_CSWAP},
@@ -56,11 +59,11 @@ static ssize_t post(ofi_iface *iface, ofi_frag *frag)
     ofi_op *op = frag->op;
     fi_addr_t to = op->ep->candidates[op->ep->candidate].to;
     uint64_t addr, key;
-    struct iovec part = {(uint8_t *)op->rma.local + frag->at, frag->bytes};
-    struct fi_rma_iov far = {.len = frag->bytes};
-    struct fi_msg_rma message = {.msg_iov = &part, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
+    struct iovec near = {(uint8_t *)op->rma.local + frag->at, frag->part};
+    struct fi_rma_iov far = {.len = frag->part};
+    struct fi_msg_rma message = {.msg_iov = &near, .desc = &op->desc, .iov_count = 1, .addr = to, .rma_iov = &far, .rma_iov_count = 1,
                                  .context = &frag->work};
-    if (ofi_key_check(&op->rkey, op->rma.remote + frag->at, frag->bytes, 0, &addr, &key))
+    if (ofi_key_check(&op->rkey, op->rma.remote + frag->at, frag->part, 0, &addr, &key))
         return -FI_EINVAL; /* checked before by the caller */
     if (op->kind == OFI_AMO)
         return post_amo(iface, frag, addr, key, to);
@@ -93,7 +96,7 @@ static int start(ofi_iface *iface, ofi_frag *frag)
     frag->work.ep = ep;
     if (rc == 0) {
         ep->frags_out++;
-        ep->bytes_out += frag->bytes;
+        ep->bytes_out += frag->part;
         iface->counts[OFI_COUNT_FRAGS]++;
         return 0;
     }
@@ -141,6 +144,7 @@ static int start_new(ofi_iface *iface, ofi_op *op)
         frag->tries = 0;
         frag->at = op->issued;
         frag->bytes = left < iface->frag_bytes ? left : iface->frag_bytes;
+        frag->part = frag->bytes;
         op->issued += frag->bytes;
         op->is_issued = op->issued == op->rma.bytes;
         op->frags++;
@@ -244,7 +248,7 @@ static void failed(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         snprintf(fate, sizeof fate, "an atomic operation on rank %u failed, its result is unknown: %s", ep->proc_id.rank, text);
         fail(op, is_key_error(error->err) ? WEFT_E_KEY : WEFT_E_SYSTEM, fate);
         ofi_break(iface, ep, text);
-    } else if (is_key_error(error->err) || ++frag->tries >= TRIES) {
+    } else if (is_key_error(error->err) || ++frag->tries >= (iface->keeps ? TRIES_KEPT : TRIES)) {
         char fate[256];
         snprintf(fate, sizeof fate, "rank %u refuses a key to %" PRIu64 " bytes at 0x%" PRIx64 ": %s", ep->proc_id.rank, op->rma.bytes,
                  op->rma.remote, text);
@@ -252,8 +256,28 @@ static void failed(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         if (!is_key_error(error->err))
             ofi_break(iface, ep, text);
     } else {
+        if (frag->part > PART_MIN)
+            frag->part /= 4;
         weft_list_append(&ep->again, &frag->link);
         ofi_break(iface, ep, text);
+        return;
+    }
+    op->frags--;
+    free_frag(iface, frag);
+}
+
+/* A part has completed. The rest of the fragment follows, in parts that grow again. */
+static void completed(ofi_iface *iface, ofi_frag *frag)
+{
+    ofi_op *op = frag->op;
+    if (op->kind == OFI_AMO && op->before)
+        *op->before = frag->words[2];
+    frag->at += frag->part;
+    frag->bytes -= frag->part;
+    frag->tries = 0;
+    if (frag->bytes && !op->rc) {
+        frag->part = 2 * frag->part < frag->bytes ? 2 * frag->part : frag->bytes;
+        weft_list_append(&op->ep->again, &frag->link);
         return;
     }
     op->frags--;
@@ -269,15 +293,11 @@ void ofi_frag_done(ofi_iface *iface, ofi_frag *frag, const struct fi_cq_err_entr
         return;
     }
     ep->frags_out--;
-    ep->bytes_out -= frag->bytes;
-    if (error) {
+    ep->bytes_out -= frag->part;
+    if (error)
         failed(iface, frag, error);
-    } else {
-        if (op->kind == OFI_AMO && op->before)
-            *op->before = frag->words[2];
-        op->frags--;
-        free_frag(iface, frag);
-    }
+    else
+        completed(iface, frag);
     ofi_rma_progress(iface, ep);
 }
 
