@@ -284,8 +284,7 @@ static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_co
         return weft_team_stop_error_of_call(team, call);
     if (team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, team->sequence, true)))
         return rc;
-    rc = weft_sched_record(team, algorithm, args, next_tag(team, call, false), req);
-    return rc ? rc : weft_sched_restart(*req);
+    return weft_sched_start(team, algorithm, args, next_tag(team, call, false), req);
 }
 
 /* Starts a call by a schedule: one that was attempted, or that may not be. */

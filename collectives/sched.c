@@ -25,7 +25,7 @@ static void sched_reset(weft_sched *sched, weft_team *team, int tag, bool is_imm
     sched->size = team->size;
     sched->team = team;
     sched->tag = tag;
-    sched->is_immediate = is_immediate;
+    sched->is_immediate = sched->performs = is_immediate;
     sched->completion.left = 1;
     sched->reqs = sched->few;
     sched->req_capacity = WEFT_SCHED_FEW;
@@ -95,12 +95,19 @@ static __attribute__((noinline)) void await_reason(weft_sched *sched)
     weft_wait_end(&self.wait);
 }
 
+void weft_sched_join(weft_sched *sched)
+{
+    weft_team *team = sched->team;
+
+    weft_list_append(&team->active, &sched->active);
+    if (weft_unlikely(team->stopped) && weft_team_is_over(team, (uint32_t)sched->tag))
+        sched->rc = weft_team_stop_error(team);
+}
+
 void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag)
 {
     sched_reset(sched, team, tag, true);
-    weft_list_append(&team->active, &sched->active);
-    if (weft_unlikely(team->stopped) && weft_team_is_over(team, (uint32_t)tag))
-        sched->rc = weft_team_stop_error(team);
+    weft_sched_join(sched);
 }
 
 int weft_sched_end_immediate(weft_sched *sched)
@@ -120,7 +127,7 @@ int weft_sched_end_immediate(weft_sched *sched)
 
 /* ---- recorded ---- */
 
-static void record(weft_sched *sched, const weft_step *step)
+void weft_sched_record_step(weft_sched *sched, const weft_step *step)
 {
     if (sched->step_count == sched->step_capacity) {
         uint32_t capacity = sched->step_capacity ? sched->step_capacity * 2 : 16;
@@ -187,10 +194,8 @@ void weft_sched_free_spares(weft_worker *worker)
     weft_sched_free_blocks(worker);
 }
 
-static void free_sched(weft_req *req)
+void weft_sched_free(weft_sched *sched)
 {
-    weft_sched *sched = req->extra;
-
     weft_list_remove(&sched->active);
     if (sched->regs)
         sched->free_regs(sched->regs);
@@ -206,32 +211,62 @@ static void free_sched(weft_req *req)
     }
     weft_sched_free_memory(sched);
     free(sched->steps);
-    give_back(req->worker, sched);
+    give_back(sched->team->chan->worker, sched);
 }
 
-int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req)
+static void free_with_request(weft_req *req) { weft_sched_free(req->extra); }
+
+static int __attribute__((cold)) no_memory(weft_team *team, int tag)
+{
+    weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
+    return WEFT_E_NOMEM;
+}
+
+weft_sched *weft_sched_new(weft_team *team, const weft_op *op, int tag)
 {
     weft_sched *sched = take_spare(team->chan->worker);
 
-    *req = sched ? weft_req_new(team->chan->worker, WEFT_REQ_SCHED) : NULL;
-    if (!*req) {
-        free(sched);
-        weft_team_stop(team, weft_fail(WEFT_E_NOMEM, "no memory to record a collective"), tag);
-        return WEFT_E_NOMEM;
+    if (weft_unlikely(!sched)) {
+        no_memory(team, tag);
+        return NULL;
     }
     sched_reset(sched, team, tag, false);
     sched->completion.open = on_round_done;
     sched->awaited.open = on_awaited;
-    sched->req = *req;
-    (*req)->chan = team->chan;
-    (*req)->extra = sched;
-    sched->ext = (weft_req_ext){.free = free_sched};
     weft_list_init(&sched->link);
     if (op) { /* the user may free the operator meanwhile */
         sched->own_op = *op;
         sched->op = &sched->own_op;
     }
+    return sched;
+}
+
+int weft_sched_request(weft_sched *sched, weft_req **req)
+{
+    weft_team *team = sched->team;
+
+    *req = weft_req_new(team->chan->worker, WEFT_REQ_SCHED);
+    if (weft_unlikely(!*req))
+        return no_memory(team, sched->tag);
+    sched->req = *req;
+    sched->ext = (weft_req_ext){.free = free_with_request};
+    (*req)->chan = team->chan;
+    (*req)->extra = sched;
     return WEFT_OK;
+}
+
+int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req)
+{
+    weft_sched *sched = weft_sched_new(team, op, tag);
+    int rc;
+
+    *req = NULL;
+    if (!sched)
+        return WEFT_E_NOMEM;
+    rc = weft_sched_request(sched, req);
+    if (rc)
+        weft_sched_free(sched);
+    return rc;
 }
 
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
@@ -260,10 +295,10 @@ weft_sched_message weft_sched_send(weft_sched *sched, uint32_t to, const void *b
 
     if (sched->rc)
         return sched->message_next;
-    if (sched->is_immediate)
+    if (sched->performs)
         weft_sched_record_error(sched, weft_sched_begin_message(sched, &step));
     else
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
     return sched->message_next++;
 }
 
@@ -273,10 +308,10 @@ weft_sched_message weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, 
 
     if (sched->rc)
         return sched->message_next;
-    if (sched->is_immediate)
-        weft_sched_immediate_recv(sched, &step);
+    if (sched->performs)
+        weft_sched_defer_recv(sched, &step);
     else
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
     return sched->message_next++;
 }
 
@@ -286,8 +321,10 @@ void weft_sched_await(weft_sched *sched, weft_sched_message message)
 
     if (sched->is_immediate)
         weft_sched_immediate_await(sched, message);
+    else if (sched->performs)
+        weft_sched_start_await(sched, &step);
     else if (!sched->rc)
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
 }
 
 void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_type *to_type, const void *from, uint64_t from_count,
@@ -301,10 +338,10 @@ void weft_sched_copy(weft_sched *sched, void *to, uint64_t to_count, const weft_
     /* Equal addresses are equal memory only for one layout: MPI_BOTTOM is the address of every absolute type. */
     if (to == from && (to_type == from_type || (to_type->is_dense && from_type->is_dense)))
         return;
-    if (sched->is_immediate)
+    if (sched->performs)
         weft_coll_copy(sched->team->chan->worker, to_type, to, to_count, from_type, from, from_count);
     else
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
 }
 
 void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t count, const weft_type *type)
@@ -313,10 +350,10 @@ void weft_sched_reduce(weft_sched *sched, const void *in, void *inout, uint64_t 
 
     if (sched->rc || !count)
         return;
-    if (sched->is_immediate)
+    if (sched->performs)
         weft_coll_apply_op(sched->team->chan->worker, sched->op, type, in, inout, count);
     else
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
 }
 
 void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg)
@@ -325,22 +362,22 @@ void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg)
 
     if (sched->rc)
         return;
-    if (sched->is_immediate)
+    if (sched->performs)
         call(sched, arg);
     else
-        record(sched, &step);
+        weft_sched_record_step(sched, &step);
 }
 
 void weft_sched_fence(weft_sched *sched)
 {
-    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = NULL};
+    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = weft_sched_bytes()}; /* every step holds a type, so free_sched() need not test */
 
     if (sched->is_immediate)
         weft_sched_immediate_fence(sched);
-    else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE) {
-        step.to_type = weft_sched_bytes(); /* every step holds a type, so free_sched() need not test */
-        record(sched, &step);
-    }
+    else if (sched->performs)
+        weft_sched_start_fence(sched, &step);
+    else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE)
+        weft_sched_record_step(sched, &step);
 }
 
 /* A view of some members. */

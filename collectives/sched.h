@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub, among once, for its
- * rank. An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress
- * (nonblocking calls) and may be restarted (persistent calls).
+ * rank. An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress and may be
+ * restarted (persistent calls). A started one is the first until it has to wait, and then the second (nonblocking calls).
  * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
  * Every function requires worker->lock.
  */
@@ -109,6 +109,9 @@ void weft_sched_begin_immediate(weft_sched *sched, weft_team *team, int tag);
 int weft_sched_end_immediate(weft_sched *sched);
 /* Records `algorithm`; *req owns the schedule. On an error *req is NULL and the team has stopped. */
 int weft_sched_record(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
+/* Nonblocking call: performs the steps of `algorithm` as far as they do not have to wait, and the others by progress. *req: its request,
+ * or worker->done_sched if it has ended. WEFT_E_NOMEM: *req is NULL and the team has stopped; later errors are the request's. */
+int weft_sched_start(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req);
 /* Makes an empty one: *req owns it. WEFT_E_NOMEM, and the team has stopped. */
 int weft_sched_make(weft_team *team, const weft_op *op, int tag, weft_req **req);
 /* worker->free_scheds. */

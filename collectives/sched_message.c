@@ -95,6 +95,13 @@ static weft_req **slot_of(const weft_sched *sched, uint32_t message)
     return i < sched->req_count && sched->reqs[i] ? &sched->reqs[i] : NULL;
 }
 
+bool weft_sched_has_ended(const weft_sched *sched, uint32_t message)
+{
+    weft_req **slot = slot_of(sched, message);
+
+    return !slot || (*slot)->is_done;
+}
+
 static void free_message(weft_sched *sched, weft_req **slot)
 {
     weft_req_free(*slot);
@@ -130,7 +137,7 @@ void weft_sched_end_await(weft_sched *sched, uint32_t message)
 
 /* ---- immediate ---- */
 
-static void post_deferred(weft_sched *sched)
+void weft_sched_post_deferred(weft_sched *sched)
 {
     if (!sched->has_deferred)
         return;
@@ -140,9 +147,9 @@ static void post_deferred(weft_sched *sched)
                                                          &sched->reqs[sched->deferred_message - sched->message_first]));
 }
 
-void weft_sched_immediate_recv(weft_sched *sched, const weft_step *step)
+void weft_sched_defer_recv(weft_sched *sched, const weft_step *step)
 {
-    post_deferred(sched);
+    weft_sched_post_deferred(sched);
     if (weft_unlikely(!next_slot(sched))) {
         weft_sched_fail(sched, WEFT_E_NOMEM);
         return;
@@ -249,7 +256,7 @@ void weft_sched_immediate_await(weft_sched *sched, uint32_t message)
         if (!sched->rc)
             immediate_receive(sched, &sched->deferred);
     } else {
-        post_deferred(sched);
+        weft_sched_post_deferred(sched);
     }
     slot = slot_of(sched, message);
     if (slot && !(*slot)->is_done)

@@ -81,10 +81,9 @@ static void help_end(weft_sched *sched)
     sched->is_helped = false;
 }
 
-static void sched_continue(weft_sched *sched)
+/* is_awake: no message has ended a round: none was begun, or the schedule has awaited one. */
+static void sched_continue(weft_sched *sched, bool is_awake)
 {
-    bool is_awake = end_await(sched);
-
     for (;;) {
         if (!is_awake) {
             weft_sched_free_requests(sched);
@@ -131,7 +130,7 @@ int weft_sched_progress(weft_worker *worker)
             worker->scheds_ready++;
             continue;
         }
-        sched_continue(sched);
+        sched_continue(sched, end_await(sched));
         n++;
     }
     return n;
@@ -150,9 +149,7 @@ static void prepare(weft_req *req)
     req->is_done = false;
     req->is_active = true;
     req->rc = 0;
-    weft_list_append(&sched->team->active, &sched->active);
-    if (weft_unlikely(sched->team->stopped) && weft_team_is_over(sched->team, (uint32_t)sched->tag))
-        sched->rc = weft_team_stop_error(sched->team);
+    weft_sched_join(sched);
 }
 
 static void begin_in_area(weft_sched *sched)
@@ -162,6 +159,12 @@ static void begin_in_area(weft_sched *sched)
     weft_sched_begin_in_area(sched);
     if (!req->is_done)
         help_begin(sched);
+}
+
+void weft_sched_go_on(weft_sched *sched)
+{
+    help_begin(sched);
+    sched_continue(sched, true);
 }
 
 int weft_sched_restart(weft_req *req)
@@ -175,8 +178,7 @@ int weft_sched_restart(weft_req *req)
         begin_in_area(sched);
         return WEFT_OK;
     }
-    help_begin(sched);
-    sched_continue(sched);
+    weft_sched_go_on(sched);
     return WEFT_OK;
 }
 

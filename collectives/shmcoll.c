@@ -294,7 +294,7 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
 
     if (weft_unlikely(rc))
         return weft_shmcoll_stop(area, rc);
-    if (ex->rounds > ATTEMPT_ROUNDS || row->fold || row->goes_on)
+    if (ex->rounds > ATTEMPT_ROUNDS || row->fold)
         return WEFT_AGAIN;
     lag = lag_of(row, ex);
     while (ex->at.turn < ex->rounds + lag) {
@@ -302,6 +302,8 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
         if (weft_unlikely(rc) && (rc != WEFT_AGAIN || !has_news_within(area, &looks)))
             break;
     }
+    if (!rc && row->goes_on && (area->left || area->damage || row->goes_on(ex)))
+        return WEFT_AGAIN;
     if (rc != WEFT_AGAIN && row->close)
         row->close(ex);
     return rc;

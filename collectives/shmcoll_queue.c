@@ -16,8 +16,6 @@
 #include "core/progress_thread.h"
 #include "core/wait.h"
 
-#define ATTEMPT_TRUST 16    /* attempts with WEFT_WAIT_LOOKS looks after one that ended its call */
-#define ATTEMPT_EVERY 32    /* after these, one attempt of so many has them; the others have one look */
 #define CHECK_EVERY 64 /* polls without effect between two looks for members that will never post */
 
 static int begin(weft_shmcoll *area, weft_shmcoll_pending *pending)
@@ -179,6 +177,14 @@ static inline __attribute__((always_inline)) void log_call(weft_shmcoll *area, w
     weft_shmcoll_log_number(area, tag);
 }
 
+/* The call's arguments are now these, a copy. */
+static void use_copy(weft_shmcoll_exchange *ex, const weft_coll *copy)
+{
+    if (ex->blocks.layout)
+        ex->blocks.layout = ex->blocks.layout == ex->args->send_layout ? copy->send_layout : copy->recv_layout;
+    ex->args = ex->reduction.args = copy;
+}
+
 /* The attempted call gets a schedule, which owns its arguments. */
 static void adopt(weft_shmcoll *area, weft_shmcoll_pending *pending)
 {
@@ -186,7 +192,7 @@ static void adopt(weft_shmcoll *area, weft_shmcoll_pending *pending)
 
     area->attempted = 0;
     area->current = pending;
-    area->exchange->args = area->exchange->reduction.args = &pending->args;
+    use_copy(area->exchange, &pending->args);
     pending->is_begun = true;
     if (rc == WEFT_AGAIN)
         advance_off_list(area);
@@ -202,7 +208,7 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
     if (!area->attempted) {
         if (weft_unlikely(area->rc))
             return weft_shmcoll_stop_error(area);
-        if (weft_unlikely(!area->exchange) && !(area->exchange = malloc(sizeof *area->exchange)))
+        if (weft_unlikely(!area->exchange) && !(area->exchange = calloc(1, sizeof *area->exchange)))
             return weft_fail(WEFT_E_NOMEM, "no memory for nonblocking collectives");
         log_call(area, pending->call, pending->tag);
     }
@@ -222,20 +228,7 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
 
 static uint32_t looks_of_attempt(const weft_shmcoll *area)
 {
-    if (area->is_oversubscribed)
-        return 1;
-    return area->attempt_credit || area->attempts % ATTEMPT_EVERY == 0 ? WEFT_WAIT_LOOKS : 1;
-}
-
-static inline void note_attempt(weft_shmcoll *area, bool has_ended)
-{
-    if (weft_likely(has_ended)) {
-        area->attempt_credit = ATTEMPT_TRUST;
-        area->attempts = 0;
-        return;
-    }
-    area->attempts++;
-    area->attempt_credit -= area->attempt_credit > 0;
+    return area->is_oversubscribed || !weft_attempts_may_wait(&area->attempts) ? 1 : WEFT_WAIT_LOOKS;
 }
 
 int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag)
@@ -245,7 +238,7 @@ int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const wef
     log_call(area, call, tag);
     area->call_hash = area->log_hash;
     rc = weft_shmcoll_open_and_try(area, kind, args, looks_of_attempt(area));
-    note_attempt(area, !rc);
+    weft_attempts_note(&area->attempts, !rc);
     area->attempted = rc;
     if (!rc)
         area->awaited = 0;

@@ -18,7 +18,7 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending);
  * looks. WEFT_OK: the call has ended. WEFT_AGAIN or an error: the caller must pass the call to weft_shmcoll_enqueue, which continues it or
  * ends it with the error, or must call weft_shmcoll_drop_attempt. */
 int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag);
-/* Condition of weft_shmcoll_attempt: short data without a layout, no user operator, and no call under way in the area. */
+/* Condition of weft_shmcoll_attempt: short data, no user operator, and no call under way in the area. */
 #define WEFT_SHMCOLL_ATTEMPT_BYTES 32768 /* of all members' data, at most */
 static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft_coll *args, weft_call call)
 {
@@ -26,7 +26,7 @@ static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft
         return false;
     if (!weft_list_is_empty(&area->pending))
         return false;
-    return !area->rc && !area->csums && area->exchange && !args->send_layout && !args->recv_layout && (!args->op || args->op->handle);
+    return !area->rc && !area->csums && area->exchange && (!args->op || args->op->handle);
 }
 /* Ends an attempted call that gets no schedule: the team has stopped. No effect if there is none. */
 void weft_shmcoll_drop_attempt(weft_shmcoll *area) __attribute__((cold));

@@ -6,7 +6,7 @@ libweft_a_SOURCES += \
 	collectives/cost.c collectives/cost.h collectives/cost_reduction.c collectives/cost_hier.c collectives/cost_area.c \
 	collectives/cost_terms.c collectives/cost_terms.h \
 	collectives/sched.c collectives/sched.h collectives/sched_memory.c collectives/sched_message.c collectives/sched_internal.h \
-	collectives/sched_progress.c collectives/sched_area.c collectives/sched_area.h \
+	collectives/sched_progress.c collectives/sched_start.c collectives/attempts.h collectives/sched_area.c collectives/sched_area.h \
 	collectives/calls.c collectives/calls.h collectives/stop.c collectives/stop.h collectives/inquiry.c collectives/inquiry.h \
 	collectives/algorithms.h collectives/split.h collectives/halving.c collectives/multiplying.c \
 	collectives/pipeline.c collectives/pipeline.h collectives/reduce_pipeline.c \

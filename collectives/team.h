@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/counts.h"
+#include "collectives/attempts.h"
 #include "collectives/params.h"
 #include "core/req.h"
 #include "p2p/p2p.h"
@@ -130,6 +131,7 @@ typedef struct weft_team {
     uint32_t eager_total_max; /* bytes; longer blocks are not split, as they would exhaust the peer's credit; equal on all members */
     uint32_t long_run;        /* alltoallv: calls after one with long blocks that go by messages at once; equal on all members */
     uint32_t long_left;       /* those that are left */
+    weft_attempts attempts;   /* of nonblocking calls by messages */
     bool needs_setup;        /* the next call must first look at may_share, agreement and stopped */
     bool has_areas;           /* its nodes may have areas: blocking calls of an intracommunicator of this job; equal on all members */
     bool may_share;           /* the members have not begun to agree on a node area; the first call does */
@@ -191,7 +193,8 @@ struct weft_sched {
     uint32_t rank, size;        /* in the current view (weft_sched_sub and weft_sched_among narrow it) */
     int rc;                     /* error that stopped the schedule; 0: none */
     int damage;                 /* first damage, as known at the last fence; 0: none */
-    bool is_immediate;          /* false: recorded */
+    bool is_immediate;          /* of a blocking call; else recorded, or started (sched_start.c) */
+    bool performs;              /* steps are performed when the algorithm calls them, not recorded */
     int tag;
     const uint32_t *map;        /* rank in the view to member of the team; NULL: base + rank */
     uint32_t base;
@@ -203,7 +206,7 @@ struct weft_sched {
     weft_req **reqs;            /* few, or allocated; NULL: the message has ended */
     uint32_t req_count, req_capacity; /* used, capacity */
     uint32_t message_first, message_next; /* numbers; next: of the next message that the algorithm begins or records */
-    bool has_deferred;          /* immediate: `deferred` is a receive not posted yet; a wait for it may perform it as a blocking one */
+    bool has_deferred;          /* `deferred` is a receive that is not posted yet */
     uint32_t deferred_message;    /* its number; valid if has_deferred */
     weft_step deferred;
     weft_call call;             /* persistent and deferred (agreement.h) only */

@@ -285,6 +285,7 @@ static void rank_run(void *argument)
 static void rank_open(rank_state *self, uint32_t i)
 {
     self->worker.world = &model.world;
+    self->worker.done_sched = done_req;
     weft_list_init(&self->worker.scheds);
     weft_list_init(&self->posted);
     self->chan.worker = &self->worker;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_plans: every algorithm of the selection table, for 1..33 ranks, odd counts and 0, all kinds of types, in place, sampled roots;
- * immediate, recorded, and recorded and started three times (persistent); then many outstanding collectives. All ranks run in one process,
+ * immediate, started, recorded, and recorded and started three times (persistent); then many outstanding collectives. All ranks run in one process,
  * in an order that a seed decides (model.h). `test_plans SEED` repeats one seed, `test_plans SEED TEXT` only with rules that TEXT names
  * ("bcast", "chain"), and only the tests of single algorithms.
  */
@@ -19,7 +19,7 @@
 #include "model.h"
 
 enum { LESS = WEFT_IS_SANITIZED ? 2 : 1 }; /* divides the counts of seeds: a sanitizer takes four times as long */
-enum mode { IMMEDIATE, RECORDED, PERSISTENT, MODES };
+enum mode { IMMEDIATE, STARTED, RECORDED, PERSISTENT, MODES };
 
 typedef struct trial {
     cases_call call;
@@ -43,7 +43,7 @@ static void progress_until(weft_team *team, const weft_req *req)
 
 static void check(const cases_side *side, const trial *t)
 {
-    static const char *const modes[] = {"immediate", "recorded", "persistent"};
+    static const char *const modes[] = {"immediate", "started", "recorded", "persistent"};
     const char *wrong = cases_compare(side);
 
     if (wrong)
@@ -65,6 +65,24 @@ static void run_immediate(weft_team *team, const trial *t)
     if (weft_sched_end_immediate(&sched))
         model_complain("%s failed: %d", t->name, sched.rc);
     check(&side, t);
+    cases_end(&side);
+}
+
+static void run_started(weft_team *team, const trial *t)
+{
+    cases_side side;
+    weft_req *req;
+
+    cases_begin(&t->call, team->rank, &side);
+    if (weft_sched_start(team, t->algorithm, &side.args, 7, &req))
+        model_complain("the start of %s failed", t->name);
+    else {
+        progress_until(team, req);
+        if (req->rc)
+            model_complain("%s failed: %d", t->name, req->rc);
+        weft_req_free(req);
+        check(&side, t);
+    }
     cases_end(&side);
 }
 
@@ -114,7 +132,9 @@ static void body(weft_team *team, void *argument)
     if ((needs & WEFT_NEED_NODES) && !team->topology)
         return; /* on all ranks */
     hier_trials += team->rank == 0 && needs & WEFT_NEED_NODES;
-    if (t->mode == IMMEDIATE)
+    if (t->mode == STARTED)
+        run_started(team, t);
+    else if (t->mode == IMMEDIATE)
         run_immediate(team, t);
     else
         run_recorded(team, t);
