@@ -273,23 +273,27 @@ static inline __attribute__((always_inline)) int open_in_area(const kind_row *ro
     return open_exchange(row, ex, area, args, parts);
 }
 
-/* A post that has come may not be the one that is missing. Each look counts, so the caller's loop ends. */
-static inline bool has_news_within(const weft_shmcoll *area, uint32_t *looks)
+/* A post that has come may not be the one that is missing. Each look counts, so the caller's loop ends. Data that is longer than a line takes
+ * the writer longer than a pause, and looks without one take the line from it. */
+static inline bool has_news_within(const weft_shmcoll *area, uint32_t *left)
 {
-    while (*looks) {
-        --*looks;
+    while (*left) {
+        --*left;
         if (weft_shmcoll_has_news(area))
             return true;
+        if (area->exchange->chunk > WEFT_SHMCOLL_INLINE)
+            weft_cpu_relax();
     }
     return false;
 }
 
-/* Opens the call. Performs its rounds, if they are few, while the other members' posts come within so many looks. */
+/* Opens the call. Performs its rounds, if they are few, while the other members' posts for each come within so many looks. */
 static inline __attribute__((always_inline)) int attempt_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                                   uint32_t parts, uint32_t looks)
 {
     weft_shmcoll_exchange *ex = area->exchange;
     int rc = open_in_area(row, area, args, parts);
+    uint32_t left = looks;
     uint64_t lag;
 
     if (weft_unlikely(rc))
@@ -299,7 +303,9 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
     lag = lag_of(row, ex);
     while (ex->at.turn < ex->rounds + lag) {
         rc = run_turn(row, ex, lag, &ex->at, false);
-        if (weft_unlikely(rc) && (rc != WEFT_AGAIN || !has_news_within(area, &looks)))
+        if (weft_likely(!rc))
+            left = looks;
+        else if (rc != WEFT_AGAIN || !has_news_within(area, &left))
             break;
     }
     if (!rc && row->goes_on && (area->left || area->damage || row->goes_on(ex)))

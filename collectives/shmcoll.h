@@ -20,8 +20,8 @@ int weft_shmcoll_run_alltoallv(weft_shmcoll *area, enum weft_coll_kind kind, con
 int weft_shmcoll_publish(weft_shmcoll *area, weft_call call, uint32_t number, bool is_alone);
 /* Nonblocking calls (shmcoll_queue.c): opens area->exchange for the call. WEFT_E_NOMEM. */
 int weft_shmcoll_open(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
-/* The same. Then performs the rounds of a short call while the other members' posts come within so many looks at their flags. WEFT_OK: the
- * call has ended. WEFT_AGAIN: weft_shmcoll_try continues it. Else the call has ended by this error. */
+/* The same. Then performs the rounds of a short call while the other members' posts for each come within so many looks at their flags.
+ * WEFT_OK: the call has ended. WEFT_AGAIN: weft_shmcoll_try continues it. Else the call has ended by this error. */
 int weft_shmcoll_open_and_try(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint32_t looks);
 /* Performs at most one round of the open call, without waiting. WEFT_AGAIN: some is left, and *has_moved says whether some was done. Else
  * the call has ended, by an error or not, and is closed. */

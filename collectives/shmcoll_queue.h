@@ -19,10 +19,11 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending);
  * ends it with the error, or must call weft_shmcoll_drop_attempt. */
 int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag);
 /* Condition of weft_shmcoll_attempt: short data, no user operator, and no call under way in the area. */
-#define WEFT_SHMCOLL_ATTEMPT_BYTES 32768 /* of all members' data, at most */
+#define WEFT_SHMCOLL_ATTEMPT_BYTES 32768     /* most bytes of the call (weft_coll_bytes) ... */
+#define WEFT_SHMCOLL_ATTEMPT_ALL_BYTES 65536 /* ... times members */
 static inline bool weft_shmcoll_may_attempt(const weft_shmcoll *area, const weft_coll *args, weft_call call)
 {
-    if (call.bytes > WEFT_SHMCOLL_ATTEMPT_BYTES || call.bytes * area->ranks > WEFT_SHMCOLL_ATTEMPT_BYTES)
+    if (call.bytes > WEFT_SHMCOLL_ATTEMPT_BYTES || call.bytes * area->ranks > WEFT_SHMCOLL_ATTEMPT_ALL_BYTES)
         return false;
     if (!weft_list_is_empty(&area->pending))
         return false;
