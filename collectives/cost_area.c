@@ -72,7 +72,7 @@ double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query
 
 double weft_cost_area_scatter(const weft_coll_query *query)
 {
-    return by_message(query, 16, INFINITY) ? INFINITY : area(query, 4.0 / query->ranks, others(query));
+    return by_message(query, 10, INFINITY) ? INFINITY : area(query, 4.0 / query->ranks, others(query)); /* weft_sched_one_way */
 }
 
 double weft_cost_area_gather(const weft_coll_query *query)

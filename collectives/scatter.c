@@ -15,6 +15,7 @@ void weft_scatter_linear(weft_sched *sched, const weft_coll *args)
     weft_blocks all = weft_blocks_sent(args);
     uint32_t root = (uint32_t)args->root;
 
+    weft_sched_one_way(sched, root, true);
     if (sched->rank == root) {
         for (uint32_t i = 0; i < sched->size; i++)
             if (i != root)

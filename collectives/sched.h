@@ -21,6 +21,17 @@ typedef uint32_t weft_sched_message;
 #define WEFT_SCHED_NO_MESSAGE UINT32_MAX /* an await has no effect */
 weft_sched_message weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
 weft_sched_message weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
+/* The schedule sends in one direction only, from the root or to it. Its longer messages are announced, although they might be sent eagerly,
+ * if the receiver waits for them: it copies them itself. No effect unless a message between the members is one copy by the kernel, or in a
+ * stream of such schedules with one root, which sends them ahead. */
+#define WEFT_SCHED_ANNOUNCED 6144 /* bytes */
+static inline void weft_sched_one_way(weft_sched *sched, uint32_t root, bool from_root)
+{
+    uint32_t stream = 2 * root + 1 + from_root;
+
+    sched->announces = sched->team->params.is_copied_once && sched->team->stream != stream;
+    sched->team->stream = stream;
+}
 /* Later steps begin when this message has ended; other messages go on. No effect if it was awaited before. */
 void weft_sched_await(weft_sched *sched, weft_sched_message message);
 /* The last sends of a pipeline: bounds how many are under way. All zero at first. */

@@ -26,6 +26,15 @@ static int reqs_grow(weft_sched *sched)
     return WEFT_OK;
 }
 
+static enum weft_send_mode mode_of(const weft_sched *sched, const weft_step *step)
+{
+    if (weft_unlikely(sched->damage))
+        return WEFT_SEND_TAINTED;
+    if (sched->announces && step->to_count * (uint64_t)step->to_type->size > WEFT_SCHED_ANNOUNCED)
+        return WEFT_SEND_SYNC;
+    return WEFT_SEND_STANDARD;
+}
+
 /* Posts the message into *slot, an element of reqs. */
 static int begin_message(weft_sched *sched, const weft_step *step, weft_req **slot)
 {
@@ -34,8 +43,7 @@ static int begin_message(weft_sched *sched, const weft_step *step, weft_req **sl
     int rc;
 
     if (step->op == WEFT_STEP_SEND)
-        rc = weft_isend(chan, step->peer, sched->tag, step->from, step->to_count, step->to_type,
-                        weft_unlikely(sched->damage) ? WEFT_SEND_TAINTED : WEFT_SEND_STANDARD, &req);
+        rc = weft_isend(chan, step->peer, sched->tag, step->from, step->to_count, step->to_type, mode_of(sched, step), &req);
     else
         rc = weft_irecv(chan, step->peer, sched->tag, step->to, step->to_count, step->to_type, &req);
     if (rc)

@@ -132,6 +132,7 @@ typedef struct weft_team {
     uint32_t long_run;        /* alltoallv: calls after one with long blocks that go by messages at once; equal on all members */
     uint32_t long_left;       /* those that are left */
     weft_attempts attempts;   /* of nonblocking calls by messages */
+    uint32_t stream;          /* root and direction of the latest schedule that sends one way; 0: there was none */
     bool needs_setup;        /* the next call must first look at may_share, agreement and stopped */
     bool has_areas;           /* its nodes may have areas: blocking calls of an intracommunicator of this job; equal on all members */
     bool may_share;           /* the members have not begun to agree on a node area; the first call does */
@@ -195,6 +196,7 @@ struct weft_sched {
     int damage;                 /* first damage, as known at the last fence; 0: none */
     bool is_immediate;          /* of a blocking call; else recorded, or started (sched_start.c) */
     bool performs;              /* steps are performed when the algorithm calls them, not recorded */
+    bool announces;             /* sends of more than WEFT_SCHED_ANNOUNCED bytes are synchronous (weft_sched_one_way) */
     int tag;
     const uint32_t *map;        /* rank in the view to member of the team; NULL: base + rank */
     uint32_t base;

@@ -134,10 +134,9 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
                weft_req **req)
 {
     uint64_t bytes = count * (uint64_t)type->size;
-    bool is_late = dice(2);
+    bool is_late = mode == WEFT_SEND_SYNC || dice(2);
     message *m = calloc(1, sizeof *m + (is_late ? 0 : bytes));
 
-    (void)mode;
     *m = (message){.from = (int32_t)chan->rank, .to = to, .tag = tag, .bytes = bytes, .buf = buf, .count = count, .type = type};
     model_total.messages++;
     model_total.late_sends += is_late;
@@ -296,6 +295,7 @@ static void rank_open(rank_state *self, uint32_t i)
     self->team.latency_bytes = 16; /* small sizes reach every branch */
     self->team.params.node = (weft_coll_link){.latency_ns = 16, .overhead_ns = 4, .mbyte_per_s = 1000};
     self->team.params.net = (weft_coll_link){.latency_ns = 32, .overhead_ns = 8, .mbyte_per_s = 1000};
+    self->team.params.is_copied_once = model.count == 2;
     self->team.eager_bytes = model.eager;
     self->team.eager_total_max = 6 * model.eager;
     self->fibre = weft_fibre_new(rank_run, self, STACK_BYTES);
