@@ -42,16 +42,16 @@ static uint64_t busy_ns(void)
     return weft_cpu_share_parse(line, (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+/* 0 too while the kernel has counted none: a process that has just begun. */
 static uint64_t cpu_ns(uint32_t pid)
 {
     struct timespec used;
     clockid_t clock;
     if (clock_getcpuclockid((pid_t)pid, &clock) || clock_gettime(clock, &used))
-        return 0;
+        return WEFT_CPU_SHARE_UNKNOWN;
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-/* 0: a rank's time cannot be read. */
 static uint64_t ranks_ns(const weft_boot *boot)
 {
     uint64_t all = 0, space = atomic_load_explicit(&weft_segment_rank(&boot->segment, boot->local_rank)->pid_space, memory_order_relaxed);
@@ -62,8 +62,11 @@ static uint64_t ranks_ns(const weft_boot *boot)
         uint64_t its_space = atomic_load_explicit(&page->pid_space, memory_order_relaxed);
         if (!its_space || state == WEFT_RANK_FINAL || state == WEFT_RANK_ABORT || state == WEFT_RANK_DEAD) /* not begun, or ended */
             continue;
-        if (its_space == NO_SPACE || its_space != space || !(used = cpu_ns(atomic_load_explicit(&page->pid, memory_order_relaxed))))
-            return 0;
+        if (its_space == NO_SPACE || its_space != space)
+            return WEFT_CPU_SHARE_UNKNOWN;
+        used = cpu_ns(atomic_load_explicit(&page->pid, memory_order_relaxed));
+        if (used == WEFT_CPU_SHARE_UNKNOWN)
+            return WEFT_CPU_SHARE_UNKNOWN;
         all += used;
     }
     return all;
@@ -89,11 +92,13 @@ void weft_cpu_share_open(weft_cpu_share *share, const weft_boot *boot, weft_rank
         share->least_ns = weft_cpu_share_least_ns((uint64_t)online, boot->segment.hdr->ranks);
 }
 
+static bool is_known(const weft_cpu_share *share) { return share->busy_ns && share->ranks_ns != WEFT_CPU_SHARE_UNKNOWN; }
+
 bool weft_cpu_share_judge(const weft_cpu_share *from, const weft_cpu_share *to, bool *is_alone)
 {
-    bool can_tell = to->busy_ns && to->ranks_ns;
+    bool can_tell = is_known(to);
     *is_alone = can_tell && !from->at_ns;
-    if (!can_tell || !from->busy_ns || !from->ranks_ns)
+    if (!can_tell || !from->at_ns || !is_known(from))
         return true;
     *is_alone = weft_cpu_share_is_alone(from, to);
     return to->ranks_ns >= from->ranks_ns; /* else a rank has ended */

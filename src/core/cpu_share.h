@@ -14,9 +14,11 @@
 
 typedef struct weft_cpu_share {
     uint64_t least_ns; /* between two readings; 0: none is made */
-    uint64_t at_ns, busy_ns, ranks_ns; /* time of the latest reading, 0: none; CPU time used by all programs, and by the node's ranks; 0: it
-                                        * cannot be read */
+    uint64_t at_ns, busy_ns, ranks_ns; /* time of the latest reading, 0: none; CPU time used by all programs, 0: it cannot be read, and by the
+                                        * node's ranks, WEFT_CPU_SHARE_UNKNOWN: it cannot be read */
 } weft_cpu_share;
+
+#define WEFT_CPU_SHARE_UNKNOWN UINT64_MAX
 
 /* Tells the other ranks in which pid namespace page->pid is valid. Never looks without shared memory, with a CPU quota (the machine's CPUs
  * may be idle all the same), or where this process may use some CPUs only. */

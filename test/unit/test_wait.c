@@ -331,8 +331,12 @@ static void judgements(void)
     static const weft_cpu_share none = {.at_ns = 0}, first = {.at_ns = 1000000000, .busy_ns = 70000000000, .ranks_ns = 5000000000},
                                 busy = {.at_ns = 1100000000, .busy_ns = 70200000000, .ranks_ns = 5100000000},
                                 quiet = {.at_ns = 1200000000, .busy_ns = 70400000000, .ranks_ns = 5300000000},
-                                blind = {.at_ns = 1300000000, .busy_ns = 70500000000}, ended = {1, 1400000000, 70600000000, 3000000000};
+                                blind = {.at_ns = 1300000000, .busy_ns = 70500000000, .ranks_ns = WEFT_CPU_SHARE_UNKNOWN},
+                                ended = {1, 1400000000, 70600000000, 3000000000},
+                                fresh = {.at_ns = 900000000, .busy_ns = 65000000000}; /* no CPU time was counted yet */
     bool is_alone = false;
+    CU_ASSERT(weft_cpu_share_judge(&none, &fresh, &is_alone) && is_alone);
+    CU_ASSERT(weft_cpu_share_judge(&fresh, &first, &is_alone) && is_alone);
     CU_ASSERT(weft_cpu_share_judge(&none, &first, &is_alone) && is_alone);
     CU_ASSERT(weft_cpu_share_judge(&first, &busy, &is_alone) && !is_alone);
     CU_ASSERT(weft_cpu_share_judge(&busy, &quiet, &is_alone) && is_alone);
