@@ -64,7 +64,7 @@ double weft_cost_area_bcast(const weft_coll_query *query)
 double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
 double weft_cost_area_allreduce(const weft_coll_query *query)
 {
-    return by_message(query, 24, 512) || is_long_in_crowd(query) ? INFINITY : reduction(query);
+    return by_message(query, 24, INFINITY) || is_long_in_crowd(query) ? INFINITY : reduction(query);
 }
 double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
 double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
