@@ -61,7 +61,7 @@ double weft_cost_area_bcast(const weft_coll_query *query)
 {
     return by_message(query, 96, INFINITY) ? INFINITY : area(query, weft_coll_query_is_crowd(query) ? CROWD_BCAST_SLOTS : 256, 1);
 }
-double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 512) ? INFINITY : reduction(query); }
+double weft_cost_area_reduce(const weft_coll_query *query) { return by_message(query, 24, 224) ? INFINITY : reduction(query); }
 double weft_cost_area_allreduce(const weft_coll_query *query)
 {
     return by_message(query, 24, INFINITY) || is_long_in_crowd(query) ? INFINITY : reduction(query);

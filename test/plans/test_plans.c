@@ -408,7 +408,7 @@ static void test_copied_once(void)
     static const struct {
         enum weft_coll_kind kind;
         uint64_t by_slots, by_message;
-    } rows[] = {{WEFT_COLL_BCAST, 98304, 98305}, {WEFT_COLL_REDUCE, 24576, 524288}, {WEFT_COLL_ALLREDUCE, 24576, 4194304},
+    } rows[] = {{WEFT_COLL_BCAST, 98304, 98305}, {WEFT_COLL_REDUCE, 24576, 196608}, {WEFT_COLL_ALLREDUCE, 24576, 4194304},
                 {WEFT_COLL_GATHER, 12288, 12289}, {WEFT_COLL_SCATTER, 10240, 10241},
                 {WEFT_COLL_ALLGATHER, 12288, 4000000}, {WEFT_COLL_ALLGATHERV, 24576, 24577},
                 {WEFT_COLL_EXSCAN, 12288, 12289}, {WEFT_COLL_REDUCE_SCATTER, 49152, 49153}, {WEFT_COLL_REDUCE_SCATTER_BLOCK, 0, 1000000}};
