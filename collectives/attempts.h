@@ -12,13 +12,13 @@
 
 #include "base/macros.h"
 
-#define WEFT_ATTEMPTS_TRUST 16 /* waits after one that ended its call */
+#define WEFT_ATTEMPTS_TRUST 16 /* waits after one that ended */
 #define WEFT_ATTEMPTS_EVERY 32 /* after these, one call of so many waits; the others look once */
 
 /* All zero at first. Of this member: members may differ. */
 typedef struct weft_attempts {
-    uint32_t failed; /* since a wait ended its call */
-    uint32_t credit; /* waits left */
+    uint32_t failed; /* waits and single looks that did not end, since a wait did */
+    uint32_t credit; /* waits that may still fail before calls only look once */
 } weft_attempts;
 
 static inline bool weft_attempts_may_wait(const weft_attempts *attempts)

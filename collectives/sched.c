@@ -370,7 +370,7 @@ void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg)
 
 void weft_sched_fence(weft_sched *sched)
 {
-    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = weft_sched_bytes()}; /* every step holds a type, so free_sched() need not test */
+    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = weft_sched_bytes()}; /* every step holds a type, so weft_sched_free() need not test */
 
     if (sched->is_immediate)
         weft_sched_immediate_fence(sched);

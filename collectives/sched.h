@@ -2,7 +2,7 @@
  *
  * sched: collective operations as schedules. An algorithm calls weft_sched_send, recv, copy, reduce, fence, temp, sub, among once, for its
  * rank. An immediate schedule performs each step at once (blocking calls). A recorded one keeps the steps for weft_sched_progress and may be
- * restarted (persistent calls). A started one is the first until it has to wait, and then the second (nonblocking calls).
+ * restarted (persistent calls). A started one (nonblocking calls) performs its steps at once until it has to wait; the rest is recorded.
  * Algorithms check no errors, allocate nothing and do no datatype arithmetic: errors are kept in the schedule (struct weft_sched).
  * Every function requires worker->lock.
  */
@@ -22,8 +22,8 @@ typedef uint32_t weft_sched_message;
 weft_sched_message weft_sched_send(weft_sched *sched, uint32_t to, const void *buf, uint64_t count, const weft_type *type);
 weft_sched_message weft_sched_recv(weft_sched *sched, uint32_t from, void *buf, uint64_t count, const weft_type *type);
 /* The schedule sends in one direction only, from the root or to it. Its longer messages are announced, although they might be sent eagerly,
- * if the receiver waits for them: it copies them itself. No effect unless a message between the members is one copy by the kernel, or in a
- * stream of such schedules with one root, which sends them ahead. */
+ * if the receiver waits for them: it copies them itself. That is so where a message between the members is one copy by the kernel, but not
+ * in a stream of such schedules with one root, which sends them ahead. */
 #define WEFT_SCHED_ANNOUNCED 6144 /* bytes */
 static inline void weft_sched_one_way(weft_sched *sched, uint32_t root, bool from_root)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * sched_internal: the messages of a schedule: posted by its steps, numbered, and awaited one by one or all at a fence.
- * In sched_message.c; called by sched.c (immediate schedules) and sched_progress.c (recorded ones); requires worker->lock.
+ * In sched_message.c; called by sched.c (immediate schedules), sched_start.c (started ones) and sched_progress.c (recorded ones); requires
+ * worker->lock.
  * Invariant: completion.left is 1 + the messages under way, without an awaited one.
  */
 #ifndef WEFT_COLLECTIVES_SCHED_INTERNAL_H
@@ -47,7 +48,7 @@ int weft_sched_request(weft_sched *sched, weft_req **req);
 void weft_sched_free(weft_sched *sched);
 /* The schedule is under way from now on. If its team has stopped, sched->rc is set. */
 void weft_sched_join(weft_sched *sched);
-/* Performs the recorded steps from the first one on, if no request can be freed before. */
+/* Performs the recorded steps, while messages that the start has posted may be under way. */
 void weft_sched_go_on(weft_sched *sched);
 /* Recorded schedules: the next poll performs its next steps. */
 void weft_sched_make_ready(weft_sched *sched);

@@ -143,7 +143,7 @@ void weft_sched_end_await(weft_sched *sched, uint32_t message)
         record_messages(sched);
 }
 
-/* ---- immediate ---- */
+/* ---- performed at once: immediate and started ---- */
 
 void weft_sched_post_deferred(weft_sched *sched)
 {

@@ -35,6 +35,7 @@ static void step_perform(weft_sched *sched, const weft_step *step)
         break;
     case WEFT_STEP_AWAIT:
     case WEFT_STEP_FENCE:
+    case WEFT_STEP_HOLD:
         break;
     }
 }

@@ -11,15 +11,30 @@
 #include "core/worker.h"
 #include "core/world.h"
 
-#define POLLS 64 /* of a wait: longer than a short message takes on a node */
+#define POLLS 64       /* of a wait: a short message of the node comes meanwhile */
+#define NETWORK_POLLS 8 /* if there are other nodes: a poll may cost a system call */
 
 static bool has_stopped(const weft_sched *sched) { return weft_unlikely(sched->rc != 0); }
 
 static uint32_t polls_of(const weft_sched *sched)
 {
-    const weft_worker *worker = sched->team->chan->worker;
+    const weft_team *team = sched->team;
 
-    return worker->world->wait_policy.yields || !weft_attempts_may_wait(&sched->team->attempts) ? 1 : POLLS;
+    if (team->chan->worker->world->wait_policy.yields || !weft_attempts_may_wait(&team->attempts))
+        return 1;
+    return team->nodes > 1 ? NETWORK_POLLS : POLLS;
+}
+
+/* The program may free the types when the start has returned. */
+static void hold_types(weft_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->req_count; i++) {
+        weft_step hold = {.op = WEFT_STEP_HOLD};
+        if (!sched->reqs[i])
+            continue;
+        hold.to_type = sched->reqs[i]->type;
+        weft_sched_record_step(sched, &hold);
+    }
 }
 
 /* The other members are late. */
@@ -27,36 +42,48 @@ static void record_from(weft_sched *sched, const weft_step *step)
 {
     weft_attempts_note(&sched->team->attempts, false);
     sched->performs = false;
+    hold_types(sched);
     if (!sched->rc)
         weft_sched_record_step(sched, step);
 }
 
 void weft_sched_start_await(weft_sched *sched, const weft_step *step)
 {
+    uint32_t polls = polls_of(sched), left = polls;
+
     weft_sched_post_deferred(sched);
-    for (uint32_t polls = polls_of(sched); polls && !weft_sched_has_ended(sched, step->message) && !has_stopped(sched); polls--)
+    for (; left && !weft_sched_has_ended(sched, step->message) && !has_stopped(sched); left--)
         weft_worker_poll(sched->team->chan->worker);
-    if (weft_sched_has_ended(sched, step->message))
-        weft_sched_end_await(sched, step->message);
-    else
+    if (!weft_sched_has_ended(sched, step->message)) {
         record_from(sched, step);
+        return;
+    }
+    if (left < polls)
+        weft_attempts_note(&sched->team->attempts, true);
+    weft_sched_end_await(sched, step->message);
 }
 
 void weft_sched_start_fence(weft_sched *sched, const weft_step *step)
 {
+    uint32_t polls = polls_of(sched), left = polls;
+
     weft_sched_post_deferred(sched);
-    for (uint32_t polls = polls_of(sched); polls && sched->completion.left > 1 && !has_stopped(sched); polls--)
+    for (; left && sched->completion.left > 1 && !has_stopped(sched); left--)
         weft_worker_poll(sched->team->chan->worker);
-    if (weft_unlikely(sched->completion.left > 1))
+    if (weft_unlikely(sched->completion.left > 1)) {
         record_from(sched, step);
-    else if (sched->req_count || weft_unlikely(sched->completion.rc))
+        return;
+    }
+    if (left < polls)
+        weft_attempts_note(&sched->team->attempts, true);
+    if (sched->req_count || weft_unlikely(sched->completion.rc))
         weft_sched_free_requests(sched);
 }
 
 /* The call has not ended, or by an error. */
 static __attribute__((noinline)) int go_on(weft_sched *sched, weft_req **req)
 {
-    int rc = weft_sched_request(sched, req);
+    int rc = sched->rc == WEFT_E_NOMEM ? sched->rc : weft_sched_request(sched, req);
 
     if (weft_unlikely(rc)) { /* its messages may be under way */
         sched->is_immediate = true;
@@ -69,6 +96,19 @@ static __attribute__((noinline)) int go_on(weft_sched *sched, weft_req **req)
     return WEFT_OK;
 }
 
+/* A user operator, or another thread while it runs, may free the types. */
+static void perform(weft_sched *sched, weft_sched_algorithm *algorithm, const weft_coll *args)
+{
+    bool holds = weft_unlikely(args->op && !args->op->handle);
+
+    if (holds)
+        weft_type_hold(args->recvtype);
+    algorithm(sched, args);
+    weft_sched_fence(sched);
+    if (holds)
+        weft_type_drop(args->recvtype);
+}
+
 int weft_sched_start(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag, weft_req **req)
 {
     weft_sched *sched = weft_sched_new(team, args->op, tag);
@@ -78,11 +118,9 @@ int weft_sched_start(weft_team *team, weft_sched_algorithm *algorithm, const wef
         return WEFT_E_NOMEM;
     weft_sched_join(sched);
     sched->performs = true;
-    algorithm(sched, args);
-    weft_sched_fence(sched);
+    perform(sched, algorithm, args);
     if (weft_unlikely(!sched->performs || sched->rc || sched->damage))
         return go_on(sched, req);
-    weft_attempts_note(&team->attempts, true);
     weft_sched_free(sched);
     *req = &team->chan->worker->done_sched;
     return WEFT_OK;

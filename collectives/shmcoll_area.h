@@ -138,7 +138,7 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
-    weft_attempts attempts; /* of calls that weft_shmcoll_may_attempt() */
+    weft_attempts attempts; /* of calls that weft_shmcoll_may_attempt() allows */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
     bool was_sent;         /* it went on by messages: some member has long blocks; equal on all members */

@@ -161,7 +161,8 @@ typedef struct weft_team {
 #define WEFT_TAG_HASH_SHIFT 22
 #define WEFT_TAG_PREPARED 0x40000000u /* set in tags of persistent schedules: their numbers never expire, and are counted apart */
 
-enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_CALL, WEFT_STEP_AWAIT, WEFT_STEP_FENCE };
+enum weft_step_op { WEFT_STEP_SEND, WEFT_STEP_RECV, WEFT_STEP_COPY, WEFT_STEP_REDUCE, WEFT_STEP_CALL, WEFT_STEP_AWAIT, WEFT_STEP_FENCE,
+                    WEFT_STEP_HOLD /* no effect: holds the type of a message that the start has posted */ };
 
 typedef void weft_sched_callback(weft_sched *sched, void *arg);
 

@@ -31,7 +31,7 @@ void weft_request_release(weft_req *req)
     weft_comm *comm = req->chan ? req->chan->user : NULL;
     if (req->is_static || (ops->is_shared && --req->handles))
         return;
-    /* the type of a persistent request is held by its arguments, that of a schedule by its steps */
+    /* the type of a persistent request is held by its arguments, those of a schedule by its steps */
     if (!req->is_persistent && ops->holds_type && req->type && !req->type->is_predefined)
         weft_type_drop(req->type);
     weft_req_free(req);

@@ -80,6 +80,8 @@ made_rank *made_rank_open(void)
     weft_list_init(&self->worker.parked);
     self->worker.done_req = (weft_req){.magic = WEFT_REQ_MAGIC, .kind = WEFT_REQ_NOTHING, .is_done = true, .is_static = true,
                                        .worker = &self->worker};
+    self->worker.done_sched = self->worker.done_req;
+    self->worker.done_sched.kind = WEFT_REQ_SCHED;
     weft_fifomap_open(&self->worker.announced);
     self->peer = (weft_peer){.ep = &self->ep, .worker = &self->worker, .rndv_stats = &self->stats, .eager_max = 2048, .now_max = 2048,
                              .frag = UINT32_MAX, .credit = 1 << 20, .credit_full = 1 << 20, .proc_id = {.rank = 1}};

@@ -143,7 +143,7 @@ int weft_isend(weft_chan *chan, int to, int tag, const void *buf, uint64_t count
     if (to < 0 || (uint32_t)to >= model.count || (uint32_t)to == chan->rank)
         model_complain("a message to rank %d", to);
     if (is_late)
-        *req = m->late = weft_req_new(chan->worker, WEFT_REQ_SEND);
+        (*req = m->late = weft_req_new(chan->worker, WEFT_REQ_SEND))->type = type;
     else {
         weft_pack(type, buf, count, 0, bytes, m->data);
         *req = &done_req;
