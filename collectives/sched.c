@@ -322,7 +322,7 @@ void weft_sched_await(weft_sched *sched, weft_sched_message message)
     if (sched->is_immediate)
         weft_sched_immediate_await(sched, message);
     else if (sched->performs)
-        weft_sched_start_await(sched, &step);
+        weft_sched_start_wait(sched, &step);
     else if (!sched->rc)
         weft_sched_record_step(sched, &step);
 }
@@ -375,7 +375,7 @@ void weft_sched_fence(weft_sched *sched)
     if (sched->is_immediate)
         weft_sched_immediate_fence(sched);
     else if (sched->performs)
-        weft_sched_start_fence(sched, &step);
+        weft_sched_start_wait(sched, &step);
     else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE)
         weft_sched_record_step(sched, &step);
 }

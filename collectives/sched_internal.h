@@ -25,9 +25,8 @@ void weft_sched_post_deferred(weft_sched *sched);
 void weft_sched_immediate_await(weft_sched *sched, uint32_t message);
 void weft_sched_immediate_fence(weft_sched *sched);
 
-/* Started schedules (sched_start.c): a wait that ends soon, or from which on the steps are recorded, this wait first. */
-void weft_sched_start_await(weft_sched *sched, const weft_step *step);
-void weft_sched_start_fence(weft_sched *sched, const weft_step *step);
+/* Started schedules (sched_start.c): performs an await or a fence that ends soon. Else records it, and the schedule records all later steps. */
+void weft_sched_start_wait(weft_sched *sched, const weft_step *wait);
 /* Whether the message has ended. */
 bool weft_sched_has_ended(const weft_sched *sched, uint32_t message);
 

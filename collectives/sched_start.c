@@ -47,40 +47,36 @@ static void record_from(weft_sched *sched, const weft_step *step)
         weft_sched_record_step(sched, step);
 }
 
-void weft_sched_start_await(weft_sched *sched, const weft_step *step)
+static inline bool has_ended(const weft_sched *sched, const weft_step *wait)
 {
-    uint32_t polls = polls_of(sched), left = polls;
-
-    weft_sched_post_deferred(sched);
-    for (; left && !weft_sched_has_ended(sched, step->message) && !has_stopped(sched); left--)
-        weft_worker_poll(sched->team->chan->worker);
-    if (!weft_sched_has_ended(sched, step->message)) {
-        record_from(sched, step);
-        return;
-    }
-    if (left < polls)
-        weft_attempts_note(&sched->team->attempts, true);
-    weft_sched_end_await(sched, step->message);
+    return wait->op == WEFT_STEP_FENCE ? sched->completion.left <= 1 : weft_sched_has_ended(sched, wait->message);
 }
 
-void weft_sched_start_fence(weft_sched *sched, const weft_step *step)
+static inline bool ends_soon(weft_sched *sched, const weft_step *wait)
 {
     uint32_t polls = polls_of(sched), left = polls;
 
-    weft_sched_post_deferred(sched);
-    for (; left && sched->completion.left > 1 && !has_stopped(sched); left--)
+    for (; left && !has_ended(sched, wait) && !has_stopped(sched); left--)
         weft_worker_poll(sched->team->chan->worker);
-    if (weft_unlikely(sched->completion.left > 1)) {
-        record_from(sched, step);
-        return;
-    }
+    if (!has_ended(sched, wait))
+        return false;
     if (left < polls)
         weft_attempts_note(&sched->team->attempts, true);
-    if (sched->req_count || weft_unlikely(sched->completion.rc))
+    return true;
+}
+
+void weft_sched_start_wait(weft_sched *sched, const weft_step *wait)
+{
+    weft_sched_post_deferred(sched);
+    if (weft_unlikely(!ends_soon(sched, wait)))
+        record_from(sched, wait);
+    else if (wait->op == WEFT_STEP_AWAIT)
+        weft_sched_end_await(sched, wait->message);
+    else if (sched->req_count || weft_unlikely(sched->completion.rc))
         weft_sched_free_requests(sched);
 }
 
-/* The call has not ended, or by an error. */
+/* The call has not ended, or has ended by an error. */
 static __attribute__((noinline)) int go_on(weft_sched *sched, weft_req **req)
 {
     int rc = sched->rc == WEFT_E_NOMEM ? sched->rc : weft_sched_request(sched, req);
