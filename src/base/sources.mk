@@ -10,6 +10,6 @@ libweft_a_SOURCES += \
 	src/base/log.c src/base/log.h \
 	src/base/macros.h \
 	src/base/random.c src/base/random.h src/base/object.c src/base/object.h src/base/slot_table.c src/base/slot_table.h \
-	src/base/cpu_count.c src/base/cpu_count.h \
+	src/base/cpu_count.c src/base/cpu_count.h src/base/cpu_place.c src/base/cpu_place.h \
 	src/base/sha256.c src/base/sha256.h \
 	src/base/nt_copy.c src/base/nt_copy.h src/base/quiet_load.c src/base/quiet_load.h src/base/status.c src/base/status.h

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu_place.h"
 #include "base/event.h"
 #include "base/knob.h"
 #include "base/status.h"
@@ -108,6 +109,16 @@ static void look_for_others(weft_world *world, uint64_t now_ns)
         weft_wait_policy_set_alone(&world->wait_policy, is_alone);
 }
 
+/* Ranks share CPUs, and the job has just begun. */
+static void return_home(const weft_wait *wait)
+{
+    weft_world *world = wait->worker->world;
+    if (wait->is_background || sched_getcpu() == world->home_cpu)
+        return;
+    world->returns_left--;
+    weft_cpu_place_at(world->home_cpu);
+}
+
 /* Yields if the policy allows it. sched_yield may run another rank much faster than a futex does, may do nothing, or may cost another
  * program's time slice: the policy measures it. */
 static bool has_yielded(weft_wait *wait)
@@ -123,6 +134,8 @@ static bool has_yielded(weft_wait *wait)
     end = weft_clock_ns();
     weft_worker_lock(wait->worker);
     wait->yielded_ns += weft_wait_policy_yielded(policy, end - begin);
+    if (weft_unlikely(worker->world->returns_left))
+        return_home(wait);
     if (weft_unlikely(end - begin >= WEFT_WAIT_YIELD_DEAR_NS))
         look_for_others(worker->world, end);
     return true;
@@ -207,6 +220,8 @@ static void sleep_on_wakeups(weft_wait *wait)
     end = record_wake_up(world, begin);
     WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
     wait->yielded_ns = 0;
+    if (weft_unlikely(world->returns_left))
+        return_home(wait);
     if (world->wait_policy.yields) {
         look_for_others(world, end);
         weft_wait_policy_slept(&world->wait_policy, end);

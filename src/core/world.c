@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu_count.h"
+#include "base/cpu_place.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -49,6 +50,17 @@ static void choose_waiting(weft_world *world)
         policy->spin_ns = UINT64_MAX;
     if (weft_knob.sleep == WEFT_SLEEP_ALWAYS)
         policy->spins = 0, policy->spin_ns = 0;
+}
+
+#define RETURNS 8
+
+/* The ranks of a node start evenly on its CPUs. */
+static void choose_place(weft_world *world)
+{
+    world->home_cpu = world->is_oversubscribed && !world->boot->sleep_ops ? weft_cpu_place_of(world->boot->local_rank) : -1;
+    world->returns_left = world->home_cpu < 0 ? 0 : RETURNS;
+    if (world->returns_left)
+        weft_cpu_place_at(world->home_cpu);
 }
 
 static void publish_state(weft_world *world)
@@ -98,6 +110,7 @@ int weft_world_open(weft_boot *boot, int thread_level, const weft_iface_callback
     world->page = world->own_page = own_page;
     world->is_oversubscribed = is_oversubscribed(boot);
     choose_waiting(world);
+    choose_place(world);
     publish_state(world);
     if (boot->size > 1 && !weft_iface_select_allow("shm"))
         boot->has_segment = false; /* the user excluded shm: no component may share memory */

@@ -39,6 +39,9 @@ typedef struct weft_world {
     bool is_resting;       /* the last user left; weft_world_return opens it again */
     bool has_rested;       /* it rested and is open again: peers may have to be told (core/bye) */
     bool is_oversubscribed; /* ranks share CPUs: yield at once */
+    int home_cpu;          /* then: the CPU on which this rank starts; -1: it may use one only */
+    uint32_t returns_left; /* how often the rank, moved elsewhere, still returns to home_cpu: the first wake-ups crowd ranks on the
+                            * waker's CPU. Later the kernel decides */
     weft_rank_page *page;  /* status page of this rank: in the segment, or own_page */
     weft_rank_page *own_page; /* private page, used without a segment */
     uint32_t *node_of;     /* memory of boot->node_of while the knob split_node is set; NULL: not set */

@@ -119,6 +119,8 @@ static int open_world(int level)
         return rc;
     for (uint32_t i = 0; i < world->worker_count; i++)
         world->workers[i]->is_threaded = level == MPI_THREAD_MULTIPLE;
+    if (level != MPI_THREAD_SINGLE && level != MPI_THREAD_FUNNELED) /* any thread may wait: they should not crowd on one CPU */
+        world->returns_left = 0;
     open_thread(world);
     weft_tool_on_open(world);
     if (!boot->fabric_ops)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/bag.h"
 #include "base/cpu_count.h"
+#include "base/cpu_place.h"
 #include "base/knob.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -191,6 +193,30 @@ static void file_write(const char *root, const char *path, const char *text)
     fclose(file);
 }
 
+/* Where the kernel lets threads stay, each index has its CPU; the mask is the same afterwards. */
+static void test_cpu_place(void)
+{
+    cpu_set_t before, after;
+    int count = 0, misses = 0;
+    CU_ASSERT_FATAL(!sched_getaffinity(0, sizeof before, &before));
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        int index = count;
+        if (!CPU_ISSET(cpu, &before))
+            continue;
+        count++;
+        for (int tries = 0; tries < 50; tries++) {
+            int place = weft_cpu_place_of((uint32_t)(index + CPU_COUNT(&before)));
+            CU_ASSERT_EQUAL(place, CPU_COUNT(&before) < 2 ? -1 : cpu);
+            weft_cpu_place_at(place);
+            if (place < 0 || sched_getcpu() == cpu)
+                break;
+            misses += tries == 49;
+        }
+        CU_ASSERT(!sched_getaffinity(0, sizeof after, &after) && CPU_EQUAL(&before, &after));
+    }
+    CU_ASSERT_EQUAL(misses, 0);
+}
+
 static void test_cpu_count(void)
 {
     char root[] = "/tmp/weft-base-XXXXXX", command[128];
@@ -320,6 +346,7 @@ int main(void)
     CU_add_test(suite, "log once", test_log_once);
     CU_add_test(suite, "knobs", test_knobs);
     CU_add_test(suite, "CPU count", test_cpu_count);
+    CU_add_test(suite, "a thread is placed on each of its CPUs, and not bound", test_cpu_place);
     CU_add_test(suite, "pool", test_pool);
     CU_add_test(suite, "bag", test_bag);
     CU_basic_set_mode(CU_BRM_NORMAL);
