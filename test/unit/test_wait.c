@@ -308,6 +308,28 @@ static void yields_to_ranks_go_on(void)
 }
 
 /* The kernel counts in hundredths of a second: a third of a CPU is the least that counts. */
+/* A job that may use some of the machine's CPUs only. */
+static void cpu_shares_of_some(void)
+{
+    static const char text[] = "cpu  90 9 90 4000 500 9 9 800 9 0\ncpu0 10 2 30 4000 500 6 7 800 9 0\ncpu1 1 1 1 4 5 1 1 8 9 0\n"
+                               "cpu11 3 0 0 4 5 0 0 8 9 0\nintr 5\n";
+    weft_cpu_share from = {.at_ns = 1000000000, .busy_ns = 70000000000, .ranks_ns = 5000000000},
+                   to = {.at_ns = 1100000000, .busy_ns = 70100000000, .ranks_ns = 5099000000};
+    bool is_alone;
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(0, &cpus);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse(text, &cpus, 100), (uint64_t)55 * 10000000);
+    CPU_SET(11, &cpus);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse(text, &cpus, 100), (uint64_t)58 * 10000000);
+    CPU_SET(2, &cpus); /* not online */
+    CU_ASSERT_EQUAL(weft_cpu_share_parse(text, &cpus, 100), 0);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  1 1 1 1 1 1 1\ncpu2 1 1\n", &cpus, 100), 0);
+    CU_ASSERT(weft_cpu_share_judge(&from, &to, &is_alone) && is_alone);
+    CPU_SET(1, &to.cpus);
+    CU_ASSERT(!weft_cpu_share_judge(&from, &to, &is_alone)); /* the ranks were bound meanwhile */
+}
+
 static void cpu_shares(void)
 {
     static const weft_cpu_share from = {.at_ns = 1000000000, .busy_ns = 70000000000, .ranks_ns = 5000000000};
@@ -320,9 +342,9 @@ static void cpu_shares(void)
     CU_ASSERT_EQUAL(weft_cpu_share_least_ns(2, 8), 100000000);
     CU_ASSERT_EQUAL(weft_cpu_share_least_ns(64, 64), 3200000000); /* each CPU has a rounding error of its own */
     CU_ASSERT_EQUAL(weft_cpu_share_least_ns(2, 256), 2560000000); /* 256 ranks make 51,200 system calls a second, not 1.3 million */
-    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30 4000 500 6 7 800 9 0\n", 100), (uint64_t)55 * 10000000);
-    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30\n", 100), 0);
-    CU_ASSERT_EQUAL(weft_cpu_share_parse("intr 10 2 30 4000 500 6 7 800 9 0\n", 100), 0);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30 4000 500 6 7 800 9 0\n", NULL, 100), (uint64_t)55 * 10000000);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("cpu  10 2 30\n", NULL, 100), 0);
+    CU_ASSERT_EQUAL(weft_cpu_share_parse("intr 10 2 30 4000 500 6 7 800 9 0\n", NULL, 100), 0);
 }
 
 /* A series of readings: alone until it can be told, from the first one on; not alone once a rank's time cannot be read. */
@@ -332,7 +354,7 @@ static void judgements(void)
                                 busy = {.at_ns = 1100000000, .busy_ns = 70200000000, .ranks_ns = 5100000000},
                                 quiet = {.at_ns = 1200000000, .busy_ns = 70400000000, .ranks_ns = 5300000000},
                                 blind = {.at_ns = 1300000000, .busy_ns = 70500000000, .ranks_ns = WEFT_CPU_SHARE_UNKNOWN},
-                                ended = {1, 1400000000, 70600000000, 3000000000},
+                                ended = {.at_ns = 1400000000, .busy_ns = 70600000000, .ranks_ns = 3000000000},
                                 fresh = {.at_ns = 900000000, .busy_ns = 65000000000}; /* no CPU time was counted yet */
     bool is_alone = false;
     CU_ASSERT(weft_cpu_share_judge(&none, &fresh, &is_alone) && is_alone);
@@ -427,6 +449,7 @@ int main(void)
     CU_add_test(suite, "failed trials of yielding are repeated", failed_trials_are_repeated);
     CU_add_test(suite, "yields to ranks go on", yields_to_ranks_go_on);
     CU_add_test(suite, "shares of the CPUs", cpu_shares);
+    CU_add_test(suite, "shares of some of the CPUs", cpu_shares_of_some);
     CU_add_test(suite, "judgements by shares", judgements);
     CU_add_test(suite, "knobs fix the yields", knobs_fix_the_yields);
     CU_add_test(suite, "each event renews the yields", each_event_renews_the_yields);
