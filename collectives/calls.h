@@ -54,6 +54,17 @@ static inline weft_call weft_call_of(enum weft_coll_kind kind, enum weft_call_fo
     return call;
 }
 
+static inline weft_call weft_call_nonblocking(weft_call blocking)
+{
+    return (weft_call){blocking.what | (uint64_t)WEFT_CALL_NONBLOCKING << WEFT_CALL_FORM_SHIFT, blocking.bytes};
+}
+
+/* The same call with another root; `call` has root 0, and no hash of counts. */
+static inline weft_call weft_call_rooted(weft_call call, int root)
+{
+    return (weft_call){call.what | (uint64_t)(uint32_t)root << 32, call.bytes};
+}
+
 /* On an intercommunicator. allgather and alltoall move other numbers of bytes in each direction: bytes are those that a rank of the first
  * group sends, and in place of the root (up to 4 GB) those of the second one. The root's group knows neither bytes nor operator. */
 weft_call weft_call_of_inter(const weft_team *team, enum weft_coll_kind kind, enum weft_call_form form, const weft_coll *args);

@@ -17,6 +17,7 @@
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_lane.h"
 #include "collectives/shmcoll_queue.h"
+#include "collectives/shmcoll_short.h"
 #include "collectives/stop.h"
 #include "collectives/topology.h"
 #include "core/worker.h"
@@ -74,8 +75,11 @@ int weft_team_open_inter(weft_chan *chan, weft_members local, weft_team *team)
 
 void weft_team_set_reproducible(weft_team *team, bool value)
 {
-    if (team->is_reproducible != value)
+    if (team->is_reproducible != value) {
         weft_coll_choices_free(team);
+        if (team->area)
+            weft_shmcoll_forget_shorts(team->area);
+    }
     team->is_reproducible = value;
 }
 
@@ -140,18 +144,25 @@ static inline void raise_selected(const weft_team *team, const weft_coll_rule *r
                      (int64_t)weft_coll_bytes(rule->kind, args, args->root == (int)team->rank), team->size);
 }
 
-/* NULL: through the node area. */
-static inline __attribute__((always_inline)) weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind,
-                                                                                   const weft_coll *args, enum slots slots)
+/* NULL: through the node area, by *rule. */
+static inline __attribute__((always_inline)) weft_sched_algorithm *select_by(weft_team *team, enum weft_coll_kind kind,
+                                                                            const weft_coll *args, enum slots slots,
+                                                                            const weft_coll_rule **rule)
 {
     weft_sched_algorithm *algorithm = team->is_inter ? weft_inter_algorithm(kind) : NULL;
-    const weft_coll_rule *rule;
 
     if (algorithm)
         return algorithm;
-    rule = select_rule(team, kind, args, slots);
-    raise_selected(team, rule, args);
-    return rule->algorithm;
+    *rule = select_rule(team, kind, args, slots);
+    raise_selected(team, *rule, args);
+    return (*rule)->algorithm;
+}
+
+static inline weft_sched_algorithm *select_algorithm(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum slots slots)
+{
+    const weft_coll_rule *rule;
+
+    return select_by(team, kind, args, slots, &rule);
 }
 
 static int perform(weft_team *team, weft_sched_algorithm *algorithm, const weft_coll *args, int tag)
@@ -244,11 +255,22 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
     return weft_unlikely(damage) && !rc ? weft_fail(damage, "%s", team->area->damage_text) : rc;
 }
 
+/* The call, if it is short and goes through the area as it did before; NULL: choose the algorithm. */
+static inline const weft_shmcoll_short *find_short(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
+{
+    return team->area && !team->needs_setup ? weft_shmcoll_find_short(team->area, kind, args) : NULL;
+}
+
 int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
+    const weft_shmcoll_short *same = find_short(team, kind, args);
     const weft_coll_rule *rule;
     weft_call call;
 
+    if (weft_likely(same) && weft_likely(!weft_shmcoll_has_pending(team->area)) && weft_likely(!team->area->rc)) {
+        raise_selected(team, same->rule, args);
+        return weft_shmcoll_run_short(team->area, kind, same, args);
+    }
     if (weft_unlikely(team->needs_setup)) {
         bool is_done;
         int rc = setup_blocking(team, kind, args, &is_done);
@@ -265,6 +287,8 @@ int weft_coll_run(weft_team *team, enum weft_coll_kind kind, const weft_coll *ar
             if (rc)
                 return rc;
         }
+        if (!team->topology)
+            weft_shmcoll_note_short(team->area, kind, args, rule);
         return weft_unlikely(weft_coll_is_alltoallv(kind)) ? run_alltoallv(team, kind, args) : weft_shmcoll_run(team->area, kind, args);
     }
     call = call_of(team, kind, WEFT_CALL_BLOCKING, args);
@@ -299,18 +323,29 @@ static __attribute__((noinline)) int start_schedule(weft_team *team, enum weft_c
     return rc;
 }
 
-static inline int start_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
+static int start_in_area(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_call call, weft_req **req)
 {
     int tag;
 
-    if (weft_unlikely(weft_shmcoll_is_poll_due(team->area))) { /* attempted calls end without a poll */
-        team->area->polled = team->area->op;
-        weft_worker_poll(team->chan->worker);
-    }
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
         return weft_team_stop_error_of_call(team, call);
     tag = next_tag(team, call, false);
     if (!weft_shmcoll_may_attempt(team->area, args, call) || weft_shmcoll_attempt(team->area, kind, args, call, (uint32_t)tag))
+        return start_schedule(team, kind, args, call, tag, req);
+    *req = &team->chan->worker->done_sched;
+    return WEFT_OK;
+}
+
+/* May attempt it. */
+static inline int start_short(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, const weft_shmcoll_short *same,
+                              weft_req **req)
+{
+    weft_call call = weft_call_nonblocking(weft_shmcoll_short_call(same, args));
+    int tag;
+
+    raise_selected(team, same->rule, args);
+    tag = next_tag(team, call, false);
+    if (weft_unlikely(weft_shmcoll_attempt_short(team->area, kind, args, same, call, (uint32_t)tag)))
         return start_schedule(team, kind, args, call, tag, req);
     *req = &team->chan->worker->done_sched;
     return WEFT_OK;
@@ -368,17 +403,35 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
     return WEFT_OK;
 }
 
+/* Calls that end in their start make no other progress. May stop the team. */
+static __attribute__((noinline)) void poll_now(weft_team *team)
+{
+    team->area->polled = team->area->op;
+    weft_worker_poll(team->chan->worker);
+}
+
 int weft_coll_start(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)
 {
-    weft_call call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
+    const weft_coll_rule *rule = NULL; /* set unless the communicator is an intercommunicator */
     weft_sched_algorithm *algorithm;
+    const weft_shmcoll_short *same;
+    weft_call call;
 
+    if (weft_unlikely(team->area && weft_shmcoll_is_poll_due(team->area)))
+        poll_now(team);
+    same = find_short(team, kind, args);
+    if (weft_likely(same) && weft_likely(weft_shmcoll_may_attempt_short(team->area)) && !team->stopped)
+        return start_short(team, kind, args, same, req);
+    call = call_of(team, kind, WEFT_CALL_NONBLOCKING, args);
     if (weft_unlikely(team->needs_setup) && (team->may_share || team->agreement))
         return defer(team, kind, args, call, req);
-    algorithm = select_algorithm(team, kind, args, TEAM_SLOTS);
+    algorithm = select_by(team, kind, args, TEAM_SLOTS, &rule);
     if (weft_unlikely(team->long_left))
         team->long_left -= weft_coll_is_alltoallv(kind);
-    return algorithm ? start(team, algorithm, args, call, req) : start_in_area(team, kind, args, call, req);
+    if (algorithm)
+        return start(team, algorithm, args, call, req);
+    weft_shmcoll_note_short(team->area, kind, args, rule);
+    return start_in_area(team, kind, args, call, req);
 }
 
 int weft_coll_start_all(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, weft_req **req)

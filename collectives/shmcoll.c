@@ -20,6 +20,7 @@
 #define LAG WEFT_SHMCOLL_LAG
 #define PREFETCH_BYTES 16384     /* longest chunk for which the next slot is prefetched, bytes */
 #define PREFETCH_ALL_BYTES 32768 /* the same if all members write */
+#define PREFETCH_LATE_BYTES 4096
 #define ATTEMPT_ROUNDS 16        /* an attempted call has at most so many */
 #define RECENT WEFT_SHMCOLL_RECENT
 
@@ -48,31 +49,6 @@ static inline bool is_writer(const kind_row *row, const weft_shmcoll_exchange *e
     return is_among(ex, row->writers) || (row->writers == OTHERS && ex->args->in_place && ex->args->op);
 }
 
-/* The root has posted s: the posts that it had to see before (weft_shmcoll_begin) are made. */
-static inline void on_root_posted(weft_shmcoll *area, uint64_t s, uint32_t ahead)
-{
-    uint64_t seen = s + 1 + LAG;
-
-    if (seen > area->known + ahead)
-        area->known = seen - ahead;
-}
-
-/* may_wait: blocking calls. Else the functions of a round return WEFT_AGAIN, without effect, if they would have to wait. */
-static inline uint64_t begin(weft_shmcoll *area, uint32_t ahead, bool writes, bool may_wait)
-{
-    return may_wait ? weft_shmcoll_begin(area, ahead, writes) : weft_shmcoll_try_begin(area, ahead, writes);
-}
-
-static inline int await_all(weft_shmcoll *area, uint64_t s, bool may_wait)
-{
-    return may_wait ? weft_shmcoll_await_all(area, s) : weft_shmcoll_test_all(area, s);
-}
-
-static inline int await_member(weft_shmcoll *area, uint32_t member, uint64_t s, bool may_wait)
-{
-    return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
-}
-
 /* Prefetches the slot of the next operation for writing. The readers of its last data hold its lines; to get them back takes most of the
  * time of a short call. */
 static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchange *ex, uint64_t s)
@@ -89,11 +65,18 @@ static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchang
         weft_prefetch_write(place + at);
 }
 
+/* Where all write and read, the prefetch of short data follows the read, which else waits behind it: its lines are as many as a CPU has
+ * requests for lines. */
+static inline bool prefetches_late(const kind_row *row, const weft_shmcoll_exchange *ex)
+{
+    return row->writers == ALL && ex->chunk <= PREFETCH_LATE_BYTES;
+}
+
 static inline __attribute__((always_inline)) int write_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
 {
     weft_shmcoll *area = ex->area;
     bool writes = is_writer(row, ex);
-    uint64_t s = begin(area, ex->ahead, writes, may_wait);
+    uint64_t s = weft_shmcoll_begin_as(area, ex->ahead, writes, may_wait);
 
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
@@ -101,7 +84,7 @@ static inline __attribute__((always_inline)) int write_round(const kind_row *row
         row->write(ex, round, s);
     weft_shmcoll_post(area, s, row->writers == ROOT && writes ? WEFT_SHMCOLL_ALL : WEFT_SHMCOLL_NONE);
     ex->written[round % RECENT] = s;
-    if (row->write && writes)
+    if (row->write && writes && !prefetches_late(row, ex))
         prefetch_next(row, ex, s);
     return WEFT_OK;
 }
@@ -110,11 +93,11 @@ static inline int fold_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
 {
     weft_shmcoll *area = ex->area;
     uint64_t written = ex->written[round % RECENT], s;
-    int rc = await_all(area, written, may_wait);
+    int rc = weft_shmcoll_await_all_as(area, written, may_wait);
 
     if (rc)
         return rc;
-    s = begin(area, ex->ahead, true, may_wait);
+    s = weft_shmcoll_begin_as(area, ex->ahead, true, may_wait);
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
     row->fold(ex, round, written, s);
@@ -131,21 +114,17 @@ static inline int read_round(const kind_row *row, weft_shmcoll_exchange *ex, uin
 
     if (!is_among(ex, row->readers))
         return WEFT_OK;
-    rc = row->writers == ROOT ? await_member(area, (uint32_t)ex->args->root, s, may_wait) : await_all(area, s, may_wait);
+    rc = row->writers == ROOT ? weft_shmcoll_await_as(area, (uint32_t)ex->args->root, s, may_wait)
+                              : weft_shmcoll_await_all_as(area, s, may_wait);
     if (weft_unlikely(rc))
         return rc;
     if (row->writers == ROOT)
-        on_root_posted(area, s, ex->ahead);
+        weft_shmcoll_on_root_posted(area, s, ex->ahead);
     if (row->read)
         row->read(ex, round, s);
+    if (prefetches_late(row, ex))
+        prefetch_next(row, ex, area->op);
     return WEFT_OK;
-}
-
-/* Pauses once if the writer has not posted s. A reader that polls the line takes it from the writer, and the post takes twice as long. */
-static inline void back_off(const weft_shmcoll *area, uint32_t writer, uint64_t s)
-{
-    if (!weft_shmcoll_has_posted(area, writer, s))
-        weft_cpu_relax();
 }
 
 static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, uint64_t round, bool may_wait)
@@ -155,14 +134,11 @@ static inline int relay_round(const kind_row *row, weft_shmcoll_exchange *ex, ui
     int rc;
 
     if (area->rank)
-        back_off(area, area->rank - 1, s);
-    rc = area->rank ? await_member(area, area->rank - 1, s, may_wait) : WEFT_OK;
+        weft_shmcoll_back_off(area, area->rank - 1, s);
+    rc = area->rank ? weft_shmcoll_await_as(area, area->rank - 1, s, may_wait) : WEFT_OK;
     if (weft_unlikely(rc))
         return rc;
-    if (weft_likely(area->known >= area->relays_since + LAG)) /* what precedes the scans is read by all */
-        s = weft_shmcoll_begin_relay(area, ex->ahead, may_wait);
-    else
-        s = begin(area, ex->ahead, area->rank + 1 < area->ranks, may_wait);
+    s = weft_shmcoll_begin_relay_as(area, ex->ahead, may_wait);
     if (weft_unlikely(!s))
         return area->rc ? area->rc : WEFT_AGAIN;
     row->relay(ex, round, s);
@@ -208,10 +184,8 @@ static inline __attribute__((always_inline)) int run_turn(const kind_row *row, w
 static inline void note_stream(const kind_row *row, weft_shmcoll *area, const weft_coll *args)
 {
     bool is_one_way = !row->relay && row->writers != row->readers;
-    uint32_t stream = is_one_way ? 2 * (uint32_t)args->root + 2 + (row->writers == ROOT) : 0;
 
-    area->is_streaming = is_one_way && area->stream == stream;
-    area->stream = stream;
+    weft_shmcoll_note_stream(area, is_one_way ? weft_shmcoll_stream_of(args->root, row->writers == ROOT) : 0);
 }
 
 static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, weft_shmcoll *area, const weft_coll *args, uint32_t parts)
@@ -227,6 +201,7 @@ static inline int open_exchange(const kind_row *row, weft_shmcoll_exchange *ex, 
     note_stream(row, area, args);
     rc = row->open ? row->open(ex) : WEFT_OK;
     ex->ahead = weft_shmcoll_ahead(area, ex->chunk);
+    area->pauses = !area->is_oversubscribed && (ex->chunk <= PREFETCH_LATE_BYTES || (row->writers != row->readers && !row->relay));
     area->relays_since = !row->relay ? 0 : area->relays_since ? area->relays_since : area->op + 1;
     return rc;
 }
@@ -273,20 +248,6 @@ static inline __attribute__((always_inline)) int open_in_area(const kind_row *ro
     return open_exchange(row, ex, area, args, parts);
 }
 
-/* A post that has come may not be the one that is missing. Each look counts, so the caller's loop ends. Data that is longer than a line takes
- * the writer longer than a pause, and looks without one take the line from it. */
-static inline bool has_news_within(const weft_shmcoll *area, uint32_t *left)
-{
-    while (*left) {
-        --*left;
-        if (weft_shmcoll_has_news(area))
-            return true;
-        if (area->exchange->chunk > WEFT_SHMCOLL_INLINE)
-            weft_cpu_relax();
-    }
-    return false;
-}
-
 /* Opens the call. Performs its rounds, if they are few, while the other members' posts for each come within so many looks. */
 static inline __attribute__((always_inline)) int attempt_exchange(const kind_row *row, weft_shmcoll *area, const weft_coll *args,
                                                                   uint32_t parts, uint32_t looks)
@@ -305,7 +266,7 @@ static inline __attribute__((always_inline)) int attempt_exchange(const kind_row
         rc = run_turn(row, ex, lag, &ex->at, false);
         if (weft_likely(!rc))
             left = looks;
-        else if (rc != WEFT_AGAIN || !has_news_within(area, &left))
+        else if (rc != WEFT_AGAIN || !weft_shmcoll_look(area, &left))
             break;
     }
     if (!rc && row->goes_on && (area->left || area->damage || row->goes_on(ex)))

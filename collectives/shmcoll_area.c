@@ -269,5 +269,6 @@ void weft_shmcoll_close(weft_shmcoll *area)
     while ((link = weft_list_take(&area->lanes_taken)))
         free(weft_container(link, weft_shmcoll_taken, link));
     free(area->exchange);
+    free(area->shorts);
     free(area);
 }

@@ -15,6 +15,7 @@
 #include "collectives/team.h"
 #include "core/worker.h"
 #include "mem/segment.h"
+#include "type/kernels.h"
 
 typedef struct weft_shmcoll weft_shmcoll;
 
@@ -100,6 +101,23 @@ typedef struct weft_shmcoll_pending {
     void *owner;
 } weft_shmcoll_pending;
 
+/* A call whose data fits one line of each member, with what follows from its arguments (shmcoll_short.h). */
+typedef struct weft_shmcoll_short {
+    uint64_t sendcount, recvcount; /* the arguments: a call is the same if these are equal */
+    const weft_type *sendtype, *recvtype;
+    const weft_op *op;
+    bool in_place;
+    bool is_valid; /* false: there was no such call */
+    bool from_recv, has_own; /* this member writes from recvbuf; it copies its own block past its line */
+    uint32_t bytes;          /* of a block, 0: a barrier */
+    uint32_t written;        /* that this member writes */
+    uint32_t from, part, own_from, own_to; /* offsets: of these in its buffer; of its part in each line; of its own block */
+    uint64_t elements;       /* of a block, for the kernel */
+    weft_op_kernel *kernel;
+    weft_call call;          /* blocking, root 0 */
+    const struct weft_coll_rule *rule; /* by which the area was chosen */
+} weft_shmcoll_short;
+
 /* A lane in use: only member 0 keeps them. */
 typedef struct weft_shmcoll_taken {
     weft_list_link link; /* in area->lanes_taken */
@@ -135,6 +153,7 @@ struct weft_shmcoll {
     weft_list_link link; /* in worker->areas while there are any */
     weft_shmcoll_pending *current; /* the one that is performed; NULL: none, or not begun */
     struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
+    bool pauses; /* of the current call: a look at a flag that is not set yet is followed by a pause (weft_shmcoll_pause) */
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
@@ -142,6 +161,7 @@ struct weft_shmcoll {
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
     bool was_sent;         /* it went on by messages: some member has long blocks; equal on all members */
+    weft_shmcoll_short (*shorts)[2]; /* [WEFT_COLL_LAST]: the latest short call of each kind; [1]: with this member as the root; NULL: none */
     uint32_t left;         /* blocks, sent or received, that it leaves to messages; of a nonblocking call of another kind 0 */
     struct {
         uint64_t call;     /* number of a nonblocking call, or a call by messages */
@@ -244,6 +264,16 @@ static inline uint32_t weft_shmcoll_ahead(weft_shmcoll *area, uint64_t bytes)
     return age < shorts ? (uint32_t)age : shorts;
 }
 
+/* Value of area->stream for a call in which the root only writes, or only reads. */
+static inline uint32_t weft_shmcoll_stream_of(int root, bool is_from_root) { return 2 * (uint32_t)root + 2 + is_from_root; }
+
+/* A call begins. stream: weft_shmcoll_stream_of(), or 0. */
+static inline void weft_shmcoll_note_stream(weft_shmcoll *area, uint32_t stream)
+{
+    area->is_streaming = stream && area->stream == stream;
+    area->stream = stream;
+}
+
 static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     return atomic_load_explicit(&weft_shmcoll_line_of(area, member, s)->posted, memory_order_acquire) >= s;
@@ -261,6 +291,16 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
     uint32_t member = area->awaited_member < 0 ? area->arrived : (uint32_t)area->awaited_member;
 
     return !area->awaited || weft_shmcoll_has_posted(area, member, area->awaited);
+}
+
+#define WEFT_SHMCOLL_PAUSE 4 /* looks that a pause counts for */
+/* After a look at a flag that was not set. Returns how many looks of `left` this one counted for beyond itself. */
+static inline uint32_t weft_shmcoll_pause(const weft_shmcoll *area, uint32_t left)
+{
+    if (!area->pauses)
+        return 0;
+    weft_cpu_relax();
+    return left > WEFT_SHMCOLL_PAUSE ? WEFT_SHMCOLL_PAUSE : left - 1;
 }
 
 #define WEFT_SHMCOLL_POLL_EVERY 64 /* operations between two polls of the ifaces by a member that never waits here */

@@ -97,6 +97,13 @@ weft_shmcoll_close_call weft_shmcoll_close_rest;
 /* shmcoll_scan.c */
 weft_shmcoll_move_call weft_shmcoll_relay_scan, weft_shmcoll_relay_exscan;
 
+/* Of a call just opened: its only round has been written already, by operation s. */
+static inline void weft_shmcoll_set_written(weft_shmcoll_exchange *ex, uint64_t s)
+{
+    ex->written[0] = s;
+    ex->at.phase = WEFT_SHMCOLL_READ;
+}
+
 static inline bool weft_shmcoll_is_root(const weft_shmcoll_exchange *ex) { return ex->area->rank == (uint32_t)ex->args->root; }
 
 #endif

@@ -11,10 +11,12 @@
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_check.h"
 #include "collectives/shmcoll_exchange.h"
+#include "collectives/shmcoll_short.h"
 #include "collectives/shmcoll_wait.h"
 #include "collectives/stop.h"
 #include "core/progress_thread.h"
 #include "core/wait.h"
+#include "core/world.h"
 
 #define CHECK_EVERY 64 /* polls without effect between two looks for members that will never post */
 
@@ -158,16 +160,22 @@ void weft_shmcoll_spin(const weft_shmcoll_pending *pending)
 {
     weft_shmcoll *area = pending->area;
     weft_worker *worker = area->worker;
+    uint32_t looks = weft_shmcoll_looks(area), left = looks;
 
-    for (uint32_t left = area->is_oversubscribed ? 1 : WEFT_WAIT_LOOKS; left; left--) {
-        if (!weft_shmcoll_has_news(area))
+    while (left) {
+        left--;
+        if (!weft_shmcoll_has_news(area)) {
+            left -= left ? weft_shmcoll_pause(area, left) : 0;
             continue;
+        }
         if (area->pending.next != &pending->link || weft_list_is_empty(&area->link))
-            return; /* it has ended, or waits for older calls, or another thread advances it */
+            break; /* it has ended, or waits for older calls, or another thread advances it */
         weft_list_remove(&area->link);
         worker->area_count--;
         advance_off_list(area);
     }
+    if (looks)
+        weft_wait_policy_looked(&worker->world->wait_policy, left);
 }
 
 /* Publishes a call. */
@@ -192,12 +200,13 @@ static void adopt(weft_shmcoll *area, weft_shmcoll_pending *pending)
 
     area->attempted = 0;
     area->current = pending;
-    use_copy(area->exchange, &pending->args);
     pending->is_begun = true;
-    if (rc == WEFT_AGAIN)
+    if (rc == WEFT_AGAIN) {
+        use_copy(area->exchange, &pending->args);
         advance_off_list(area);
-    else
+    } else {
         end(area, pending, rc);
+    }
 }
 
 int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
@@ -231,18 +240,28 @@ static uint32_t looks_of_attempt(const weft_shmcoll *area)
     return area->is_oversubscribed || !weft_attempts_may_wait(&area->attempts) ? 1 : WEFT_WAIT_LOOKS;
 }
 
-int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag)
+static inline int end_attempt(weft_shmcoll *area, int rc)
 {
-    int rc;
-
-    log_call(area, call, tag);
-    area->call_hash = area->log_hash;
-    rc = weft_shmcoll_open_and_try(area, kind, args, looks_of_attempt(area));
     weft_attempts_note(&area->attempts, !rc);
     area->attempted = rc;
     if (!rc)
         area->awaited = 0;
     return rc;
+}
+
+int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag)
+{
+    log_call(area, call, tag);
+    area->call_hash = area->log_hash;
+    return end_attempt(area, weft_shmcoll_open_and_try(area, kind, args, looks_of_attempt(area)));
+}
+
+int weft_shmcoll_attempt_short(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, const weft_shmcoll_short *same,
+                               weft_call call, uint32_t tag)
+{
+    log_call(area, call, tag);
+    area->call_hash = area->log_hash;
+    return end_attempt(area, weft_shmcoll_try_short(area, kind, same, args, looks_of_attempt(area)));
 }
 
 void weft_shmcoll_drop_attempt(weft_shmcoll *area)

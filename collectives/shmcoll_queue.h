@@ -18,6 +18,13 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending);
  * looks. WEFT_OK: the call has ended. WEFT_AGAIN or an error: the caller must pass the call to weft_shmcoll_enqueue, which continues it or
  * ends it with the error, or must call weft_shmcoll_drop_attempt. */
 int weft_shmcoll_attempt(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, weft_call call, uint32_t tag);
+/* The same for a call that weft_shmcoll_find_short() has found. */
+int weft_shmcoll_attempt_short(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, const weft_shmcoll_short *same,
+                               weft_call call, uint32_t tag);
+static inline bool weft_shmcoll_may_attempt_short(const weft_shmcoll *area)
+{
+    return weft_list_is_empty(&area->pending) && !area->rc && area->exchange;
+}
 /* Condition of weft_shmcoll_attempt: short data, no user operator, and no call under way in the area. */
 #define WEFT_SHMCOLL_ATTEMPT_BYTES 32768     /* most bytes of the call (weft_coll_bytes) ... */
 #define WEFT_SHMCOLL_ATTEMPT_ALL_BYTES 65536 /* ... times members */

@@ -4,6 +4,8 @@
  */
 #include "collectives/shmcoll_wait.h"
 
+#include <sched.h>
+
 #include "base/status.h"
 #include "collectives/shmcoll_check.h"
 #include "collectives/stop.h"
@@ -79,12 +81,14 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
 }
 
 /* Oversubscribed: the last post of s wakes this member. Sets its bit again if count_posts(), which clears the bits of the members that it
- * wakes, has cleared it. */
+ * wakes, has cleared it. Before a sleep only, that is once the ifaces are armed: all members write this line. */
 static void want(const weft_shmcoll *area, uint64_t s)
 {
     _Atomic uint64_t *wanted = &area->hdr->count[weft_shmcoll_index(area, s)].wanted[area->rank / 64];
     uint64_t bit = (uint64_t)1 << area->rank % 64;
 
+    if (!area->worker->is_armed)
+        return;
     if (!(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
         atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
 }
@@ -152,13 +156,28 @@ static inline bool has_posted_same(const weft_shmcoll *area, const weft_shmcoll_
            atomic_load_explicit(&line->call_hash, memory_order_relaxed) == area->call_hash;
 }
 
+/* The member runs only when this one gives up the CPU. Notes this member's CPU, which may change. */
+static bool shares_cpu(const weft_shmcoll *area, uint32_t member)
+{
+    uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+    if (atomic_load_explicit(&area->pages[area->rank]->cpu, memory_order_relaxed) != cpu)
+        atomic_store_explicit(&area->pages[area->rank]->cpu, cpu, memory_order_relaxed);
+    return cpu && atomic_load_explicit(&area->pages[member]->cpu, memory_order_relaxed) == cpu;
+}
+
 static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;
-    uint32_t left = weft_wait_policy_looks(policy);
+    uint32_t left;
 
-    while (left && !weft_shmcoll_has_posted(area, member, s))
+    if (area->is_oversubscribed && shares_cpu(area, member))
+        return weft_shmcoll_has_posted(area, member, s) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
+    left = weft_wait_policy_looks(policy);
+    while (left && !weft_shmcoll_has_posted(area, member, s)) {
+        left -= weft_shmcoll_pause(area, left);
         left--;
+    }
     weft_wait_policy_looked(policy, left);
     return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
 }
@@ -177,20 +196,35 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
     return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-static int await_count(weft_shmcoll *area, bool compares, uint64_t s)
+/* Whether some member whose post of s is missing shares this member's CPU. */
+static bool awaits_own_cpu(const weft_shmcoll *area, uint32_t first, uint64_t s)
+{
+    for (uint32_t i = first; i < area->ranks; i++)
+        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && shares_cpu(area, i))
+            return true;
+    return false;
+}
+
+/* first: lower members have posted s. */
+static int await_count(weft_shmcoll *area, uint32_t first, bool compares, uint64_t s)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;
-    uint32_t left = weft_wait_policy_looks(policy);
+    uint32_t left;
 
-    while (left && !is_complete(area, s))
+    if (awaits_own_cpu(area, first, s))
+        return wait_long(area, -1, compares, s);
+    left = weft_wait_policy_looks(policy);
+    while (left && !is_complete(area, s)) {
+        left -= weft_shmcoll_pause(area, left);
         left--;
+    }
     weft_wait_policy_looked(policy, left);
     return left ? WEFT_OK : wait_long(area, -1, compares, s);
 }
 
 static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
 {
-    int rc = area->is_oversubscribed ? await_count(area, true, s) : WEFT_OK;
+    int rc = area->is_oversubscribed ? await_count(area, first, true, s) : WEFT_OK;
 
     for (uint32_t i = first; i < area->ranks && !rc; i++)
         if (i != area->rank)
@@ -225,7 +259,7 @@ static int await_posts(weft_shmcoll *area, uint64_t s)
     int rc = WEFT_OK;
 
     if (area->is_oversubscribed)
-        return await_count(area, false, s);
+        return await_count(area, 0, false, s);
     for (uint32_t i = 0; i < area->ranks && !rc; i++)
         if (i != area->rank)
             rc = await_post(area, i, s);
@@ -420,6 +454,17 @@ int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
     if (!rc && s > area->known)
         area->known = s;
     return rc;
+}
+
+uint32_t weft_shmcoll_looks(weft_shmcoll *area)
+{
+    bool is_own;
+
+    if (!area->is_oversubscribed)
+        return WEFT_WAIT_LOOKS;
+    is_own = area->awaited_member >= 0 ? shares_cpu(area, (uint32_t)area->awaited_member)
+                                       : awaits_own_cpu(area, area->arrived, area->awaited);
+    return is_own ? 0 : weft_wait_policy_looks(&area->worker->world->wait_policy);
 }
 
 int weft_shmcoll_check_awaited(weft_shmcoll *area)

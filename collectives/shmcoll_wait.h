@@ -5,6 +5,7 @@
 #ifndef WEFT_COLLECTIVES_SHMCOLL_WAIT_H
 #define WEFT_COLLECTIVES_SHMCOLL_WAIT_H
 
+#include "base/status.h"
 #include "collectives/shmcoll_area.h"
 
 /* Begins the next operation and returns its number, or 0 on error (area->rc). is_writer: this member writes data in it. May block.
@@ -22,7 +23,64 @@ int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s);
 uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer);
 int weft_shmcoll_test(weft_shmcoll *area, uint32_t member, uint64_t s);
 int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s);
+/* How often a wait that begins now may look for the post that these await, before it polls all ifaces: 0 if it is the post of a member that
+ * shares this member's CPU. */
+uint32_t weft_shmcoll_looks(weft_shmcoll *area);
 /* After these, from time to time and before a sleep: looks for members that will never post area->awaited. 0, or the error as above. */
 int weft_shmcoll_check_awaited(weft_shmcoll *area);
+
+/* may_wait: blocking calls. Else these return WEFT_AGAIN, or 0 with area->rc 0, without effect, if they would have to wait. */
+static inline uint64_t weft_shmcoll_begin_as(weft_shmcoll *area, uint32_t ahead, bool writes, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_begin(area, ahead, writes) : weft_shmcoll_try_begin(area, ahead, writes);
+}
+
+static inline int weft_shmcoll_await_all_as(weft_shmcoll *area, uint64_t s, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_await_all(area, s) : weft_shmcoll_test_all(area, s);
+}
+
+static inline int weft_shmcoll_await_as(weft_shmcoll *area, uint32_t member, uint64_t s, bool may_wait)
+{
+    return may_wait ? weft_shmcoll_await(area, member, s) : weft_shmcoll_test(area, member, s);
+}
+
+/* Operation s of a scan. */
+static inline uint64_t weft_shmcoll_begin_relay_as(weft_shmcoll *area, uint32_t ahead, bool may_wait)
+{
+    if (weft_likely(area->known >= area->relays_since + WEFT_SHMCOLL_LAG)) /* what precedes the scans is read by all */
+        return weft_shmcoll_begin_relay(area, ahead, may_wait);
+    return weft_shmcoll_begin_as(area, ahead, area->rank + 1 < area->ranks, may_wait);
+}
+
+/* The root has posted s: the posts that it had to see before (weft_shmcoll_begin) are made. */
+static inline void weft_shmcoll_on_root_posted(weft_shmcoll *area, uint64_t s, uint32_t ahead)
+{
+    uint64_t seen = s + 1 + WEFT_SHMCOLL_LAG;
+
+    if (seen > area->known + ahead)
+        area->known = seen - ahead;
+}
+
+/* Pauses once if the writer has not posted s. A reader that polls the line takes it from the writer, and the post takes twice as long. */
+static inline void weft_shmcoll_back_off(const weft_shmcoll *area, uint32_t writer, uint64_t s)
+{
+    if (!weft_shmcoll_has_posted(area, writer, s))
+        weft_cpu_relax();
+}
+
+/* Looks for the awaited post, *left times at most. A post that has come may not be the one that is missing. Each look counts, so the
+ * caller's loop ends. */
+static inline bool weft_shmcoll_look(const weft_shmcoll *area, uint32_t *left)
+{
+    while (*left) {
+        --*left;
+        if (weft_shmcoll_has_news(area))
+            return true;
+        if (*left)
+            *left -= weft_shmcoll_pause(area, *left);
+    }
+    return false;
+}
 
 #endif

@@ -17,7 +17,7 @@ libweft_a_SOURCES += \
 	collectives/inter.c collectives/topology.c collectives/topology.h collectives/eager_split.c \
 	collectives/shmcoll.c collectives/shmcoll.h collectives/shmcoll_reduction.c collectives/shmcoll_reduction.h collectives/shmcoll_slot.h \
 	collectives/shmcoll_exchange.h collectives/shmcoll_vector.c collectives/shmcoll_block.c collectives/shmcoll_alltoallv.c \
-	collectives/shmcoll_scan.c \
+	collectives/shmcoll_scan.c collectives/shmcoll_short.c collectives/shmcoll_short.h \
 	collectives/shmcoll_setup.c collectives/shmcoll_setup.h collectives/agreement.c collectives/agreement.h \
 	collectives/shmcoll_area.c collectives/shmcoll_area.h collectives/shmcoll_wait.c collectives/shmcoll_wait.h \
 	collectives/shmcoll_queue.c collectives/shmcoll_queue.h collectives/shmcoll_lane.c collectives/shmcoll_lane.h \

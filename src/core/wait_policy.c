@@ -13,7 +13,7 @@
 
 const weft_wait_policy weft_wait_policy_dedicated = {.spins = 2000, .spin_ns = WEFT_WAIT_SPIN_NS};
 const weft_wait_policy weft_wait_policy_oversubscribed = {
-    .spins = 4, .yields = true, .yield_limit_ns = WEFT_WAIT_YIELDING_NS, .yield_share = WEFT_WAIT_TRIAL_SHARE_MIN};
+    .spins = 0, .yields = true, .yield_limit_ns = WEFT_WAIT_YIELDING_NS, .yield_share = WEFT_WAIT_TRIAL_SHARE_MIN};
 
 void weft_wait_spin_record(weft_wait_spin *spin, uint64_t now_ns)
 {

@@ -90,7 +90,7 @@ static __attribute__((noinline)) int wait_long(MPI_Request *request, weft_req *r
     weft_worker_lock(worker);
     if (weft_unlikely(req->kind == WEFT_REQ_SCHED) && !req->is_done)
         weft_sched_spin(req);
-    if (!req->is_done)
+    else if (!req->is_done)
         weft_worker_poll(worker);
     if (!req->is_done)
         weft_req_wait(req);

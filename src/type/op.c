@@ -218,6 +218,15 @@ static void user_apply(const weft_op *op, const weft_type *type, const void *in,
         weft_type_drop(again);
 }
 
+static inline bool has_kernel(const weft_op *op) { return op->handle && op->handle != HANDLE_NO_OP && op->handle != HANDLE_REPLACE; }
+
+weft_op_kernel *weft_op_kernel_of(const weft_op *op, const weft_type *type, uint64_t *per_element)
+{
+    enum weft_op_kind kind = op_info[op->handle & 31].kind;
+
+    return has_kernel(op) ? weft_kernel_find(kind, elem_of(kind, type, per_element), weft_arith_level()) : NULL;
+}
+
 static inline void reduce(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count)
 {
     uint64_t per_element;
@@ -228,7 +237,7 @@ static inline void reduce(const weft_op *op, const weft_type *type, const void *
 
 void weft_op_combine(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count)
 {
-    if (weft_likely(op->handle && op->handle != HANDLE_NO_OP && op->handle != HANDLE_REPLACE)) {
+    if (weft_likely(has_kernel(op))) {
         reduce(op, type, in, second, out, count);
         return;
     }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/language.h"
+#include "type/kernels.h"
 #include "type/type.h"
 
 #define WEFT_OP_MAGIC WEFT_OBJECT_MAGIC('O', 'P', 'E', 'R')
@@ -57,5 +58,7 @@ int weft_op_reduces(const weft_op *op, const weft_type *type);
 void weft_op_apply(const weft_op *op, const weft_type *type, const void *in, void *inout, uint64_t count);
 /* The same with the result in out, which may be second, or in if the operator is predefined. */
 void weft_op_combine(const weft_op *op, const weft_type *type, const void *in, const void *second, void *out, uint64_t count);
+/* The kernel of a predefined operator, *per_element elements of which form one of type; NULL: it has none. Requires weft_op_fits. */
+weft_op_kernel *weft_op_kernel_of(const weft_op *op, const weft_type *type, uint64_t *per_element);
 
 #endif

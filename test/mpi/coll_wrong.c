@@ -44,7 +44,8 @@ static const wrong wrongs[] = {
 static int rank, size;
 static unsigned char *out, *in; /* MOST bytes for each rank; bytes that no call may write are 7 */
 
-/* The first error's text names this rank's call and that of another rank. */
+/* The first error's text names this rank's call and that of another rank. In a long gather, which may go by messages, the members that
+ * exchange one compare their calls, and tell the others. */
 static void check_text(int i, int code)
 {
     const wrong *w = &wrongs[i];
@@ -52,13 +53,22 @@ static void check_text(int i, int code)
     int length;
     OK(MPI_Error_string(code, text, &length));
     snprintf(own_text, sizeof own_text, "rank %d called ", rank);
-    CHECK(strstr(text, own_text), "case %d: %s", i, text);
+    CHECK(strstr(text, own_text) || (w->call == GATHER && w->bytes > 100000), "case %d: %s", i, text);
     CHECK(strstr(text, rank == size - 1 ? w->odd_words : w->words), "case %d: %s", i, text);
     CHECK(strstr(text, w->words) && strstr(text, w->odd_words), "case %d: %s", i, text);
 }
 
+/* All ranks make both calls, so that the wrong one repeats arguments of an earlier one (collectives/shmcoll_short.h). */
+static void warm_up(const wrong *w, MPI_Comm c)
+{
+    for (int i = 0; i < 2; i++) {
+        OK(coll_call(w->call, out, in, w->bytes, w->bytes, 0, c));
+        OK(coll_call(w->odd_call, out, in, w->odd_bytes, w->odd_bytes, w->odd_root ? size - 1 : 0, c));
+    }
+}
+
 /* On a communicator of its own that was used before. */
-static void go_wrong(int i)
+static void go_wrong(int i, int is_warm)
 {
     const wrong *w = &wrongs[i];
     int is_odd = rank == size - 1, n = is_odd ? w->odd_bytes : w->bytes, blocks, first, code, errors = 0;
@@ -68,6 +78,8 @@ static void go_wrong(int i)
     OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
     for (int before = 0; before < i % 11; before++)
         OK(MPI_Bcast(&one, 1, MPI_INT64_T, before % size, c));
+    if (is_warm)
+        warm_up(w, c);
     memset(in, 7, (size_t)(size * MAX));
     first = coll_call(is_odd ? w->odd_call : w->call, out, in, n, n, is_odd && w->odd_root ? rank : 0, c);
     blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
@@ -150,8 +162,9 @@ int main(void)
     }
     out = calloc((size_t)size, MAX);
     in = malloc((size_t)(size * MAX));
-    for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
-        go_wrong(i);
+    for (int warm = 0; warm < 2; warm++)
+        for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
+            go_wrong(i, warm);
     leave();
     if (size > 2)
         late();

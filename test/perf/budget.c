@@ -4,7 +4,8 @@
  * around each counted call and dump after it, so that each call has its own count. Rank 1 runs without callgrind.
  * With FORTRAN, the calls are those of budget_fortran.F90, and few.
  * Invariant: no counted call waits. While rank 0 sends, rank 1 sleeps outside of MPI (so no wakeup is raised); before rank 0 receives, it
- * sleeps outside of MPI until the message is in the ring.
+ * sleeps outside of MPI until the message is in the ring. Before a collective rank 0 sleeps until rank 1 has posted; rank 1 then polls
+ * (WEFT_SLEEP=never), so no wakeup is raised either.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -194,6 +195,98 @@ static void count_fetch_and_op_flush(char *buffer)
     (void)buffer;
     COUNT("fetch_and_op_flush", MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 1, 0, MPI_SUM, window); MPI_Win_flush(1, window));
 }
+
+static void count_barrier(char *buffer)
+{
+    (void)buffer;
+    COUNT("barrier", MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void count_ibarrier(char *buffer)
+{
+    MPI_Request request;
+
+    (void)buffer;
+    COUNT("ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &request); MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_bcast_root(char *buffer)
+{
+    COUNT("bcast_root", MPI_Bcast(buffer, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD));
+}
+
+static void count_ibcast_root(char *buffer)
+{
+    MPI_Request request;
+
+    COUNT("ibcast_root", MPI_Ibcast(buffer, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD, &request); MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_allreduce(char *buffer)
+{
+    int64_t one = 1;
+
+    COUNT("allreduce", MPI_Allreduce(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+}
+
+static void count_iallreduce(char *buffer)
+{
+    int64_t one = 1;
+    MPI_Request request;
+
+    COUNT("iallreduce", MPI_Iallreduce(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_scan_first(char *buffer)
+{
+    int64_t one = 1;
+
+    COUNT("scan_first", MPI_Scan(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD));
+}
+
+static void count_iscan_first(char *buffer)
+{
+    int64_t one = 1;
+    MPI_Request request;
+
+    COUNT("iscan_first", MPI_Iscan(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_gather(char *buffer)
+{
+    int64_t both[2];
+
+    COUNT("gather", MPI_Gather(buffer, 1, MPI_INT64_T, both, 1, MPI_INT64_T, 0, MPI_COMM_WORLD));
+}
+
+static void count_igather(char *buffer)
+{
+    int64_t both[2];
+    MPI_Request request;
+
+    COUNT("igather", MPI_Igather(buffer, 1, MPI_INT64_T, both, 1, MPI_INT64_T, 0, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void count_alltoall(char *buffer)
+{
+    int64_t from[2] = {1, 1}, to[2];
+
+    (void)buffer;
+    COUNT("alltoall", MPI_Alltoall(from, 1, MPI_INT64_T, to, 1, MPI_INT64_T, MPI_COMM_WORLD));
+}
+
+static void count_ialltoall(char *buffer)
+{
+    int64_t from[2] = {1, 1}, to[2];
+    MPI_Request request;
+
+    (void)buffer;
+    COUNT("ialltoall", MPI_Ialltoall(from, 1, MPI_INT64_T, to, 1, MPI_INT64_T, MPI_COMM_WORLD, &request);
+          MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
 #endif
 
 static void nap(long ms)
@@ -253,6 +346,19 @@ static int receives(int rank, void (*count)(char *))
 }
 
 #ifndef FORTRAN
+/* Both ranks perform collectives; rank 1 has posted each before rank 0 calls it. Counts of rank 1 are not kept. */
+static int collectives(void (*count)(char *), int rank)
+{
+    int64_t buffer = 1;
+
+    for (int i = 0; i < CALLS; i++) {
+        if (!rank)
+            nap(20);
+        count((char *)&buffer);
+    }
+    return 0;
+}
+
 /* Rank 0 accesses a word of rank 1 and reads it back; rank 1 waits in a barrier. */
 static int accesses(int rank)
 {
@@ -327,6 +433,18 @@ int main(int argc, char **argv)
     wrong |= sends(rank, MPI_COMM_WORLD, count_start_send);
     wrong |= receives(rank, count_irecv_wait);
     wrong |= receives(rank, count_start_recv);
+    collectives(count_barrier, rank);
+    collectives(count_ibarrier, rank);
+    collectives(count_bcast_root, rank);
+    collectives(count_ibcast_root, rank);
+    collectives(count_allreduce, rank);
+    collectives(count_iallreduce, rank);
+    collectives(count_scan_first, rank);
+    collectives(count_iscan_first, rank);
+    collectives(count_gather, rank);
+    collectives(count_igather, rank);
+    collectives(count_alltoall, rank);
+    collectives(count_ialltoall, rank);
     wrong |= accesses(rank);
     wrong |= accesses_created(rank);
 #endif

@@ -190,6 +190,39 @@ static void on_end(weft_shmcoll_pending *pending)
     request->is_done = true;
 }
 
+/* The call as a repeated one, for half of those that can be, or all; NULL: by rounds. */
+static const weft_shmcoll_short *short_of(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+{
+    uint64_t random = rig.seed * 6151 + area->calls * 97 + area->rank;
+    const weft_shmcoll_short *same = weft_shmcoll_find_short(area, kind, args);
+
+    if (!same)
+        weft_shmcoll_note_short(area, kind, args, NULL);
+    same = weft_shmcoll_find_short(area, kind, args);
+    return rig.seed % 3 == 0 || rig_draw(&random) % 2 ? same : NULL;
+}
+
+int rig_call_now(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args)
+{
+    const weft_shmcoll_short *same = area->rc ? NULL : short_of(area, kind, args);
+
+    if (!same)
+        return weft_shmcoll_run(area, kind, args);
+    atomic_fetch_add(&rig.shorts, 1);
+    return weft_shmcoll_run_short(area, kind, same, args);
+}
+
+/* Whether the call has ended at once. */
+static bool begin_short(weft_shmcoll *area, const weft_shmcoll_pending *pending)
+{
+    const weft_shmcoll_short *same = short_of(area, pending->kind, &pending->args);
+
+    if (!same || !weft_shmcoll_may_attempt_short(area))
+        return false;
+    atomic_fetch_add(&rig.begun_shorts, 1);
+    return !weft_shmcoll_attempt_short(area, pending->kind, &pending->args, same, pending->call, 0);
+}
+
 void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, rig_request *request)
 {
     uint64_t bytes = weft_coll_bytes(kind, args, args->root == (int)area->rank);
@@ -197,6 +230,10 @@ void rig_begin(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *ar
 
     *request = (rig_request){.pending = {.area = area, .kind = kind, .args = *args,
                                          .call = weft_call_of(kind, WEFT_CALL_NONBLOCKING, args, bytes), .end = on_end, .owner = request}};
+    if (begin_short(area, &request->pending)) {
+        request->is_done = true;
+        return;
+    }
     rc = weft_shmcoll_enqueue(&request->pending); /* may call on_end */
     if (rc) {
         request->rc = rc;

@@ -14,6 +14,7 @@
 #include "cases.h"
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_queue.h"
+#include "collectives/shmcoll_short.h"
 #include "core/worker.h"
 #include "core/world.h"
 
@@ -43,6 +44,7 @@ typedef struct node_rig {
     member members[RANKS_MAX];
     _Atomic int failures;
     _Atomic uint64_t alltoallvs, lefts, longs; /* rig_take_left */
+    _Atomic uint64_t shorts, begun_shorts;     /* blocking and nonblocking calls that a member made as repeated ones */
     /* one flipped bit: the writer's slots are damaged before the reader reads them */
     bool is_flipping;
     uint32_t writer;
@@ -73,6 +75,9 @@ cases_call rig_call_of(const weft_shmcoll *area, uint32_t i);
 void rig_take_left(const weft_shmcoll *area, const weft_moved *moved, uint32_t left, cases_side *side);
 /* An allreduce by its halves; the second's data is tainted if the first was damaged. */
 int rig_run_halves(weft_shmcoll *area, const weft_coll *args, uint32_t parts);
+/* A blocking call, performed by rounds or, if it is short, perhaps as one that is repeated (shmcoll_short.h): each member decides for
+ * itself. rig.shorts counts the latter. */
+int rig_call_now(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args);
 /* A nonblocking call: begin makes it; wait waits for it, and returns its result or that of begin. */
 typedef struct rig_request {
     weft_shmcoll_pending pending;

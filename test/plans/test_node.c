@@ -29,13 +29,15 @@
 
 static uint64_t first_seed = 1;
 static _Atomic uint64_t halves;
-static uint64_t alltoallvs, lefts, longs; /* of all rigs */
+static uint64_t alltoallvs, lefts, longs, shorts, begun_shorts; /* of all rigs */
 
-static void count_alltoallv(void)
+static void count_calls(void)
 {
     alltoallvs += rig.alltoallvs;
     lefts += rig.lefts;
     longs += rig.longs;
+    shorts += rig.shorts;
+    begun_shorts += rig.begun_shorts;
 }
 
 /* ---- members ---- */
@@ -47,7 +49,7 @@ static int run_call(weft_shmcoll *area, uint32_t i, const cases_call *call, cons
     uint32_t parts = 1 + (uint32_t)(rig_draw(&random) % rig.ranks);
 
     if (call->kind != WEFT_COLL_ALLREDUCE || !args->op->is_commutative || rig_draw(&random) % 2)
-        return weft_shmcoll_run(area, call->kind, args);
+        return rig_call_now(area, call->kind, args);
     if (!weft_shmcoll_can_split(area, args->recvtype, parts))
         rig_complain("halves are not supported", 0, i);
     atomic_fetch_add(&halves, 1);
@@ -126,7 +128,7 @@ static void make_blocking(member *self, const cases_call *call, uint32_t i)
 
     cases_begin(call, self->rank, &side);
     weft_shmcoll_drain(self->area);
-    if (weft_shmcoll_run(self->area, call->kind, &side.args))
+    if (rig_call_now(self->area, call->kind, &side.args))
         rig_complain("failed", self->rank, i);
     if (weft_coll_is_alltoallv(call->kind))
         rig_take_left(self->area, &self->area->moved, self->area->left, &side);
@@ -180,11 +182,12 @@ static void test_mixed(void)
             rig.has_csum = rig.seed % 3 == 1;
             rig_run(mixed_main);
             CU_ASSERT_EQUAL(rig.failures, 0);
-            count_alltoallv();
+            count_calls();
             for (uint32_t i = 0; i < ranks; i++)
                 sleeps += rig.members[i].sleeps;
         }
     CU_ASSERT(sleeps > runs); /* else wake-ups were not tested */
+    CU_ASSERT(begun_shorts > 10 * runs);
 }
 
 static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence, bool is_lagging, uint64_t bytes, uint64_t seed)
@@ -197,7 +200,7 @@ static uint64_t run_rig(uint32_t ranks, bool is_oversubscribed, bool needs_fence
     rig.has_csum = seed % 3 == 1;
     rig_run(member_main);
     CU_ASSERT_EQUAL(rig.failures, 0);
-    count_alltoallv();
+    count_calls();
     for (uint32_t i = 0; i < ranks; i++)
         sleeps += rig.members[i].sleeps;
     return sleeps;
@@ -339,7 +342,7 @@ static int call_either(member *self, const cases_call *call, cases_side *side, u
 
     if (rig_draw(&common) % 2) {
         weft_shmcoll_drain(self->area);
-        return weft_shmcoll_run(self->area, call->kind, &side->args);
+        return rig_call_now(self->area, call->kind, &side->args);
     }
     rig_begin(self->area, call->kind, &side->args, &request);
     return rig_wait(self->area, &request);
@@ -449,6 +452,7 @@ static void test_members(void)
             sleeps += run_rig(ranks, seed % 2, seed % 4 > 1 || !can_membarrier, false, sizes[seed / 2 % 2], seed * 100 + ranks);
     CU_ASSERT(sleeps > runs); /* else wake-ups were not tested */
     CU_ASSERT(halves > runs);
+    CU_ASSERT(shorts > 20 * runs);
     CU_ASSERT(alltoallvs > runs && 2 * lefts > runs && 2 * longs > runs && alltoallvs > lefts + longs + runs);
     printf("%llu runs of %d operations, %llu sleeps, %llu alltoallv, %llu with blocks for messages, %llu in rounds ", (unsigned long long)runs,
            OPERATIONS, (unsigned long long)sleeps, (unsigned long long)alltoallvs, (unsigned long long)lefts, (unsigned long long)longs);
