@@ -51,7 +51,7 @@ weft_sched_algorithm weft_allreduce_multileader; /* hierarchical, each member le
 weft_sched_algorithm weft_gather_linear, weft_gather_binomial;
 weft_sched_algorithm weft_scatter_linear, weft_scatter_binomial;
 /* gather_linear, scatter_linear, all of allgather, alltoall_linear and alltoall_pairwise also take layouts. */
-weft_sched_algorithm weft_allgather_ring, weft_allgather_bruck;
+weft_sched_algorithm weft_allgather_linear, weft_allgather_ring, weft_allgather_bruck;
 weft_sched_algorithm weft_allgather_doubling, weft_allgather_multiplying_4, weft_allgather_multiplying_8;
 weft_sched_algorithm weft_allgather_neighbor; /* neighbour exchange; requires an even number of ranks */
 /* Only args->neighbors exchange messages. allgather: also with a layout; alltoall: also with layouts and types. */

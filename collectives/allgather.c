@@ -45,6 +45,22 @@ static void place_own(weft_sched *sched, const weft_coll *args, const weft_block
         weft_blocks_fill(sched, all, sched->rank, args->sendbuf, args->sendcount, args->sendtype);
 }
 
+void weft_allgather_linear(weft_sched *sched, const weft_coll *args)
+{
+    weft_blocks all = weft_blocks_received(args);
+    uint32_t size = sched->size, rank = sched->rank;
+    weft_block own = {(void *)args->sendbuf, args->sendcount, args->sendtype};
+
+    if (args->in_place)
+        own = weft_blocks_at(&all, rank);
+    for (uint32_t i = 1; i < size; i++)
+        weft_blocks_recv(sched, (rank + size - i) % size, &all, (rank + size - i) % size);
+    for (uint32_t i = 1; i < size && (!args->is_v || weft_block_bytes(&own)); i++)
+        weft_sched_send(sched, (rank + i) % size, own.at, own.count, own.type);
+    place_own(sched, args, &all);
+    weft_sched_fence(sched);
+}
+
 void weft_allgather_ring(weft_sched *sched, const weft_coll *args)
 {
     weft_blocks all = weft_blocks_received(args);

@@ -12,6 +12,7 @@
 #define FEW 3               /* ranks */
 #define CROWD_SLOTS 16      /* of a reduction in a crowd */
 #define CROWD_BCAST_SLOTS 160
+#define SHARED_SCATTER_BYTES 24576 /* of all blocks */
 
 /* bound: in slots; blocks: bytes that one member gets, in units of query->bytes. */
 static double area(const weft_coll_query *query, double bound, double blocks)
@@ -30,7 +31,13 @@ static double others(const weft_coll_query *query) { return query->ranks - 1.0; 
 static bool by_message(const weft_coll_query *query, double from_kib, double to_kib)
 {
     double kib = (double)query->bytes / 1024;
-    return query->params->is_copied_once && kib > from_kib && kib <= to_kib;
+    return weft_coll_is_copied_pair(query->params, query->ranks) && kib > from_kib && kib <= to_kib;
+}
+
+/* The same where ranks share CPUs. */
+static bool shares_by_message(const weft_coll_query *query, double from_kib)
+{
+    return query->params->shares_cpus && query->params->is_copied_once && (double)query->bytes / 1024 > from_kib;
 }
 
 /* Where ranks share CPUs a message costs one more hand-over of the CPU, so slots are faster at any length: with 4 ranks on 2 CPUs 16 and
@@ -70,24 +77,32 @@ double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
 double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
 double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
 
+/* Where ranks share CPUs: the root of a scatter copies all into its slot, then gives the CPU to each reader. */
 double weft_cost_area_scatter(const weft_coll_query *query)
 {
-    return by_message(query, 10, INFINITY) ? INFINITY : area(query, 4.0 / query->ranks, others(query)); /* weft_sched_one_way */
+    bool is_long = query->params->shares_cpus && query->bytes * query->ranks > SHARED_SCATTER_BYTES;
+    return by_message(query, 10, INFINITY) || is_long ? INFINITY : area(query, 4.0 / query->ranks, others(query)); /* weft_sched_one_way */
 }
 
 double weft_cost_area_gather(const weft_coll_query *query)
 {
-    return by_message(query, 12, INFINITY) ? INFINITY : area(query, 16, others(query));
+    return by_message(query, 12, INFINITY) || shares_by_message(query, 48) ? INFINITY : area(query, 16, others(query));
+}
+
+/* With few ranks that share CPUs, each copies the blocks of all others (allgather, linear). */
+static bool is_long_of_few(const weft_coll_query *query, uint64_t block)
+{
+    return query->ranks > 2 && query->ranks <= FEW + 1 && shares_by_message(query, 0) && block > 48 * 1024 * (query->ranks - 2);
 }
 
 double weft_cost_area_allgather(const weft_coll_query *query)
 {
-    return by_message(query, 12, INFINITY) ? INFINITY : area(query, 256, others(query));
+    return by_message(query, 12, INFINITY) || is_long_of_few(query, query->bytes) ? INFINITY : area(query, 256, others(query));
 }
 
 double weft_cost_area_allgatherv(const weft_coll_query *query) /* bytes: of all blocks */
 {
-    return by_message(query, 24, INFINITY)
+    return by_message(query, 24, INFINITY) || is_long_of_few(query, query->bytes / query->ranks)
                ? INFINITY : area(query, query->ranks <= FEW ? 256 : 256.0 * query->ranks, 1 - 1.0 / query->ranks);
 }
 

@@ -120,7 +120,7 @@ double weft_cost_allreduce_rabenseifner(const weft_coll_query *query)
 double weft_cost_allreduce_blocks(const weft_coll_query *query)
 {
     weft_terms t = weft_terms_of(query);
-    t.is_in_order = t.is_in_order && !(query->params->is_copied_once && query->bytes > COPIED_MIN);
+    t.is_in_order = t.is_in_order && !(weft_coll_is_copied_pair(query->params, query->ranks) && query->bytes > COPIED_MIN);
     return reduce_own_block(&t) + weft_terms_all_to_all(&t, t.bytes / t.ranks);
 }
 

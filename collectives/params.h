@@ -7,6 +7,7 @@
 #ifndef WEFT_COLLECTIVES_PARAMS_H
 #define WEFT_COLLECTIVES_PARAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct weft_coll_link {
@@ -22,8 +23,14 @@ typedef struct weft_coll_params {
     uint32_t flag_ns;              /* until a member sees another one's post in a node area */
     /* No bools: they are sent. */
     uint32_t shares_cpus;          /* not 0: all members are on one node with more ranks than CPUs */
-    uint32_t is_copied_once;       /* not 0: two members, and a message is one copy by the kernel, in less time than two through slots */
+    uint32_t is_copied_once;       /* not 0: all members are on one node, and a message between two is one copy by the kernel */
 } weft_coll_params;
+
+/* Two members with a CPU each: then that copy takes less time than two through slots. */
+static inline bool weft_coll_is_copied_pair(const weft_coll_params *params, uint32_t ranks)
+{
+    return ranks == 2 && params->is_copied_once && !params->shares_cpus;
+}
 
 /* Until a team agrees on its network's, and inside all nodes. The node's link and the rates were fitted to times of each algorithm measured
  * with 2 ranks on CPUs of their own, and 4 and 8 on 2 shared ones: the choices, not the times of single messages, are near the best. */

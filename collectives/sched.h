@@ -29,7 +29,7 @@ static inline void weft_sched_one_way(weft_sched *sched, uint32_t root, bool fro
 {
     uint32_t stream = 2 * root + 1 + from_root;
 
-    sched->announces = sched->team->params.is_copied_once && sched->team->stream != stream;
+    sched->announces = weft_coll_is_copied_pair(&sched->team->params, sched->team->size) && sched->team->stream != stream;
     sched->team->stream = stream;
 }
 /* Later steps begin when this message has ended; other messages go on. No effect if it was awaited before. */

@@ -29,6 +29,7 @@
 /* ---- the table: name, algorithm, cost, needs, when, most ranks, reason ---- */
 
 #define ALLGATHER_RULES(kind, op) \
+    {kind, "linear", weft_allgather_linear, weft_cost_##op##_linear, 0, 0, AT_ONCE, "all messages at once, where ranks share CPUs"}, \
     {kind, "ring", weft_allgather_ring, weft_cost_##op##_ring, 0, 0, ANY, "neighbours only, each byte once on each link"}, \
     {kind, "Bruck", weft_allgather_bruck, weft_cost_##op##_bruck, 0, 0, ANY, "log2(ranks) rounds for any number of ranks"}, \
     {kind, "multiplying 2", weft_allgather_doubling, weft_cost_##op##_doubling, 0, NETWORK, ANY, "log2(ranks) exchanges, no copies"}, \

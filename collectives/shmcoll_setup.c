@@ -139,12 +139,12 @@ static wire wire_params(const weft_team *team)
     return found;
 }
 
-/* Of two members with a CPU each. */
+/* Of the members of one node. This one is the first. */
 static bool is_copied_once(const weft_team *team)
 {
     weft_peer *peer;
 
-    if (team->size != 2 || team->nodes > 1 || weft_chan_resolve_peer(team->chan, 1, &peer))
+    if (team->nodes > 1 || weft_chan_resolve_peer(team->chan, 1, &peer))
         return false;
     return peer->ep->iface->caps.prompt && peer->ep->iface->ops->can_rma(peer->ep->iface, peer->ep) &&
            weft_kernel_copy_ns() <= WEFT_KERNEL_COPY_MAX_NS;
@@ -174,7 +174,7 @@ static void decide(weft_sched *sched, void *arg)
     }
     self->decision.area_index = index;
     self->decision.flags = also;
-    self->decision.wire.params.is_copied_once = !shares_cpus && is_copied_once(self->team);
+    self->decision.wire.params.is_copied_once = is_copied_once(self->team);
 }
 
 static weft_shmcoll *open_area(weft_team *team, const node_group *group, const decision *agreed)

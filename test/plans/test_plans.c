@@ -427,7 +427,8 @@ static void test_copied_once(void)
     }
 }
 
-/* More ranks of a node than CPUs: long reductions and bcasts of many ranks go by messages, of few ranks through slots. */
+/* More ranks of a node than CPUs: long reductions and bcasts of many ranks go by messages, of few ranks through slots; long gathers go by
+ * messages if the kernel copies these, scatters also if not. */
 static void test_crowd(void)
 {
     static const struct {
@@ -435,22 +436,31 @@ static void test_crowd(void)
         uint32_t ranks, slot_bytes, has;
         uint64_t bytes;
         const char *name;
+        bool is_copied_once;
     } rows[] = {
-        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 131072, "shmcoll"},
-        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 524288, "Rabenseifner"},
-        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_ORDER, 524288, "blocks"},
-        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_COMMUTATIVE, 4194304, "Rabenseifner"},
-        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_ORDER, 4194304, "shmcoll"},
-        {WEFT_COLL_ALLREDUCE, 8, 29504, WEFT_NEED_COMMUTATIVE, 4194304, "shmcoll"},
-        {WEFT_COLL_REDUCE_SCATTER, 32, 7616, WEFT_NEED_COMMUTATIVE, 1048576, "halving"},
-        {WEFT_COLL_REDUCE_SCATTER_BLOCK, 32, 7616, WEFT_NEED_COMMUTATIVE, 65536, "shmcoll"},
-        {WEFT_COLL_BCAST, 16, 15424, 0, 1048576, "shmcoll"}, {WEFT_COLL_BCAST, 16, 15424, 0, 4194304, "binomial"},
-        {WEFT_COLL_ALLTOALLV, 3, 32768, 0, 0, "linear"}, {WEFT_COLL_ALLTOALLV, 4, 32768, 0, 0, "shmcoll"},
-        {WEFT_COLL_ALLTOALLW, 16, 15424, 0, 0, "shmcoll"}};
+        {WEFT_COLL_GATHER, 4, 32768, 0, 49152, "shmcoll", true}, {WEFT_COLL_GATHER, 4, 32768, 0, 57344, "linear", true},
+        {WEFT_COLL_GATHER, 4, 32768, 0, 57344, "shmcoll", false}, {WEFT_COLL_SCATTER, 4, 32768, 0, 6144, "shmcoll", false},
+        {WEFT_COLL_SCATTER, 4, 32768, 0, 7168, "linear", false}, {WEFT_COLL_SCATTER, 16, 15424, 0, 1024, "shmcoll", false},
+        {WEFT_COLL_SCATTER, 16, 15424, 0, 1792, "linear", true}, {WEFT_COLL_ALLGATHER, 3, 32768, 0, 49152, "shmcoll", true},
+        {WEFT_COLL_ALLGATHER, 3, 32768, 0, 57344, "linear", true}, {WEFT_COLL_ALLGATHER, 3, 32768, 0, 57344, "shmcoll", false},
+        {WEFT_COLL_ALLGATHER, 4, 32768, 0, 65536, "shmcoll", true}, {WEFT_COLL_ALLGATHERV, 4, 32768, 0, 524288, "linear", true},
+        {WEFT_COLL_ALLGATHER, 5, 32768, 0, 524288, "shmcoll", true}, {WEFT_COLL_REDUCE, 4, 32768, WEFT_NEED_ORDER, 100000, "shmcoll", true},
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 131072, "shmcoll", false},
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_COMMUTATIVE, 524288, "Rabenseifner", false},
+        {WEFT_COLL_ALLREDUCE, 16, 15424, WEFT_NEED_ORDER, 524288, "blocks", false},
+        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_COMMUTATIVE, 4194304, "Rabenseifner", false},
+        {WEFT_COLL_ALLREDUCE, 32, 7616, WEFT_NEED_ORDER, 4194304, "shmcoll", false},
+        {WEFT_COLL_ALLREDUCE, 8, 29504, WEFT_NEED_COMMUTATIVE, 4194304, "shmcoll", false},
+        {WEFT_COLL_REDUCE_SCATTER, 32, 7616, WEFT_NEED_COMMUTATIVE, 1048576, "halving", false},
+        {WEFT_COLL_REDUCE_SCATTER_BLOCK, 32, 7616, WEFT_NEED_COMMUTATIVE, 65536, "shmcoll", false},
+        {WEFT_COLL_BCAST, 16, 15424, 0, 1048576, "shmcoll", false}, {WEFT_COLL_BCAST, 16, 15424, 0, 4194304, "binomial", false},
+        {WEFT_COLL_ALLTOALLV, 3, 32768, 0, 0, "linear", false}, {WEFT_COLL_ALLTOALLV, 4, 32768, 0, 0, "shmcoll", false},
+        {WEFT_COLL_ALLTOALLW, 16, 15424, 0, 0, "shmcoll", false}};
     weft_coll_params crowd = params;
 
     crowd.shares_cpus = 1;
     for (size_t i = 0; i < weft_count(rows); i++) {
+        crowd.is_copied_once = rows[i].is_copied_once;
         weft_coll_query query = {.kind = rows[i].kind, .ranks = rows[i].ranks, .nodes = 1, .latency_bytes = 8192,
                                  .slot_bytes = rows[i].slot_bytes, .has = WEFT_NEED_AREA | rows[i].has, .bytes = rows[i].bytes,
                                  .params = &crowd};
