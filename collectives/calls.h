@@ -19,6 +19,9 @@ static inline bool weft_coll_is_by_pairs(enum weft_coll_kind kind)
 /* Those of them that may go through slots (shmcoll_alltoallv.c). */
 static inline bool weft_coll_is_alltoallv(enum weft_coll_kind kind) { return kind == WEFT_COLL_ALLTOALLV || kind == WEFT_COLL_ALLTOALLW; }
 
+/* The others of them have nothing to choose (select.c). */
+static inline bool weft_coll_has_one_rule(enum weft_coll_kind kind) { return weft_coll_is_by_pairs(kind) && !weft_coll_is_alltoallv(kind); }
+
 /* Bytes by which rules are chosen, equal on all members: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's
  * block; in allgatherv and reduce_scatter, of all; 0 where only pairs of members know it. */
 static inline uint64_t weft_coll_bytes(enum weft_coll_kind kind, const weft_coll *args, bool is_root)

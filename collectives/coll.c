@@ -119,8 +119,12 @@ enum slots { NO_SLOTS, NODE_SLOTS /* the stages within nodes too */, TEAM_SLOTS 
 
 static const weft_coll_rule *select_rule(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, enum slots slots)
 {
-    weft_coll_query query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
+    weft_coll_query query;
+    size_t count;
 
+    if (weft_coll_has_one_rule(kind))
+        return weft_coll_select_rules(kind, &count);
+    query = weft_coll_query_of(kind, team->size, team, args, args->root == (int)team->rank);
     if (weft_unlikely(weft_coll_query_is_plain(team, args)))
         return weft_coll_choose(team, &query);
     if (team->topology) {

@@ -32,9 +32,18 @@ static void wake_others(weft_shmcoll *area)
             wake(area, i);
 }
 
+/* What this member has stored precedes its loads of `asleep`; pairs with the sleeper's membarrier(). */
+static inline void order_for_waker(const weft_shmcoll *area)
+{
+    if (weft_unlikely(area->needs_fence)) /* a member has no membarrier() */
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
 void weft_shmcoll_wake_all(weft_shmcoll *area)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    order_for_waker(area);
     wake_others(area);
 }
 
@@ -63,10 +72,8 @@ static inline void publish(weft_shmcoll *area, uint64_t s, uint32_t posts)
         weft_prefetch_write(&area->hdr->count[weft_shmcoll_index(area, s + 1)]);
     if (area->is_oversubscribed && posts)
         count_posts(area, s, posts);
-    else if (weft_unlikely(area->needs_fence))
-        atomic_thread_fence(memory_order_seq_cst); /* no membarrier(): orders the store before the load of asleep */
     else
-        atomic_signal_fence(memory_order_seq_cst); /* store before load; pairs with the sleeper's membarrier() */
+        order_for_waker(area);
 }
 
 void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s)

@@ -26,7 +26,8 @@ typedef struct weft_cpu_share {
  * may be idle all the same). */
 void weft_cpu_share_open(weft_cpu_share *share, const weft_boot *boot, weft_rank_page *page);
 /* Whether the ranks were alone since the call before. The first call says that they are, so that short jobs do not begin slowly. False: not
- * now, or a rank has ended, or was bound to other CPUs, meanwhile. If a rank's time cannot be read (another pid namespace, no /proc/stat) they are not alone. */
+ * now, or a rank has ended, or was bound to other CPUs, meanwhile. If a rank's time cannot be read (another pid namespace, no /proc/stat)
+ * they are not alone. */
 bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t now_ns, bool *is_alone);
 
 /* -- parts, for tests -- */

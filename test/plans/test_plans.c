@@ -471,6 +471,17 @@ static void test_crowd(void)
     }
 }
 
+/* Calls of kinds with one rule choose nothing. */
+static void test_single_rules(void)
+{
+    for (int kind = 0; kind < WEFT_COLL_KINDS; kind++) {
+        size_t count;
+        const weft_coll_rule *rules = weft_coll_select_rules(kind, &count);
+        CU_ASSERT_EQUAL(weft_coll_has_one_rule(kind), count == 1);
+        CU_ASSERT(count > 1 || rules->algorithm);
+    }
+}
+
 /* Each length is in one class, whose bounds are four for each power of two; a class has one choice. */
 static void test_classes(void)
 {
@@ -593,6 +604,7 @@ int main(int argc, char **argv)
     CU_add_test(suite, "a fast copy by the kernel saves one through slots", test_copied_once);
     CU_add_test(suite, "ranks that share CPUs: long reductions of many by messages", test_crowd);
     CU_add_test(suite, "lengths are in classes", test_classes);
+    CU_add_test(suite, "kinds with one algorithm", test_single_rules);
     CU_add_test(suite, "the choice depends on the network's parameters", test_parameters);
     CU_add_test(suite, "a team keeps its choices", test_choices);
     CU_add_test(suite, "WEFT_COLL prescribes algorithms; wrong entries are counted", test_forced);
