@@ -300,7 +300,8 @@ int weft_shmcoll_run_short(weft_shmcoll *area, enum weft_coll_kind kind, const w
     return perform(area, kind, same, args, UINT32_MAX, &posted);
 }
 
-/* The call goes on by rounds: its only round has been written by operation `posted`, or not. */
+/* The call goes on by rounds: its only round has been written by operation `posted`, or not. That the call is opened twice has no effect: it
+ * has one round whether it is part of a stream or not. */
 static __attribute__((noinline)) int go_on(weft_shmcoll *area, enum weft_coll_kind kind, const weft_coll *args, uint64_t posted)
 {
     int rc = weft_shmcoll_open(area, kind, args);

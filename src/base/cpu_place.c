@@ -43,6 +43,8 @@ void weft_cpu_place_at(int cpu)
         return;
     memset(&one, 0, sizeof one);
     CPU_SET_S((size_t)cpu, sizeof one, set_of(&one));
-    if (!sched_setaffinity(0, sizeof one, set_of(&one)))
-        sched_setaffinity(0, sizeof all, set_of(&all));
+    if (sched_setaffinity(0, sizeof one, set_of(&one)) || !sched_setaffinity(0, sizeof all, set_of(&all)))
+        return;
+    memset(&all, 255, sizeof all); /* its CPUs have changed meanwhile: the kernel takes those that there are */
+    sched_setaffinity(0, sizeof all, set_of(&all));
 }

@@ -113,6 +113,9 @@ static uint64_t ranks_ns(const weft_boot *boot, cpu_set_t *cpus)
     return all;
 }
 
+/* A full set stands for CPUs that do not fit it. */
+static bool is_part(const cpu_set_t *cpus, long online) { return CPU_COUNT(cpus) < CPU_SETSIZE && CPU_COUNT(cpus) < online; }
+
 bool weft_cpu_share_is_alone(const weft_cpu_share *from, const weft_cpu_share *to)
 {
     return to->busy_ns - from->busy_ns < to->ranks_ns - from->ranks_ns + (to->at_ns - from->at_ns) / OTHERS_PART;
@@ -153,6 +156,6 @@ bool weft_cpu_share_look(weft_cpu_share *share, const weft_boot *boot, uint64_t 
         return false;
     share->at_ns = now_ns;
     share->ranks_ns = ranks_ns(boot, &share->cpus);
-    share->busy_ns = busy_ns(CPU_COUNT(&share->cpus) < sysconf(_SC_NPROCESSORS_ONLN) ? &share->cpus : NULL);
+    share->busy_ns = busy_ns(is_part(&share->cpus, sysconf(_SC_NPROCESSORS_ONLN)) ? &share->cpus : NULL);
     return weft_cpu_share_judge(&before, share, is_alone);
 }

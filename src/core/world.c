@@ -54,10 +54,13 @@ static void choose_waiting(weft_world *world)
 
 #define RETURNS 8
 
-/* The ranks of a node start evenly on its CPUs. */
+/* The ranks of a node start evenly on its CPUs, if these are fewer: under a quota they may be more. */
 static void choose_place(weft_world *world)
 {
-    world->home_cpu = world->is_oversubscribed && !world->boot->sleep_ops ? weft_cpu_place_of(world->boot->local_rank) : -1;
+    const weft_boot *boot = world->boot;
+    bool is_crowded = world->is_oversubscribed && !boot->sleep_ops && weft_cpu_count_affinity() < (int)boot->local_size;
+
+    world->home_cpu = is_crowded ? weft_cpu_place_of(boot->local_rank) : -1;
     world->returns_left = world->home_cpu < 0 ? 0 : RETURNS;
     if (world->returns_left)
         weft_cpu_place_at(world->home_cpu);
