@@ -19,7 +19,7 @@ static inline bool weft_coll_is_by_pairs(enum weft_coll_kind kind)
 /* Those of them that may go through slots (shmcoll_alltoallv.c). */
 static inline bool weft_coll_is_alltoallv(enum weft_coll_kind kind) { return kind == WEFT_COLL_ALLTOALLV || kind == WEFT_COLL_ALLTOALLW; }
 
-/* The others of them have nothing to choose (select.c). */
+/* The kind has one algorithm (select.c). */
 static inline bool weft_coll_has_one_rule(enum weft_coll_kind kind) { return weft_coll_is_by_pairs(kind) && !weft_coll_is_alltoallv(kind); }
 
 /* Bytes by which rules are chosen, equal on all members: of the vector or buffer; in gather, scatter, allgather and alltoall, of one rank's

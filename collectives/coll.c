@@ -259,7 +259,7 @@ static __attribute__((noinline)) int run_alltoallv(weft_team *team, enum weft_co
     return weft_unlikely(damage) && !rc ? weft_fail(damage, "%s", team->area->damage_text) : rc;
 }
 
-/* The call, if it is short and goes through the area as it did before; NULL: choose the algorithm. */
+/* The remembered short call with these arguments; NULL: there is none, and the algorithm must be chosen. */
 static inline const weft_shmcoll_short *find_short(const weft_team *team, enum weft_coll_kind kind, const weft_coll *args)
 {
     return team->area && !team->needs_setup ? weft_shmcoll_find_short(team->area, kind, args) : NULL;
@@ -340,7 +340,7 @@ static int start_in_area(weft_team *team, enum weft_coll_kind kind, const weft_c
     return WEFT_OK;
 }
 
-/* May attempt it. */
+/* Requires weft_shmcoll_may_attempt_short(). */
 static inline int start_short(weft_team *team, enum weft_coll_kind kind, const weft_coll *args, const weft_shmcoll_short *same,
                               weft_req **req)
 {
@@ -407,7 +407,7 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
     return WEFT_OK;
 }
 
-/* Calls that end in their start make no other progress. May stop the team. */
+/* Nonblocking calls that end in their start never poll elsewhere. The poll may stop the team. */
 static __attribute__((noinline)) void poll_now(weft_team *team)
 {
     team->area->polled = team->area->op;

@@ -77,7 +77,7 @@ double weft_cost_area_scan(const weft_coll_query *query) { return scan(query); }
 double weft_cost_area_exscan(const weft_coll_query *query) { return by_message(query, 12, INFINITY) ? INFINITY : scan(query); }
 double weft_cost_area_alltoall(const weft_coll_query *query) { return area(query, 2.0 / query->ranks, others(query)); }
 
-/* Where ranks share CPUs: the root of a scatter copies all into its slot, then gives the CPU to each reader. */
+/* Where ranks share CPUs, the root copies all blocks into its slot before any reader gets a CPU. */
 double weft_cost_area_scatter(const weft_coll_query *query)
 {
     bool is_long = query->params->shares_cpus && query->bytes * query->ranks > SHARED_SCATTER_BYTES;
@@ -89,7 +89,7 @@ double weft_cost_area_gather(const weft_coll_query *query)
     return by_message(query, 12, INFINITY) || shares_by_message(query, 48) ? INFINITY : area(query, 16, others(query));
 }
 
-/* With few ranks that share CPUs, each copies the blocks of all others (allgather, linear). */
+/* Few ranks that share CPUs: the linear allgather is faster. */
 static bool is_long_of_few(const weft_coll_query *query, uint64_t block)
 {
     return query->ranks > 2 && query->ranks <= FEW + 1 && shares_by_message(query, 0) && block > 48 * 1024 * (query->ranks - 2);

@@ -20,7 +20,7 @@
 #define LAG WEFT_SHMCOLL_LAG
 #define PREFETCH_BYTES 16384     /* longest chunk for which the next slot is prefetched, bytes */
 #define PREFETCH_ALL_BYTES 32768 /* the same if all members write */
-#define PREFETCH_LATE_BYTES 4096
+#define PREFETCH_LATE_BYTES 4096 /* longest chunk for which looks pause and the prefetch follows the read, where all members write */
 #define ATTEMPT_ROUNDS 16        /* an attempted call has at most so many */
 #define RECENT WEFT_SHMCOLL_RECENT
 
@@ -65,8 +65,8 @@ static inline void prefetch_next(const kind_row *row, const weft_shmcoll_exchang
         weft_prefetch_write(place + at);
 }
 
-/* Where all write and read, the prefetch of short data follows the read, which else waits behind it: its lines are as many as a CPU has
- * requests for lines. */
+/* Where all members write and read, the prefetch of short data follows the read. Before the read it takes the CPU's outstanding requests for
+ * lines, and the read waits for them. */
 static inline bool prefetches_late(const kind_row *row, const weft_shmcoll_exchange *ex)
 {
     return row->writers == ALL && ex->chunk <= PREFETCH_LATE_BYTES;

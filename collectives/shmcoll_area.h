@@ -153,7 +153,7 @@ struct weft_shmcoll {
     weft_list_link link; /* in worker->areas while there are any */
     weft_shmcoll_pending *current; /* the one that is performed; NULL: none, or not begun */
     struct weft_shmcoll_exchange *exchange; /* its state; kept for the next one; NULL: there was none yet */
-    bool pauses; /* of the current call: a look at a flag that is not set yet is followed by a pause (weft_shmcoll_pause) */
+    bool pauses; /* of the current call: a look at a flag that is not set yet is followed by a pause (weft_shmcoll_looked) */
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
@@ -294,13 +294,13 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 }
 
 #define WEFT_SHMCOLL_PAUSE 4 /* looks that a pause counts for */
-/* After a look at a flag that was not set. Returns how many looks of `left` this one counted for beyond itself. */
-static inline uint32_t weft_shmcoll_pause(const weft_shmcoll *area, uint32_t left)
+/* Called after a look at a flag that is not set. left: looks so far, at least 1. Returns the looks that remain. */
+static inline uint32_t weft_shmcoll_looked(const weft_shmcoll *area, uint32_t left)
 {
     if (!area->pauses)
-        return 0;
+        return left - 1;
     weft_cpu_relax();
-    return left > WEFT_SHMCOLL_PAUSE ? WEFT_SHMCOLL_PAUSE : left - 1;
+    return left > 1 + WEFT_SHMCOLL_PAUSE ? left - 1 - WEFT_SHMCOLL_PAUSE : 0;
 }
 
 #define WEFT_SHMCOLL_POLL_EVERY 64 /* operations between two polls of the ifaces by a member that never waits here */

@@ -163,11 +163,11 @@ void weft_shmcoll_spin(const weft_shmcoll_pending *pending)
     uint32_t looks = weft_shmcoll_looks(area), left = looks;
 
     while (left) {
-        left--;
         if (!weft_shmcoll_has_news(area)) {
-            left -= left ? weft_shmcoll_pause(area, left) : 0;
+            left = weft_shmcoll_looked(area, left);
             continue;
         }
+        left--;
         if (area->pending.next != &pending->link || weft_list_is_empty(&area->link))
             break; /* it has ended, or waits for older calls, or another thread advances it */
         weft_list_remove(&area->link);

@@ -156,13 +156,19 @@ static inline bool has_posted_same(const weft_shmcoll *area, const weft_shmcoll_
            atomic_load_explicit(&line->call_hash, memory_order_relaxed) == area->call_hash;
 }
 
-/* The member runs only when this one gives up the CPU. Notes this member's CPU, which may change. */
-static bool shares_cpu(const weft_shmcoll *area, uint32_t member)
+/* The CPU of this member, as it is published: 1 + its number, 0: unknown. It may change between calls. */
+static uint32_t publish_cpu(const weft_shmcoll *area)
 {
     uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
     if (atomic_load_explicit(&area->pages[area->rank]->cpu, memory_order_relaxed) != cpu)
         atomic_store_explicit(&area->pages[area->rank]->cpu, cpu, memory_order_relaxed);
+    return cpu;
+}
+
+/* The member waited last on this CPU. If it is this member's CPU, the other one runs only after this one yields. */
+static bool is_on_cpu(const weft_shmcoll *area, uint32_t member, uint32_t cpu)
+{
     return cpu && atomic_load_explicit(&area->pages[member]->cpu, memory_order_relaxed) == cpu;
 }
 
@@ -171,13 +177,11 @@ static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
     weft_wait_policy *policy = &area->worker->world->wait_policy;
     uint32_t left;
 
-    if (area->is_oversubscribed && shares_cpu(area, member))
+    if (area->is_oversubscribed && is_on_cpu(area, member, publish_cpu(area)))
         return weft_shmcoll_has_posted(area, member, s) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
     left = weft_wait_policy_looks(policy);
-    while (left && !weft_shmcoll_has_posted(area, member, s)) {
-        left -= weft_shmcoll_pause(area, left);
-        left--;
-    }
+    while (left && !weft_shmcoll_has_posted(area, member, s))
+        left = weft_shmcoll_looked(area, left);
     weft_wait_policy_looked(policy, left);
     return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
 }
@@ -199,8 +203,10 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
 /* Whether some member whose post of s is missing shares this member's CPU. */
 static bool awaits_own_cpu(const weft_shmcoll *area, uint32_t first, uint64_t s)
 {
+    uint32_t cpu = publish_cpu(area);
+
     for (uint32_t i = first; i < area->ranks; i++)
-        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && shares_cpu(area, i))
+        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && is_on_cpu(area, i, cpu))
             return true;
     return false;
 }
@@ -214,10 +220,8 @@ static int await_count(weft_shmcoll *area, uint32_t first, bool compares, uint64
     if (awaits_own_cpu(area, first, s))
         return wait_long(area, -1, compares, s);
     left = weft_wait_policy_looks(policy);
-    while (left && !is_complete(area, s)) {
-        left -= weft_shmcoll_pause(area, left);
-        left--;
-    }
+    while (left && !is_complete(area, s))
+        left = weft_shmcoll_looked(area, left);
     weft_wait_policy_looked(policy, left);
     return left ? WEFT_OK : wait_long(area, -1, compares, s);
 }
@@ -456,13 +460,25 @@ int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
     return rc;
 }
 
+bool weft_shmcoll_look(const weft_shmcoll *area, uint32_t *left)
+{
+    while (*left) {
+        if (weft_shmcoll_has_news(area)) {
+            --*left;
+            return true;
+        }
+        *left = weft_shmcoll_looked(area, *left);
+    }
+    return false;
+}
+
 uint32_t weft_shmcoll_looks(weft_shmcoll *area)
 {
     bool is_own;
 
     if (!area->is_oversubscribed)
         return WEFT_WAIT_LOOKS;
-    is_own = area->awaited_member >= 0 ? shares_cpu(area, (uint32_t)area->awaited_member)
+    is_own = area->awaited_member >= 0 ? is_on_cpu(area, (uint32_t)area->awaited_member, publish_cpu(area))
                                        : awaits_own_cpu(area, area->arrived, area->awaited);
     return is_own ? 0 : weft_wait_policy_looks(&area->worker->world->wait_policy);
 }

@@ -71,16 +71,6 @@ static inline void weft_shmcoll_back_off(const weft_shmcoll *area, uint32_t writ
 
 /* Looks for the awaited post, *left times at most. A post that has come may not be the one that is missing. Each look counts, so the
  * caller's loop ends. */
-static inline bool weft_shmcoll_look(const weft_shmcoll *area, uint32_t *left)
-{
-    while (*left) {
-        --*left;
-        if (weft_shmcoll_has_news(area))
-            return true;
-        if (*left)
-            *left -= weft_shmcoll_pause(area, *left);
-    }
-    return false;
-}
+bool weft_shmcoll_look(const weft_shmcoll *area, uint32_t *left);
 
 #endif

@@ -109,7 +109,7 @@ static void look_for_others(weft_world *world, uint64_t now_ns)
         weft_wait_policy_set_alone(&world->wait_policy, is_alone);
 }
 
-/* Ranks share CPUs, and the job has just begun. */
+/* Requires returns_left. The progress thread stays where it is. */
 static void return_home(const weft_wait *wait)
 {
     weft_world *world = wait->worker->world;

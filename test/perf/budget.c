@@ -30,6 +30,15 @@ enum
         CALLGRIND_DUMP_STATS_AT(what);    \
     } while (0)
 
+/* A nonblocking call and its MPI_Wait; `start` uses &request. */
+#define COUNT_WITH_WAIT(what, start)                            \
+    do {                                                        \
+        MPI_Request request;                                    \
+                                                                \
+        COUNT(what, start;                                      \
+              MPI_Wait(&request, MPI_STATUS_IGNORE));           \
+    } while (0)
+
 static MPI_Comm made; /* a communicator that the program makes */
 
 #ifdef FORTRAN
@@ -204,10 +213,8 @@ static void count_barrier(char *buffer)
 
 static void count_ibarrier(char *buffer)
 {
-    MPI_Request request;
-
     (void)buffer;
-    COUNT("ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &request); MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &request));
 }
 
 static void count_bcast_root(char *buffer)
@@ -217,9 +224,7 @@ static void count_bcast_root(char *buffer)
 
 static void count_ibcast_root(char *buffer)
 {
-    MPI_Request request;
-
-    COUNT("ibcast_root", MPI_Ibcast(buffer, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD, &request); MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("ibcast_root", MPI_Ibcast(buffer, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
 }
 
 static void count_allreduce(char *buffer)
@@ -232,10 +237,8 @@ static void count_allreduce(char *buffer)
 static void count_iallreduce(char *buffer)
 {
     int64_t one = 1;
-    MPI_Request request;
 
-    COUNT("iallreduce", MPI_Iallreduce(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
-          MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("iallreduce", MPI_Iallreduce(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request));
 }
 
 static void count_scan_first(char *buffer)
@@ -248,10 +251,8 @@ static void count_scan_first(char *buffer)
 static void count_iscan_first(char *buffer)
 {
     int64_t one = 1;
-    MPI_Request request;
 
-    COUNT("iscan_first", MPI_Iscan(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
-          MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("iscan_first", MPI_Iscan(&one, buffer, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request));
 }
 
 static void count_gather(char *buffer)
@@ -264,10 +265,8 @@ static void count_gather(char *buffer)
 static void count_igather(char *buffer)
 {
     int64_t both[2];
-    MPI_Request request;
 
-    COUNT("igather", MPI_Igather(buffer, 1, MPI_INT64_T, both, 1, MPI_INT64_T, 0, MPI_COMM_WORLD, &request);
-          MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("igather", MPI_Igather(buffer, 1, MPI_INT64_T, both, 1, MPI_INT64_T, 0, MPI_COMM_WORLD, &request));
 }
 
 static void count_alltoall(char *buffer)
@@ -281,11 +280,9 @@ static void count_alltoall(char *buffer)
 static void count_ialltoall(char *buffer)
 {
     int64_t from[2] = {1, 1}, to[2];
-    MPI_Request request;
 
     (void)buffer;
-    COUNT("ialltoall", MPI_Ialltoall(from, 1, MPI_INT64_T, to, 1, MPI_INT64_T, MPI_COMM_WORLD, &request);
-          MPI_Wait(&request, MPI_STATUS_IGNORE));
+    COUNT_WITH_WAIT("ialltoall", MPI_Ialltoall(from, 1, MPI_INT64_T, to, 1, MPI_INT64_T, MPI_COMM_WORLD, &request));
 }
 #endif
 
