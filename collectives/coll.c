@@ -15,6 +15,7 @@
 #include "collectives/inquiry.h"
 #include "collectives/sched_area.h"
 #include "collectives/shmcoll.h"
+#include "collectives/shmcoll_check.h"
 #include "collectives/shmcoll_lane.h"
 #include "collectives/shmcoll_queue.h"
 #include "collectives/shmcoll_short.h"
@@ -187,6 +188,14 @@ static inline __attribute__((always_inline)) weft_call call_of(const weft_team *
     return weft_call_of(kind, form, args, weft_coll_bytes(kind, args, args->root == (int)team->rank));
 }
 
+/* Error of a call that comes after the team has stopped: it is not published. */
+static __attribute__((noinline, cold)) int stop_error(weft_team *team, weft_call call)
+{
+    int rc = team->area && !team->topology ? weft_shmcoll_truncation(team->area, call) : WEFT_OK;
+
+    return rc ? rc : weft_team_stop_error_of_call(team, call);
+}
+
 /* What a call that may block must do first (team->needs_setup): agree on a node area, or return the error of a stopped team. */
 static __attribute__((noinline)) int setup(weft_team *team, weft_call call)
 {
@@ -194,7 +203,7 @@ static __attribute__((noinline)) int setup(weft_team *team, weft_call call)
         weft_agreement_await(team);
     if (weft_team_next_call_is_over(team)) {
         weft_team_leave_area(team);
-        return weft_team_stop_error_of_call(team, call);
+        return stop_error(team, call);
     }
     if (!team->may_share)
         return WEFT_OK;
@@ -309,7 +318,7 @@ static int start(weft_team *team, weft_sched_algorithm *algorithm, const weft_co
     int rc;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
-        return weft_team_stop_error_of_call(team, call);
+        return stop_error(team, call);
     if (team->area && !team->topology && (rc = weft_shmcoll_publish(team->area, call, team->sequence, true)))
         return rc;
     return weft_sched_start(team, algorithm, args, next_tag(team, call, false), req);
@@ -332,7 +341,7 @@ static int start_in_area(weft_team *team, enum weft_coll_kind kind, const weft_c
     int tag;
 
     if (weft_unlikely(team->stopped) && weft_team_is_over(team, team->sequence))
-        return weft_team_stop_error_of_call(team, call);
+        return stop_error(team, call);
     tag = next_tag(team, call, false);
     if (!weft_shmcoll_may_attempt(team->area, args, call) || weft_shmcoll_attempt(team->area, kind, args, call, (uint32_t)tag))
         return start_schedule(team, kind, args, call, tag, req);
@@ -384,7 +393,7 @@ static __attribute__((noinline)) int defer(weft_team *team, enum weft_coll_kind 
     weft_sched *sched;
 
     if (team->stopped && weft_team_is_over(team, team->sequence))
-        return weft_team_stop_error_of_call(team, call);
+        return stop_error(team, call);
     if (is_first) {
         team->may_share = false;
         rc = weft_agreement_record(team, next_tag(team, call, true), begin_deferred);

@@ -109,23 +109,29 @@ static bool is_truncated(const weft_shmcoll *area, uint32_t member, uint64_t n, 
                                                       weft_shmcoll_rank_of(area, member));
 }
 
-/* *call: number of the call in which they differ. */
-static int describe_difference(const weft_shmcoll *area, uint32_t member, uint64_t *call)
+/* Sets the text for calls n of this member and `member`, which differ. Returns code. */
+static int describe_calls(const weft_shmcoll *area, int code, uint64_t n, weft_call local, uint32_t member, weft_call remote)
 {
-    call_copy local, remote;
     char here[100], there[100];
-    uint64_t n;
 
-    if (!first_difference(area, member, &n, &local, &remote))
-        return WEFT_OK;
-    *call = n;
-    weft_call_describe(NULL, 0, call_of(&local), here, sizeof here);
-    weft_call_describe(NULL, 0, call_of(&remote), there, sizeof there);
-    return weft_fail(is_truncated(area, member, n, &local, &remote) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME,
+    weft_call_describe(NULL, 0, local, here, sizeof here);
+    weft_call_describe(NULL, 0, remote, there, sizeof there);
+    return weft_fail(code,
                      "rank %u called %s; rank %u called %s.\n"
                      "  All members must call the same collectives (this is call %llu here), with equal counts, "
                      "roots and operators.",
                      weft_shmcoll_rank_of(area, area->rank), here, weft_shmcoll_rank_of(area, member), there, (unsigned long long)n);
+}
+
+/* *call: number of the call in which they differ. */
+static int describe_difference(const weft_shmcoll *area, uint32_t member, uint64_t *call)
+{
+    call_copy local, remote;
+
+    if (!first_difference(area, member, call, &local, &remote))
+        return WEFT_OK;
+    return describe_calls(area, is_truncated(area, member, *call, &local, &remote) ? WEFT_E_TRUNCATE : WEFT_E_NOT_SAME, *call,
+                          call_of(&local), member, call_of(&remote));
 }
 
 /* Error with the cause that the first stopped member left. */
@@ -184,6 +190,22 @@ int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member)
         rc = describe_gone(area, member);
     area->is_second = atomic_exchange_explicit(&area->hdr->stopped, 1, memory_order_relaxed) != 0;
     return stop_at(area, rc, call);
+}
+
+int weft_shmcoll_truncation(weft_shmcoll *area, weft_call call)
+{
+    uint64_t n = area->calls + 1;
+    call_copy remote;
+
+    for (uint32_t i = 0; i < area->ranks; i++) {
+        bool has_made = i != area->rank && atomic_load_explicit(&area->call_logs[i].calls, memory_order_acquire) >= n;
+        if (!has_made || !read_call(area, i, n, &remote) ||
+            !weft_call_is_truncated(call, weft_shmcoll_rank_of(area, area->rank), call_of(&remote), weft_shmcoll_rank_of(area, i)))
+            continue;
+        weft_shmcoll_log_call(area, call);
+        return describe_calls(area, WEFT_E_TRUNCATE, n, call, i, call_of(&remote));
+    }
+    return WEFT_OK;
 }
 
 int weft_shmcoll_end(weft_shmcoll *area)

@@ -3,7 +3,10 @@
 #include "check.h"
 #include "coll_call.h"
 
+#include <unistd.h>
+
 enum { NO_RANK, ROOT, ODD, MAX = 3 << 18, LATER = 4 };
+enum form { COLD, WARM, LATE, LATE_AND_TOLD, FORMS }; /* LATE: the truncated rank calls after the others' errors */
 
 typedef struct wrong {
     enum call call, odd_call; /* of all ranks but the last, and of the last */
@@ -67,8 +70,19 @@ static void warm_up(const wrong *w, MPI_Comm c)
     }
 }
 
+static int is_truncated(const wrong *w) { return w->truncated != NO_RANK && rank == (w->truncated == ROOT ? 0 : size - 1); }
+
+/* is_told: the notification of the others' stop has arrived. */
+static void be_late(int is_told)
+{
+    int flag;
+    usleep(3000);
+    for (int i = 0; is_told && i < 100; i++)
+        OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+}
+
 /* On a communicator of its own that was used before. */
-static void go_wrong(int i, int is_warm)
+static void go_wrong(int i, enum form form)
 {
     const wrong *w = &wrongs[i];
     int is_odd = rank == size - 1, n = is_odd ? w->odd_bytes : w->bytes, blocks, first, code, errors = 0;
@@ -78,14 +92,16 @@ static void go_wrong(int i, int is_warm)
     OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
     for (int before = 0; before < i % 11; before++)
         OK(MPI_Bcast(&one, 1, MPI_INT64_T, before % size, c));
-    if (is_warm)
+    if (form == WARM)
         warm_up(w, c);
+    if (form >= LATE && is_truncated(w))
+        be_late(form == LATE_AND_TOLD);
     memset(in, 7, (size_t)(size * MAX));
     first = coll_call(is_odd ? w->odd_call : w->call, out, in, n, n, is_odd && w->odd_root ? rank : 0, c);
     blocks = n && (is_odd ? w->odd_call : w->call) >= GATHER ? size : 1;
     for (int at = blocks * n; at < size * MAX; at++)
         CHECK(in[at] == 7, "case %d: byte %d is overwritten", i, at);
-    if (w->truncated != NO_RANK && rank == (w->truncated == ROOT ? 0 : size - 1))
+    if (is_truncated(w))
         CHECK(class_of(first) == MPI_ERR_TRUNCATE, "case %d: class %d", i, class_of(first));
     else
         CHECK(!first || class_of(first) == MPI_ERR_NOT_SAME, "case %d: class %d", i, class_of(first));
@@ -162,9 +178,10 @@ int main(void)
     }
     out = calloc((size_t)size, MAX);
     in = malloc((size_t)(size * MAX));
-    for (int warm = 0; warm < 2; warm++)
+    for (enum form form = 0; form < FORMS; form++)
         for (int i = 0; i < (int)(sizeof wrongs / sizeof *wrongs); i++)
-            go_wrong(i, warm);
+            if (form < LATE || wrongs[i].truncated != NO_RANK)
+                go_wrong(i, form);
     leave();
     if (size > 2)
         late();
