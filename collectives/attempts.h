@@ -14,6 +14,7 @@
 
 #define WEFT_ATTEMPTS_TRUST 16 /* waits after one that ended */
 #define WEFT_ATTEMPTS_EVERY 32 /* after these, one call of so many waits; the others look once */
+#define WEFT_ATTEMPTS_YIELDS 4 /* ranks share CPUs: yields of a wait. One runs the members of this CPU once */
 
 /* All zero at first. Of this member: members may differ. */
 typedef struct weft_attempts {

@@ -8,6 +8,7 @@
 #include "collectives/sched_internal.h"
 
 #include "base/status.h"
+#include "core/wait.h"
 #include "core/worker.h"
 #include "core/world.h"
 
@@ -52,12 +53,24 @@ static inline bool has_ended(const weft_sched *sched, const weft_step *wait)
     return wait->op == WEFT_STEP_FENCE ? sched->completion.left <= 1 : weft_sched_has_ended(sched, wait->message);
 }
 
+/* The other members may share this member's CPU. */
+static __attribute__((noinline)) void yield(weft_sched *sched, const weft_step *wait)
+{
+    weft_worker *worker = sched->team->chan->worker;
+    uint32_t left = WEFT_ATTEMPTS_YIELDS;
+
+    while (!has_ended(sched, wait) && !has_stopped(sched) && (weft_worker_poll(worker) > 0 || weft_wait_yield(worker, &left)))
+        ;
+}
+
 static inline bool ends_soon(weft_sched *sched, const weft_step *wait)
 {
     uint32_t polls = polls_of(sched), left = polls;
 
     for (; left && !has_ended(sched, wait) && !has_stopped(sched); left--)
         weft_worker_poll(sched->team->chan->worker);
+    if (!left && sched->team->chan->worker->world->wait_policy.yields && weft_attempts_may_wait(&sched->team->attempts))
+        yield(sched, wait);
     if (!has_ended(sched, wait))
         return false;
     if (left < polls)

@@ -157,6 +157,7 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
+    uint32_t turns, yields; /* of waits, that the attempted call may still make if ranks share CPUs; of these, by yields */
     weft_attempts attempts; /* of calls that weft_shmcoll_may_attempt() allows */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
@@ -290,7 +291,7 @@ static inline bool weft_shmcoll_has_news(const weft_shmcoll *area)
 {
     uint32_t member = area->awaited_member < 0 ? area->arrived : (uint32_t)area->awaited_member;
 
-    return !area->awaited || weft_shmcoll_has_posted(area, member, area->awaited);
+    return !area->awaited || member == area->ranks || weft_shmcoll_has_posted(area, member, area->awaited);
 }
 
 #define WEFT_SHMCOLL_PAUSE 4 /* looks that a pause counts for */

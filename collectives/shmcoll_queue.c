@@ -235,9 +235,15 @@ int weft_shmcoll_enqueue(weft_shmcoll_pending *pending)
 
 /* ---- calls without a schedule ---- */
 
-static uint32_t looks_of_attempt(const weft_shmcoll *area)
+static inline uint32_t looks_of_attempt(weft_shmcoll *area)
 {
-    return area->is_oversubscribed || !weft_attempts_may_wait(&area->attempts) ? 1 : WEFT_WAIT_LOOKS;
+    bool may_wait = weft_attempts_may_wait(&area->attempts);
+
+    if (weft_likely(!area->is_oversubscribed))
+        return may_wait ? WEFT_WAIT_LOOKS : 1;
+    area->yields = may_wait ? WEFT_ATTEMPTS_YIELDS : 0;
+    area->turns = may_wait ? WEFT_ATTEMPTS_YIELDS + area->ranks : 0; /* members may post one by one */
+    return 1;
 }
 
 static inline int end_attempt(weft_shmcoll *area, int rc)

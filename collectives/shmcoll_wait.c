@@ -127,16 +127,12 @@ static __attribute__((noinline)) int wait_long(weft_shmcoll *area, int32_t membe
     while (!has_arrived(&self)) {
         /* it reads lines that members write in each call: now and then, and before each sleep */
         int32_t lost = ++turns % FIND_EVERY && !self.wait.is_armed ? -1 : find_gone(&self, &is_dead);
-        if (is_past(area)) {
-            rc = weft_shmcoll_stop(area, weft_team_stop_error(area->team));
+        if (is_past(area) || (lost < 0 && is_stopped(area))) {
+            rc = weft_shmcoll_end(area);
             break;
         }
         if (lost >= 0) {
             rc = is_dead ? member_failed(area, (uint32_t)lost) : weft_shmcoll_differ(area, (uint32_t)lost);
-            break;
-        }
-        if (is_stopped(area)) {
-            rc = weft_shmcoll_end(area);
             break;
         }
         if (area->is_oversubscribed) /* spinning would keep the awaited members from running */
@@ -156,6 +152,8 @@ static inline bool has_posted_same(const weft_shmcoll *area, const weft_shmcoll_
            atomic_load_explicit(&line->call_hash, memory_order_relaxed) == area->call_hash;
 }
 
+/* ---- ranks that share CPUs ---- */
+
 /* The CPU of this member, as it is published: 1 + its number, 0: unknown. It may change between calls. */
 static uint32_t publish_cpu(const weft_shmcoll *area)
 {
@@ -172,18 +170,49 @@ static bool is_on_cpu(const weft_shmcoll *area, uint32_t member, uint32_t cpu)
     return cpu && atomic_load_explicit(&area->pages[member]->cpu, memory_order_relaxed) == cpu;
 }
 
-static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
+/* Whether looks for the member's post of s may find it soon. Not if the member has given its CPU to another rank, or if it, or a later one
+ * that is awaited too (for_all), shares this member's CPU and has not posted: to yield is better. */
+static bool may_look(const weft_shmcoll *area, uint32_t member, bool for_all, uint64_t s)
+{
+    uint32_t cpu = publish_cpu(area), end = for_all ? area->ranks : member + 1;
+
+    if (atomic_load_explicit(&area->pages[member]->yields, memory_order_relaxed))
+        return false;
+    for (uint32_t i = member; i < end; i++)
+        if (i != area->rank && is_on_cpu(area, i, cpu) && !weft_shmcoll_has_posted(area, i, s))
+            return false;
+    return true;
+}
+
+/* Looks for the post for a short time. */
+static bool is_seen(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;
-    uint32_t left;
+    uint32_t left = weft_wait_policy_looks(policy);
 
-    if (area->is_oversubscribed && is_on_cpu(area, member, publish_cpu(area)))
-        return weft_shmcoll_has_posted(area, member, s) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
-    left = weft_wait_policy_looks(policy);
     while (left && !weft_shmcoll_has_posted(area, member, s))
         left = weft_shmcoll_looked(area, left);
     weft_wait_policy_looked(policy, left);
-    return weft_likely(left) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
+    return left;
+}
+
+/* A yield costs less than a turn of a wait: no iface is polled. The long wait follows soon. */
+static __attribute__((noinline)) int await_post_crowded(weft_shmcoll *area, uint32_t member, uint64_t s)
+{
+    uint32_t yields = WEFT_ATTEMPTS_YIELDS;
+
+    do
+        if (may_look(area, member, false, s) ? is_seen(area, member, s) : weft_shmcoll_has_posted(area, member, s))
+            return WEFT_OK;
+    while (weft_wait_yield(area->worker, &yields));
+    return wait_long(area, (int32_t)member, false, s);
+}
+
+static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
+{
+    if (area->is_oversubscribed)
+        return await_post_crowded(area, member, s);
+    return weft_likely(is_seen(area, member, s)) ? WEFT_OK : wait_long(area, (int32_t)member, false, s);
 }
 
 static __attribute__((noinline)) int await_member(weft_shmcoll *area, uint32_t member, uint64_t s)
@@ -200,30 +229,27 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
     return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-/* Whether some member whose post of s is missing shares this member's CPU. */
-static bool awaits_own_cpu(const weft_shmcoll *area, uint32_t first, uint64_t s)
+/* The first member from `at` on that has not posted s. */
+static uint32_t skip_posted(const weft_shmcoll *area, uint32_t at, uint64_t s)
 {
-    uint32_t cpu = publish_cpu(area);
-
-    for (uint32_t i = first; i < area->ranks; i++)
-        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s) && is_on_cpu(area, i, cpu))
-            return true;
-    return false;
+    while (at < area->ranks && (at == area->rank || weft_shmcoll_has_posted(area, at, s)))
+        at++;
+    return at;
 }
 
-/* first: lower members have posted s. */
+/* first: lower members have posted s. It looks for one post at a time: a look at one that is not made yet delays it. */
 static int await_count(weft_shmcoll *area, uint32_t first, bool compares, uint64_t s)
 {
-    weft_wait_policy *policy = &area->worker->world->wait_policy;
-    uint32_t left;
+    uint32_t yields = WEFT_ATTEMPTS_YIELDS, at = first;
 
-    if (awaits_own_cpu(area, first, s))
-        return wait_long(area, -1, compares, s);
-    left = weft_wait_policy_looks(policy);
-    while (left && !is_complete(area, s))
-        left = weft_shmcoll_looked(area, left);
-    weft_wait_policy_looked(policy, left);
-    return left ? WEFT_OK : wait_long(area, -1, compares, s);
+    do {
+        at = skip_posted(area, at, s);
+        while (at < area->ranks && may_look(area, at, true, s) && is_seen(area, at, s))
+            at = skip_posted(area, at, s);
+        if (at == area->ranks)
+            return WEFT_OK;
+    } while (weft_wait_yield(area->worker, &yields));
+    return wait_long(area, -1, compares, s);
 }
 
 static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
@@ -283,14 +309,19 @@ static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t
     return rc;
 }
 
+/* Another thread may be the leader, which polls. A wait yields after a poll without events: not here. */
 static __attribute__((noinline)) void poll_once(weft_shmcoll *area)
 {
     weft_wait wait;
 
     area->is_waiting = true;
-    weft_wait_begin(&wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
-    weft_wait_progress(&wait);
-    weft_wait_end(&wait);
+    if (!area->worker->is_threaded) {
+        weft_worker_poll(area->worker);
+    } else {
+        weft_wait_begin(&wait, area->worker, WEFT_WAIT_REASON_COLLECTIVE, WEFT_ANY, 0, 0);
+        weft_wait_progress(&wait);
+        weft_wait_end(&wait);
+    }
     area->is_waiting = false;
 }
 
@@ -387,6 +418,7 @@ static bool test_complete(weft_shmcoll *area, uint64_t s)
     if (have_all_posted(area, s))
         return true;
     set_awaited(area, -1, s);
+    area->arrived = skip_posted(area, area->arrived, s);
     if (!area->is_oversubscribed)
         return false;
     want(area, s);
@@ -460,27 +492,44 @@ int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
     return rc;
 }
 
-bool weft_shmcoll_look(const weft_shmcoll *area, uint32_t *left)
+/* After the looks of an attempt, if ranks share CPUs: looks on for a post that another CPU makes, or yields. Returns the looks that it may
+ * make after that; 0: none. */
+static __attribute__((noinline)) uint32_t look_on(weft_shmcoll *area)
 {
-    while (*left) {
-        if (weft_shmcoll_has_news(area)) {
-            --*left;
-            return true;
+    weft_wait_policy *policy = &area->worker->world->wait_policy;
+    uint32_t looks = weft_shmcoll_looks(area), left = looks;
+
+    area->turns--;
+    while (left && !weft_shmcoll_has_news(area))
+        left = weft_shmcoll_looked(area, left);
+    if (looks)
+        weft_wait_policy_looked(policy, left);
+    return left || weft_wait_yield(area->worker, &area->yields);
+}
+
+bool weft_shmcoll_look(weft_shmcoll *area, uint32_t *left)
+{
+    do {
+        while (*left) {
+            if (weft_shmcoll_has_news(area)) {
+                --*left;
+                return true;
+            }
+            *left = weft_shmcoll_looked(area, *left);
         }
-        *left = weft_shmcoll_looked(area, *left);
-    }
+    } while (area->turns && (*left = look_on(area)));
     return false;
 }
 
 uint32_t weft_shmcoll_looks(weft_shmcoll *area)
 {
-    bool is_own;
+    bool for_all = area->awaited_member < 0;
 
     if (!area->is_oversubscribed)
         return WEFT_WAIT_LOOKS;
-    is_own = area->awaited_member >= 0 ? is_on_cpu(area, (uint32_t)area->awaited_member, publish_cpu(area))
-                                       : awaits_own_cpu(area, area->arrived, area->awaited);
-    return is_own ? 0 : weft_wait_policy_looks(&area->worker->world->wait_policy);
+    if (!weft_shmcoll_has_news(area) && !may_look(area, for_all ? area->arrived : (uint32_t)area->awaited_member, for_all, area->awaited))
+        return 0;
+    return weft_wait_policy_looks(&area->worker->world->wait_policy);
 }
 
 int weft_shmcoll_check_awaited(weft_shmcoll *area)

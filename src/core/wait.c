@@ -119,25 +119,47 @@ static void return_home(const weft_wait *wait)
     weft_cpu_place_at(world->home_cpu);
 }
 
-/* Yields if the policy allows it. sched_yield may run another rank much faster than a futex does, may do nothing, or may cost another
- * program's time slice: the policy measures it. */
+/* sched_yield may run another rank much faster than a futex does, may do nothing, or may cost another program's time slice: the policy
+ * measures it. *is_dear: it took long. Returns what it counts for, ns. */
+static uint32_t yield(weft_worker *worker, bool *is_dear)
+{
+    weft_rank_page *page = worker->world->page;
+    uint64_t begin, end;
+    uint32_t counts_ns;
+    weft_worker_unlock(worker);
+    begin = weft_clock_ns();
+    atomic_store_explicit(&page->yields, 1, memory_order_relaxed);
+    sched_yield();
+    atomic_store_explicit(&page->yields, 0, memory_order_relaxed);
+    end = weft_clock_ns();
+    weft_worker_lock(worker);
+    counts_ns = weft_wait_policy_yielded(&worker->world->wait_policy, end - begin);
+    *is_dear = end - begin >= WEFT_WAIT_YIELD_DEAR_NS;
+    if (weft_unlikely(*is_dear))
+        look_for_others(worker->world, end);
+    return counts_ns;
+}
+
+bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+{
+    bool is_dear;
+    if (!*left || worker->is_threaded || !weft_wait_policy_may_yield(&worker->world->wait_policy, 0))
+        return false;
+    yield(worker, &is_dear);
+    *left = is_dear ? 0 : *left - 1;
+    return true;
+}
+
+/* Yields if the policy allows it. */
 static bool has_yielded(weft_wait *wait)
 {
     weft_worker *worker = wait->worker;
-    weft_wait_policy *policy = &worker->world->wait_policy;
-    uint64_t begin, end;
-    if (!weft_wait_policy_may_yield(policy, wait->yielded_ns))
+    bool is_dear;
+    if (!weft_wait_policy_may_yield(&worker->world->wait_policy, wait->yielded_ns))
         return false;
-    weft_worker_unlock(wait->worker);
-    begin = weft_clock_ns();
-    sched_yield();
-    end = weft_clock_ns();
-    weft_worker_lock(wait->worker);
-    wait->yielded_ns += weft_wait_policy_yielded(policy, end - begin);
+    wait->yielded_ns += yield(worker, &is_dear);
     if (weft_unlikely(worker->world->returns_left))
         return_home(wait);
-    if (weft_unlikely(end - begin >= WEFT_WAIT_YIELD_DEAR_NS))
-        look_for_others(worker->world, end);
     return true;
 }
 

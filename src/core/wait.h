@@ -49,6 +49,9 @@ static inline void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, in
 }
 /* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
+/* For calls that may wait a little: yields once. *left: yields that the call may make; a long one is the last. False: it has none left, the
+ * policy allows none, or other threads use the worker. */
+bool weft_wait_yield(weft_worker *worker, uint32_t *left);
 /* After some empty polls: the wait spins no longer, but sleeps unless something arrives. */
 static inline void weft_wait_cut_short(weft_wait *wait)
 {

@@ -47,7 +47,7 @@ typedef struct rank_state {
 
 static struct {
     rank_state *ranks;
-    weft_world world; /* only its group and its boot's node_of are used */
+    weft_world world; /* only its group, its boot's node_of and whether waits yield are used */
     weft_boot boot;
     uint32_t node_of[RANKS_MAX];
     uint32_t count, now;
@@ -113,6 +113,16 @@ void weft_wait_progress(weft_wait *wait)
 {
     (void)wait;
     model_yield();
+}
+
+bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+{
+    (void)worker;
+    if (!*left)
+        return false;
+    --*left;
+    model_yield();
+    return true;
 }
 
 void weft_wait_close(weft_wait *wait) { (void)wait; }
@@ -357,6 +367,7 @@ int model_run(uint32_t ranks, uint64_t seed, model_rank *body, void *argument)
     model.ranks = calloc(ranks, sizeof *model.ranks);
     model.count = ranks;
     model.random = seed;
+    model.world.wait_policy.yields = seed & 1;
     model.body = body;
     model.argument = argument;
     model.eager = seed % 4 < 2 ? 0 : seed % 4 < 3 ? 20 : 50;

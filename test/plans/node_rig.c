@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -95,6 +96,20 @@ void weft_wait_close(weft_wait *wait)
     atomic_store_explicit(&self->page->asleep, 0, memory_order_relaxed);
     self->worker.is_armed = false;
 }
+
+/* Half of the members yield before they wait. */
+bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+{
+    const member *self = weft_container(worker, member, worker);
+
+    if (!*left || (rig.seed + self->rank) % 2)
+        return false;
+    --*left;
+    sched_yield();
+    return true;
+}
+
+int weft_worker_poll(weft_worker *worker) { return weft_shmcoll_progress(worker); }
 
 /* The workers are never locked: counts the offers. */
 bool weft_lock_offer(weft_lock *lock)

@@ -433,6 +433,27 @@ static int close_world(void)
     return weft_world_close(world);
 }
 
+/* Yields of a call that does not wait: as many as it may make, if the policy allows yields and no other thread uses the worker. */
+static void yields_outside_of_waits_are_counted(void)
+{
+    weft_wait_policy *policy = &world->wait_policy, before = *policy;
+    uint32_t left = 3, made = 0;
+
+    *policy = weft_wait_policy_dedicated;
+    CU_ASSERT(!weft_wait_yield(worker, &left) && left == 3);
+    weft_worker_lock(worker);
+    *policy = weft_wait_policy_oversubscribed;
+    worker->is_threaded = true;
+    CU_ASSERT(!weft_wait_yield(worker, &left) && left == 3);
+    worker->is_threaded = false;
+    while (weft_wait_yield(worker, &left))
+        made++;
+    CU_ASSERT(left == 0 && made > 0 && made <= 3);
+    CU_ASSERT_EQUAL(atomic_load(&world->page->yields), 0);
+    weft_worker_unlock(worker);
+    *policy = before;
+}
+
 int main(void)
 {
     CU_pSuite suite;
@@ -453,6 +474,7 @@ int main(void)
     CU_add_test(suite, "judgements by shares", judgements);
     CU_add_test(suite, "knobs fix the yields", knobs_fix_the_yields);
     CU_add_test(suite, "each event renews the yields", each_event_renews_the_yields);
+    CU_add_test(suite, "yields outside of waits are counted", yields_outside_of_waits_are_counted);
     CU_add_test(suite, "wake-ups are measured", wake_ups_are_measured);
     CU_add_test(suite, "early messages do not end polling", early_messages_do_not_end_polling);
     CU_add_test(suite, "arrivals while not running are not lost wake-ups", arrivals_while_not_running_are_not_lost_wakeups);
