@@ -109,11 +109,10 @@ static void look_for_others(weft_world *world, uint64_t now_ns)
         weft_wait_policy_set_alone(&world->wait_policy, is_alone);
 }
 
-/* Requires returns_left. The progress thread stays where it is. */
-static void return_home(const weft_wait *wait)
+/* Requires returns_left. */
+static void return_home(weft_world *world)
 {
-    weft_world *world = wait->worker->world;
-    if (wait->is_background || sched_getcpu() == world->home_cpu)
+    if (sched_getcpu() == world->home_cpu)
         return;
     world->returns_left--;
     weft_cpu_place_at(world->home_cpu);
@@ -146,6 +145,8 @@ bool weft_wait_yield(weft_worker *worker, uint32_t *left)
     if (!*left || worker->is_threaded || !weft_wait_policy_may_yield(&worker->world->wait_policy, 0))
         return false;
     yield(worker, &is_dear);
+    if (weft_unlikely(worker->world->returns_left))
+        return_home(worker->world);
     *left = is_dear ? 0 : *left - 1;
     return true;
 }
@@ -158,8 +159,8 @@ static bool has_yielded(weft_wait *wait)
     if (!weft_wait_policy_may_yield(&worker->world->wait_policy, wait->yielded_ns))
         return false;
     wait->yielded_ns += yield(worker, &is_dear);
-    if (weft_unlikely(worker->world->returns_left))
-        return_home(wait);
+    if (weft_unlikely(worker->world->returns_left) && !wait->is_background) /* the progress thread stays where it is */
+        return_home(worker->world);
     return true;
 }
 
@@ -242,8 +243,8 @@ static void sleep_on_wakeups(weft_wait *wait)
     end = record_wake_up(world, begin);
     WEFT_EVENT_RAISE(WEFT_EVENT_SLEEP_ENDED, NULL, wait->why, (int64_t)(end - begin));
     wait->yielded_ns = 0;
-    if (weft_unlikely(world->returns_left))
-        return_home(wait);
+    if (weft_unlikely(world->returns_left) && !wait->is_background)
+        return_home(world);
     if (world->wait_policy.yields) {
         look_for_others(world, end);
         weft_wait_policy_slept(&world->wait_policy, end);
