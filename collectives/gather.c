@@ -18,9 +18,10 @@ void weft_gather_linear(weft_sched *sched, const weft_coll *args)
 
     weft_sched_one_way(sched, root, false);
     if (sched->rank == root) {
-        for (uint32_t i = 0; i < sched->size; i++)
-            if (i != root)
-                weft_blocks_recv(sched, i, &all, i);
+        for (uint32_t i = 1, from; i < sched->size; i++) { /* the next rank first: it is the next root where roots take turns */
+            from = (root + i) % sched->size;
+            weft_blocks_recv(sched, from, &all, from);
+        }
         keep_own(sched, args, &all);
     } else if (!args->is_v || (args->sendcount && args->sendtype->size)) {
         weft_sched_send(sched, root, args->sendbuf, args->sendcount, args->sendtype);

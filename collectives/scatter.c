@@ -17,9 +17,10 @@ void weft_scatter_linear(weft_sched *sched, const weft_coll *args)
 
     weft_sched_one_way(sched, root, true);
     if (sched->rank == root) {
-        for (uint32_t i = 0; i < sched->size; i++)
-            if (i != root)
-                weft_blocks_send(sched, i, &all, i);
+        for (uint32_t i = 1, to; i < sched->size; i++) { /* the next rank first: it is the next root where roots take turns */
+            to = (root + i) % sched->size;
+            weft_blocks_send(sched, to, &all, to);
+        }
         keep_own(sched, args, &all);
     } else if (!args->is_v || (args->recvcount && args->recvtype->size)) {
         weft_sched_recv(sched, root, args->recvbuf, args->recvcount, args->recvtype);
