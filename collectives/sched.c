@@ -368,16 +368,25 @@ void weft_sched_call(weft_sched *sched, weft_sched_callback *call, void *arg)
         weft_sched_record_step(sched, &step);
 }
 
-void weft_sched_fence(weft_sched *sched)
+/* Of a started or a recorded schedule. Every step holds a type, so weft_sched_free() need not test. */
+static __attribute__((noinline)) void fence_later(weft_sched *sched)
 {
-    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = weft_sched_bytes()}; /* every step holds a type, so weft_sched_free() need not test */
+    weft_step step = {.op = WEFT_STEP_FENCE, .to_type = weft_sched_bytes()};
 
-    if (sched->is_immediate)
-        weft_sched_immediate_fence(sched);
-    else if (sched->performs)
+    if (sched->performs)
         weft_sched_start_wait(sched, &step);
     else if (!sched->rc && sched->step_count && sched->steps[sched->step_count - 1].op != WEFT_STEP_FENCE)
         weft_sched_record_step(sched, &step);
+}
+
+void weft_sched_fence(weft_sched *sched)
+{
+    if (sched->is_immediate)
+        weft_sched_immediate_fence(sched);
+    else if (!sched->performs || sched->has_deferred || sched->completion.left > 1)
+        fence_later(sched);
+    else if (sched->req_count || weft_unlikely(sched->completion.rc)) /* all messages have ended */
+        weft_sched_free_requests(sched);
 }
 
 /* A view of some members. */

@@ -65,9 +65,11 @@ static __attribute__((noinline)) void yield(weft_sched *sched, const weft_step *
 
 static inline bool ends_soon(weft_sched *sched, const weft_step *wait)
 {
-    uint32_t polls = polls_of(sched), left = polls;
+    uint32_t polls, left;
 
-    for (; left && !has_ended(sched, wait) && !has_stopped(sched); left--)
+    if (has_ended(sched, wait))
+        return true;
+    for (polls = left = polls_of(sched); left && !has_ended(sched, wait) && !has_stopped(sched); left--)
         weft_worker_poll(sched->team->chan->worker);
     if (!left && sched->team->chan->worker->world->wait_policy.yields && weft_attempts_may_wait(&sched->team->attempts))
         yield(sched, wait);
