@@ -188,7 +188,7 @@ static inline __attribute__((always_inline)) weft_call call_of(const weft_team *
     return weft_call_of(kind, form, args, weft_coll_bytes(kind, args, args->root == (int)team->rank));
 }
 
-/* Error of a call that comes after the team has stopped: it is not published. */
+/* Error of a call that comes after the team has stopped: no other member compares it. */
 static __attribute__((noinline, cold)) int stop_error(weft_team *team, weft_call call)
 {
     int rc = team->area && !team->topology ? weft_shmcoll_truncation(team->area, call) : WEFT_OK;

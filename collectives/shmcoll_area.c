@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "core/worker.h"
 #include "core/world.h"
+#include "mem/membarrier.h"
 
 #define SLOT_BYTES_MIN 256
 #define RANKS_DEEP 64    /* members; more need the memory of lines for slots */
@@ -47,45 +48,61 @@ void weft_shmcoll_wake_all(weft_shmcoll *area)
     wake_others(area);
 }
 
-/* Counts posts; the last post of s wakes the members that wait for all. Pairs with has_arrived(): both are seq_cst, so either the
- * sleeper's bit is seen here, or the sleeper sees the complete count. */
-static void count_posts(weft_shmcoll *area, uint64_t s, uint32_t more)
+/* Member 64 * word + bit sleeps, or is about to. Wakes it if all have posted what it awaits. The fence orders this member's post before
+ * the loads of the others': of the last posters at least one sees all posts. Clears the bit first: the woken member may set it again. */
+static __attribute__((noinline)) void wake_if_complete(weft_shmcoll *area, uint32_t word, uint64_t bit)
 {
-    weft_shmcoll_count *count = &area->hdr->count[weft_shmcoll_index(area, s)];
-    uint64_t posts = atomic_fetch_add_explicit(&count->posts, more, memory_order_seq_cst) + more;
+    uint32_t member = word * 64 + (uint32_t)__builtin_ctzll(bit);
 
-    if (posts % area->ranks)
+    atomic_thread_fence(memory_order_seq_cst); /* also after the load of its bit: it has set `wants` before */
+    if (!weft_shmcoll_is_complete(area, atomic_load_explicit(&area->call_logs[member].wants, memory_order_relaxed)))
         return;
+    atomic_fetch_and_explicit(&area->hdr->wanted[word], ~bit, memory_order_seq_cst);
+    weft_page_wake(area->pages[member]);
+}
+
+/* Wakes the members that this post of theirs completes what they await. Pairs with weft_shmcoll_want(): either the bit is seen here, or the
+ * sleeper sees the post. */
+static inline void wake_wanting(weft_shmcoll *area)
+{
     for (uint32_t i = 0; i * 64 < area->ranks; i++) {
-        uint64_t wanted = atomic_exchange_explicit(&count->wanted[i], 0, memory_order_seq_cst);
-        for (; wanted; wanted &= wanted - 1)
-            wake(area, i * 64 + (uint32_t)__builtin_ctzll(wanted));
+        uint64_t wanted = atomic_load_explicit(&area->hdr->wanted[i], memory_order_relaxed);
+        for (; weft_unlikely(wanted); wanted &= wanted - 1)
+            wake_if_complete(area, i, wanted & -wanted);
     }
 }
 
-/* posts: those that this one completes; 0: they are counted later. */
-static inline void publish(weft_shmcoll *area, uint64_t s, uint32_t posts)
+void weft_shmcoll_want(weft_shmcoll *area, uint64_t s)
+{
+    _Atomic uint64_t *wanted = &area->hdr->wanted[area->rank / 64];
+    uint64_t bit = (uint64_t)1 << area->rank % 64;
+
+    atomic_store_explicit(&area->call_logs[area->rank].wants, s, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(wanted, memory_order_relaxed) & bit)
+        return; /* the posters that have seen it issue a fence, those that have not were ordered when it was set */
+    atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+    if (!area->needs_fence)
+        weft_membarrier();
+}
+
+static inline void publish(weft_shmcoll *area, uint64_t s)
 {
     atomic_store_explicit(&weft_shmcoll_line_of(area, area->rank, s)->posted, s, memory_order_release); /* pairs with has_posted */
     weft_prefetch_write(weft_shmcoll_line_of(area, area->rank, s + 2)); /* not s + 1: others may poll it */
+    order_for_waker(area);
     if (area->is_oversubscribed)
-        weft_prefetch_write(&area->hdr->count[weft_shmcoll_index(area, s + 1)]);
-    if (area->is_oversubscribed && posts)
-        count_posts(area, s, posts);
-    else
-        order_for_waker(area);
+        wake_wanting(area);
 }
 
 void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s)
 {
-    bool is_last = area->rank + 1 == area->ranks;
-
-    publish(area, s, is_last ? area->ranks : 0);
+    publish(area, s);
     if (!area->is_oversubscribed) {
         wake_others(area);
         return;
     }
-    if (!is_last)
+    if (area->rank + 1 < area->ranks)
         wake(area, area->rank + 1);
     if (area->rank)
         wake(area, area->rank - 1);
@@ -93,7 +110,7 @@ void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s)
 
 void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to)
 {
-    publish(area, s, 1);
+    publish(area, s);
     if (to == WEFT_SHMCOLL_ALL || !area->is_oversubscribed) /* dedicated: await_reusable() of any member may wait for this post */
         wake_others(area);
     else if (to >= 0)

@@ -30,11 +30,10 @@ typedef struct weft_shmcoll weft_shmcoll;
  *   - In a run of scans (relays_since), once all posts of its operation LAG are seen, no member reads older data than the run's, and of
  *     those only the next member reads: its post of s - ahead suffices. So each member may be `ahead` operations ahead of the next one
  *     (weft_shmcoll_begin_relay).
- *   - A member that only posts s has seen all posts of s - ahead: the post counter of s - depth is complete. The posts of a scan are
- *     counted by the last member, with its own: all others have posted before.
- * Dedicated CPUs: a member reads each flag from its member's line; there are as many lines as slots, which stay in the nearest cache.
- * Oversubscribed: posts are counted too, and the last post wakes the members that wait for all; there are more lines, so that writers of
- * short data run far ahead of the readers, and each reads many operations while it has a CPU. */
+ *   - A member that only posts s has seen all posts of s - ahead: no flag that a member still awaits is older than a line.
+ * Dedicated CPUs: there are as many lines as slots, which stay in the nearest cache, and each post wakes the members that sleep.
+ * Oversubscribed: there are more lines, so that writers of short data run far ahead of the readers, and each reads many operations while it
+ * has a CPU. A member that sleeps until all have posted an operation says which one (`wanted`): only the last post wakes it. */
 #define WEFT_SHMCOLL_SLOTS 8   /* slots of a member; lines if CPUs are dedicated */
 #define WEFT_SHMCOLL_DEPTH 64  /* lines of a member if they are oversubscribed; published calls */
 #define WEFT_SHMCOLL_SHALLOW 32 /* then, of many members or in a lane */
@@ -49,13 +48,8 @@ typedef struct weft_shmcoll_line {
     char data[WEFT_SHMCOLL_INLINE]; /* aligned for every basic type */
 } weft_shmcoll_line;
 
-typedef struct weft_shmcoll_count {
-    _Alignas(WEFT_LINE) _Atomic uint64_t posts; /* posts of all operations with this index since attach; of a scan once all have posted */
-    _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64]; /* mask of members that sleep until all have posted */
-} weft_shmcoll_count;
-
 typedef struct weft_shmcoll_hdr {
-    weft_shmcoll_count count[WEFT_SHMCOLL_DEPTH];
+    _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64]; /* mask of members that sleep for all posts of call_logs[].wants */
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that have closed the area */
     _Atomic uint32_t stopped; /* 1: a member has found that calls differ, and reports it */
     _Atomic uint32_t causes;  /* members that stopped; the first one writes the cause */
@@ -76,6 +70,7 @@ enum weft_shmcoll_gone { WEFT_SHMCOLL_HERE, WEFT_SHMCOLL_LEFT, WEFT_SHMCOLL_STOP
 typedef struct weft_shmcoll_call_log {
     _Alignas(WEFT_LINE) _Atomic uint64_t calls; /* calls published so far; number n is in call[n % DEPTH] */
     _Atomic uint64_t gone;                      /* enum weft_shmcoll_gone; not HERE: the member posts no more */
+    _Atomic uint64_t wants;                     /* if its bit in `wanted` is set: an operation */
     weft_shmcoll_call call[WEFT_SHMCOLL_DEPTH];
 } weft_shmcoll_call_log;
 
@@ -144,6 +139,7 @@ struct weft_shmcoll {
     uint32_t short_bytes; /* longest data that takes a part of a slot only; 0: none does */
     bool is_oversubscribed, needs_fence, is_tainted; /* is_tainted: weft_shmcoll_set_tainted() */
     int rc; /* a member failed, or calls differ: the area is not used any more; 0: none */
+    bool is_late_compared; /* a call that came after the team had stopped was compared (weft_shmcoll_truncation) */
     bool is_second; /* another member found before this one that calls differ */
     bool is_waiting; /* this member waits in the area, and polls */
     uint64_t awaited; /* operation whose posts it waits for; 0: it does not wait */
@@ -157,7 +153,7 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
-    uint32_t turns, yields; /* of waits, that the attempted call may still make if ranks share CPUs; of these, by yields */
+    uint32_t turns, yields; /* that an attempted call may still make if ranks share CPUs: looks for a short time or yields; yields */
     weft_attempts attempts; /* of calls that weft_shmcoll_may_attempt() allows */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
@@ -193,7 +189,7 @@ struct weft_shmcoll {
 uint64_t weft_shmcoll_used_bytes(uint64_t bytes, uint32_t ranks, unsigned flags);
 /* Posts s. Does not block. `to`: members that may wait for this one alone: WEFT_SHMCOLL_ALL, WEFT_SHMCOLL_NONE, or a member. */
 void weft_shmcoll_post(weft_shmcoll *area, uint64_t s, int to);
-/* The same in a scan, for the next member and the lower one. The last member's post is counted for all: they have posted before. */
+/* The same in a scan, for the next member and the lower one. */
 void weft_shmcoll_post_relay(weft_shmcoll *area, uint64_t s);
 /* Flags of an area; equal on all members. */
 enum weft_shmcoll_flags {
@@ -222,6 +218,8 @@ bool weft_shmcoll_is_waiting(const weft_shmcoll *area);
 void weft_shmcoll_leave(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Whether data that this member writes from now on derives from damaged data. */
 void weft_shmcoll_set_tainted(weft_shmcoll *area, bool is_tainted);
+/* Oversubscribed: the post that completes operation s wakes this member. Before a sleep only, once the ifaces are armed; then look again. */
+void weft_shmcoll_want(weft_shmcoll *area, uint64_t s);
 /* Wakes all sleeping members; they compare calls again. */
 void weft_shmcoll_wake_all(weft_shmcoll *area);
 /* This member posts no more, after close (LEFT) or an error (STOPPED). Wakes the others. */
@@ -278,6 +276,20 @@ static inline void weft_shmcoll_note_stream(weft_shmcoll *area, uint32_t stream)
 static inline bool weft_shmcoll_has_posted(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     return atomic_load_explicit(&weft_shmcoll_line_of(area, member, s)->posted, memory_order_acquire) >= s;
+}
+
+/* The first member from `at` on that has not posted s. */
+static inline uint32_t weft_shmcoll_skip_posted(const weft_shmcoll *area, uint32_t at, uint64_t s)
+{
+    while (at < area->ranks && weft_shmcoll_has_posted(area, at, s))
+        at++;
+    return at;
+}
+
+/* All members have posted s, this one too. */
+static inline bool weft_shmcoll_is_complete(const weft_shmcoll *area, uint64_t s)
+{
+    return weft_shmcoll_skip_posted(area, 0, s) == area->ranks;
 }
 
 /* Rank of `member` in the communicator. */

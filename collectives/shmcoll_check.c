@@ -197,12 +197,14 @@ int weft_shmcoll_truncation(weft_shmcoll *area, weft_call call)
     uint64_t n = area->calls + 1;
     call_copy remote;
 
+    if (area->is_late_compared)
+        return WEFT_OK;
+    area->is_late_compared = true;
     for (uint32_t i = 0; i < area->ranks; i++) {
         bool has_made = i != area->rank && atomic_load_explicit(&area->call_logs[i].calls, memory_order_acquire) >= n;
         if (!has_made || !read_call(area, i, n, &remote) ||
             !weft_call_is_truncated(call, weft_shmcoll_rank_of(area, area->rank), call_of(&remote), weft_shmcoll_rank_of(area, i)))
             continue;
-        weft_shmcoll_log_call(area, call);
         return describe_calls(area, WEFT_E_TRUNCATE, n, call, i, call_of(&remote));
     }
     return WEFT_OK;

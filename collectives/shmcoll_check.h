@@ -44,8 +44,8 @@ int weft_shmcoll_stop(weft_shmcoll *area, int rc) __attribute__((cold));
 int weft_shmcoll_differ(weft_shmcoll *area, uint32_t member) __attribute__((cold));
 /* The team has stopped at this member's call: sets the text, by the member whose call differs if one does, and returns the error. */
 int weft_shmcoll_end(weft_shmcoll *area) __attribute__((cold));
-/* This member's next call comes after the team has stopped. WEFT_E_TRUNCATE, once, with a text, if a member's call with its number sends
- * more than it takes; else WEFT_OK. */
+/* This member's next call comes after the team has stopped. WEFT_E_TRUNCATE, with a text, if it is the first one of these and a member's
+ * call with its number sends more than it takes; else WEFT_OK. */
 int weft_shmcoll_truncation(weft_shmcoll *area, weft_call call) __attribute__((cold));
 /* The call that this member performs. */
 weft_call weft_shmcoll_latest_call(const weft_shmcoll *area);

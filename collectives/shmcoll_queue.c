@@ -249,6 +249,8 @@ static inline uint32_t looks_of_attempt(weft_shmcoll *area)
 static inline int end_attempt(weft_shmcoll *area, int rc)
 {
     weft_attempts_note(&area->attempts, !rc);
+    if (weft_unlikely(area->is_oversubscribed) && !rc && area->turns && area->yields < WEFT_ATTEMPTS_YIELDS)
+        weft_wait_policy_yield_succeeded(&area->worker->world->wait_policy);
     area->attempted = rc;
     if (!rc)
         area->awaited = 0;

@@ -15,13 +15,6 @@
 
 #define FIND_EVERY 16     /* turns of a wait between two looks for members that will never post */
 
-/* All members have posted s: each operation with its index so far brought one post of each. */
-static inline bool is_complete(const weft_shmcoll *area, uint64_t s)
-{
-    uint64_t uses = (s + area->depth - 1) >> __builtin_ctz(area->depth);
-    return atomic_load_explicit(&area->hdr->count[weft_shmcoll_index(area, s)].posts, memory_order_acquire) >= uses * area->ranks;
-}
-
 static int member_failed(weft_shmcoll *area, uint32_t member)
 {
     return area->rc = weft_fail(WEFT_E_PEER, "a collective has failed: the process of member %u on this node has died", member);
@@ -47,8 +40,8 @@ static bool is_stopped(const weft_shmcoll *area)
     return weft_unlikely(area->team && area->team->stopped && weft_team_call_is_over(area->team));
 }
 
-/* The member has posted s in another call. Posts of scans are not counted until the last member posts: one that makes another call would
- * wait for these. A line that is written again for a later operation shows another call, too: then all posts of s are counted. */
+/* The member has posted s in another call, while some have not posted: in a scan these may wait for this member. A line that is written
+ * again for a later operation shows another call, too: then all have posted s. */
 static bool has_posted_other(const weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     const weft_shmcoll_line *line = weft_shmcoll_line_of(area, member, s);
@@ -56,7 +49,7 @@ static bool has_posted_other(const weft_shmcoll *area, uint32_t member, uint64_t
     if (atomic_load_explicit(&line->posted, memory_order_acquire) != s ||
         atomic_load_explicit(&line->call_hash, memory_order_acquire) == area->call_hash)
         return false;
-    return !is_complete(area, s);
+    return !weft_shmcoll_is_complete(area, s);
 }
 
 /* A member that will never post. -1: none. *is_dead: its process has failed, else its calls differ or it has left. */
@@ -80,27 +73,22 @@ static int32_t find_gone(const long_wait *self, bool *is_dead)
     return -1;
 }
 
-/* Oversubscribed: the last post of s wakes this member. Sets its bit again if count_posts(), which clears the bits of the members that it
- * wakes, has cleared it. Before a sleep only, that is once the ifaces are armed: all members write this line. */
-static void want(const weft_shmcoll *area, uint64_t s)
+/* Before each look of a wait for all: if the ifaces are armed, the look may be the last one before a sleep. */
+static inline void prepare_sleep(weft_shmcoll *area, uint64_t s)
 {
-    _Atomic uint64_t *wanted = &area->hdr->count[weft_shmcoll_index(area, s)].wanted[area->rank / 64];
-    uint64_t bit = (uint64_t)1 << area->rank % 64;
-
-    if (!area->worker->is_armed)
-        return;
-    if (!(atomic_load_explicit(wanted, memory_order_relaxed) & bit))
-        atomic_fetch_or_explicit(wanted, bit, memory_order_seq_cst);
+    if (weft_unlikely(area->worker->is_armed) && area->is_oversubscribed)
+        weft_shmcoll_want(area, s);
 }
 
 /* Wait condition. */
 static bool has_arrived(const long_wait *self)
 {
-    const weft_shmcoll *area = self->area;
+    weft_shmcoll *area = self->area;
 
-    if (self->member < 0 && area->is_oversubscribed)
-        want(area, self->s);
-    return self->member >= 0 ? weft_shmcoll_has_posted(area, (uint32_t)self->member, self->s) : is_complete(area, self->s);
+    if (self->member >= 0)
+        return weft_shmcoll_has_posted(area, (uint32_t)self->member, self->s);
+    prepare_sleep(area, self->s);
+    return weft_shmcoll_is_complete(area, self->s);
 }
 
 /* Wait condition for core/leader: may be called by another thread of this process, under the lock. */
@@ -196,13 +184,22 @@ static bool is_seen(weft_shmcoll *area, uint32_t member, uint64_t s)
     return left;
 }
 
+/* A yield counts as cost until one ends a wait. */
+static bool end_yields(weft_shmcoll *area, uint32_t left)
+{
+    if (left < WEFT_ATTEMPTS_YIELDS)
+        weft_wait_policy_yield_succeeded(&area->worker->world->wait_policy);
+    return true;
+}
+
 /* A yield costs less than a turn of a wait: no iface is polled. The long wait follows soon. */
 static __attribute__((noinline)) int await_post_crowded(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
     uint32_t yields = WEFT_ATTEMPTS_YIELDS;
 
     do
-        if (may_look(area, member, false, s) ? is_seen(area, member, s) : weft_shmcoll_has_posted(area, member, s))
+        if ((may_look(area, member, false, s) ? is_seen(area, member, s) : weft_shmcoll_has_posted(area, member, s)) &&
+            end_yields(area, yields))
             return WEFT_OK;
     while (weft_wait_yield(area->worker, &yields));
     return wait_long(area, (int32_t)member, false, s);
@@ -229,24 +226,16 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
     return weft_likely(has_posted_same(area, weft_shmcoll_line_of(area, member, s), s)) ? WEFT_OK : await_member(area, member, s);
 }
 
-/* The first member from `at` on that has not posted s. */
-static uint32_t skip_posted(const weft_shmcoll *area, uint32_t at, uint64_t s)
-{
-    while (at < area->ranks && (at == area->rank || weft_shmcoll_has_posted(area, at, s)))
-        at++;
-    return at;
-}
-
 /* first: lower members have posted s. It looks for one post at a time: a look at one that is not made yet delays it. */
 static int await_count(weft_shmcoll *area, uint32_t first, bool compares, uint64_t s)
 {
     uint32_t yields = WEFT_ATTEMPTS_YIELDS, at = first;
 
     do {
-        at = skip_posted(area, at, s);
+        at = weft_shmcoll_skip_posted(area, at, s);
         while (at < area->ranks && may_look(area, at, true, s) && is_seen(area, at, s))
-            at = skip_posted(area, at, s);
-        if (at == area->ranks)
+            at = weft_shmcoll_skip_posted(area, at, s);
+        if (at == area->ranks && end_yields(area, yields))
             return WEFT_OK;
     } while (weft_wait_yield(area->worker, &yields));
     return wait_long(area, -1, compares, s);
@@ -274,16 +263,6 @@ int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s)
     return i == ranks ? WEFT_OK : await_rest(area, i, s);
 }
 
-static bool have_all_posted(const weft_shmcoll *area, uint64_t s)
-{
-    if (area->is_oversubscribed)
-        return is_complete(area, s);
-    for (uint32_t i = 0; i < area->ranks; i++)
-        if (i != area->rank && !weft_shmcoll_has_posted(area, i, s))
-            return false;
-    return true;
-}
-
 static int await_posts(weft_shmcoll *area, uint64_t s)
 {
     int rc = WEFT_OK;
@@ -301,7 +280,7 @@ static __attribute__((noinline)) int await_reusable(weft_shmcoll *area, uint64_t
 {
     int rc = WEFT_OK;
 
-    if (have_all_posted(area, s - 1)) /* saves the next operations this call */
+    if (weft_shmcoll_is_complete(area, s - 1)) /* saves the next operations this call */
         past = s - 1;
     else
         rc = await_posts(area, past);
@@ -415,14 +394,12 @@ uint64_t weft_shmcoll_begin_relay(weft_shmcoll *area, uint32_t ahead, bool may_w
 /* All members have posted s. If not, and members are oversubscribed, the last post will wake this one. */
 static bool test_complete(weft_shmcoll *area, uint64_t s)
 {
-    if (have_all_posted(area, s))
+    if (weft_shmcoll_is_complete(area, s))
         return true;
     set_awaited(area, -1, s);
-    area->arrived = skip_posted(area, area->arrived, s);
-    if (!area->is_oversubscribed)
-        return false;
-    want(area, s);
-    return is_complete(area, s);
+    prepare_sleep(area, s);
+    area->arrived = weft_shmcoll_skip_posted(area, area->arrived, s);
+    return area->arrived == area->ranks;
 }
 
 /* Whether all members have posted `past`, on which operation s depends. */
@@ -430,7 +407,7 @@ static __attribute__((noinline)) bool may_begin(weft_shmcoll *area, uint64_t s, 
 {
     if (area->rc)
         return false;
-    if (area->awaited != past && have_all_posted(area, s - 1)) /* once in a wait */
+    if (area->awaited != past && weft_shmcoll_is_complete(area, s - 1)) /* once in a wait */
         past = s - 1;
     else if (!test_complete(area, past))
         return false;
@@ -481,20 +458,15 @@ int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
     int rc;
 
     set_awaited(area, -1, s);
+    prepare_sleep(area, s);
     rc = count_arrived(area, s);
-    if (rc == WEFT_AGAIN && area->is_oversubscribed) {
-        want(area, s);
-        if (is_complete(area, s))
-            rc = count_arrived(area, s);
-    }
     if (!rc && s > area->known)
         area->known = s;
     return rc;
 }
 
-/* After the looks of an attempt, if ranks share CPUs: looks on for a post that another CPU makes, or yields. Returns the looks that it may
- * make after that; 0: none. */
-static __attribute__((noinline)) uint32_t look_on(weft_shmcoll *area)
+/* A turn after the looks of an attempt, if ranks share CPUs: looks for a post that another CPU makes, or yields. False: neither is allowed. */
+static __attribute__((noinline)) bool look_on(weft_shmcoll *area)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;
     uint32_t looks = weft_shmcoll_looks(area), left = looks;

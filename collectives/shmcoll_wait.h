@@ -23,8 +23,8 @@ int weft_shmcoll_await_all(weft_shmcoll *area, uint64_t s);
 uint64_t weft_shmcoll_try_begin(weft_shmcoll *area, uint32_t ahead, bool is_writer);
 int weft_shmcoll_test(weft_shmcoll *area, uint32_t member, uint64_t s);
 int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s);
-/* How often a wait that begins now may look for the post that these await, before it yields or polls all ifaces: 0 if the member does not
- * run now, as far as is known. */
+/* How often a wait that begins now may look for the post that these await, before it yields or polls all ifaces: 0 if the member has given
+ * its CPU away, or shares this member's CPU; or, in a wait for all, if a later one that has not posted shares it. */
 uint32_t weft_shmcoll_looks(weft_shmcoll *area);
 /* After these, from time to time and before a sleep: looks for members that will never post area->awaited. 0, or the error as above. */
 int weft_shmcoll_check_awaited(weft_shmcoll *area);
@@ -69,8 +69,8 @@ static inline void weft_shmcoll_back_off(const weft_shmcoll *area, uint32_t writ
         weft_cpu_relax();
 }
 
-/* Looks for the awaited post, *left times at most. A post that has come may not be the one that is missing. Each look counts, so the
- * caller's loop ends. */
+/* Looks for the awaited post, *left times, then while area->turns and area->yields last: a call of the application's thread may yield here.
+ * A post that has come may not be the one that is missing. Each look and each turn counts, so the caller's loop ends. */
 bool weft_shmcoll_look(weft_shmcoll *area, uint32_t *left);
 
 #endif

@@ -52,9 +52,9 @@ typedef struct weft_rank_page {
     _Atomic uint32_t job_rank;                           /* rank in the job, for a receiver that finds this rank's bit in `active` */
     _Atomic uint32_t tickets;                            /* last ticket used in `asleep`; owner only */
     _Atomic uint32_t membarrier_ok;                      /* 1: registered for membarrier GLOBAL_EXPEDITED */
-    /* Written at each wait, if ranks share CPUs. */
+    /* Written by waits, and by calls that wait a little, if ranks share CPUs. */
     _Alignas(WEFT_LINE) _Atomic uint32_t cpu;            /* where the rank last waited for another one: 1 + CPU; 0: not known */
-    _Atomic uint32_t yields;                             /* 1: it has given the CPU to another rank, in a wait */
+    _Atomic uint32_t yields;                             /* 1: it is in sched_yield: another rank may have its CPU */
     _Alignas(WEFT_LINE) weft_wakeup_sock sock;           /* woken instead of the futex if open */
     _Atomic uint64_t woken_ns;                           /* weft_clock_ns when weft_page_wake() last ended a sleep */
     _Atomic uint64_t pid_space;                          /* inode of the pid namespace of `pid`; 0: not told (core/cpu_share) */

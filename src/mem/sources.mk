@@ -1,6 +1,7 @@
 # src/mem: the node's segment, wakeup sockets, pools
 libweft_a_SOURCES += src/mem/segment.h src/mem/segment.c src/mem/segment_heap.h src/mem/segment_heap.c
 libweft_a_SOURCES += src/mem/rank_page.h src/mem/rank_page.c
+libweft_a_SOURCES += src/mem/membarrier.h
 libweft_a_SOURCES += src/mem/wakeup_sock.h src/mem/wakeup_sock.c
 libweft_a_SOURCES += src/mem/pool.h src/mem/pool.c
 # memmon and the registration cache

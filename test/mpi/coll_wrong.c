@@ -161,6 +161,29 @@ static void late(void)
     OK(MPI_Comm_free(&c));
 }
 
+/* A member's call that comes after the others' errors is right, and sends less than theirs. Only its first such call is compared. */
+static void late_and_right(void)
+{
+    char data[100] = {0};
+    int code, flag;
+    MPI_Comm c;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &c));
+    OK(MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN));
+    OK(MPI_Bcast(data, 100, MPI_BYTE, 0, c));
+    if (rank == size - 1) {
+        usleep(3000);
+        for (int i = 0; i < 100; i++)
+            OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
+    }
+    code = rank == 1 ? MPI_Barrier(c) : MPI_Bcast(data, 100, MPI_BYTE, 0, c);
+    CHECK(!code || class_of(code) == MPI_ERR_NOT_SAME, "class %d", class_of(code));
+    for (int i = 0; i < 3; i++) {
+        code = MPI_Bcast(data, rank == size - 1 ? 4 : 100, MPI_BYTE, 0, c);
+        CHECK(!code || class_of(code) == MPI_ERR_NOT_SAME, "class %d", class_of(code));
+    }
+    OK(MPI_Comm_free(&c));
+}
+
 int main(void)
 {
     MPI_Comm near;
@@ -183,8 +206,10 @@ int main(void)
             if (form < LATE || wrongs[i].truncated != NO_RANK)
                 go_wrong(i, form);
     leave();
-    if (size > 2)
+    if (size > 2) {
         late();
+        late_and_right();
+    }
     free(out);
     free(in);
     OK(MPI_Finalize());

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "collectives/shmcoll_area.h"
 #include "core/callout.h"
 #include "core/wait.h"
+#include "mem/membarrier.h"
 
 #define DEADLINE_S 100 /* of one sleep: far beyond any scheduling delay */
 
@@ -49,7 +49,7 @@ static void order_for_sleeper(void)
     if (rig.needs_fence)
         atomic_thread_fence(memory_order_seq_cst);
     else
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+        weft_membarrier();
 }
 
 void rig_flip(member *self)
@@ -100,8 +100,9 @@ void weft_wait_close(weft_wait *wait)
 /* Half of the members yield before they wait. */
 bool weft_wait_yield(weft_worker *worker, uint32_t *left)
 {
-    const member *self = weft_container(worker, member, worker);
+    member *self = weft_container(worker, member, worker);
 
+    rig_flip(self);
     if (!*left || (rig.seed + self->rank) % 2)
         return false;
     --*left;

@@ -4,12 +4,10 @@
  * barrier between them, short and long, dedicated and oversubscribed. See node_rig.h. `test_node SEED` repeats one seed.
  */
 #include <CUnit/Basic.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +17,7 @@
 #include "collectives/shmcoll.h"
 #include "collectives/shmcoll_area.h"
 #include "core/worker.h"
+#include "mem/membarrier.h"
 #include "node_rig.h"
 
 #ifdef __SANITIZE_THREAD__ /* takes ten times as long */
@@ -264,7 +263,7 @@ static void one_flip(enum weft_coll_kind kind, uint32_t parts, uint64_t count, u
     bool is_rooted = kind == WEFT_COLL_REDUCE || kind == WEFT_COLL_GATHER;
     char rank_text[80], byte[60], *text;
 
-    rig_open(2, is_oversubscribed, true, (64 << 10) + csum_bytes); /* equal slot lengths with and without checksums */
+    rig_open(2, is_oversubscribed, true, (56 << 10) + csum_bytes); /* equal slot lengths with and without checksums */
     rig.is_flipping = true;
     rig.has_csum = has_csum;
     rig.flip_parts = parts;
@@ -445,7 +444,7 @@ static void test_members(void)
 {
     static const uint64_t sizes[] = {256 << 10, 96 << 10};
     uint64_t sleeps = 0, runs = 0;
-    int can_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    int can_membarrier = weft_membarrier_register();
 
     for (uint32_t ranks = 2; ranks <= RANKS_MAX; ranks += ranks < 5 ? 1 : 2)
         for (uint64_t seed = first_seed; seed < first_seed + 4; seed++, runs++)

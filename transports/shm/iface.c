@@ -3,15 +3,14 @@
  * iface: opening, closing, eps, memory and the operations table of the shared-memory transport. The fast path is in send.c and recv.c.
  */
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "mem/membarrier.h"
 #include "mem/segment_heap.h"
 #include "mem/wakeup_sock.h"
 #include "transports/shm/cma.h"
@@ -57,8 +56,8 @@ static int shm_iface_open(const weft_iface_params *params, weft_iface **out)
         return weft_fail(rc, "no memory for the shared-memory iface of %u ranks", segment->hdr->ranks);
     }
     shm->ring_flags = WEFT_RING_OPEN;
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) != 0)
-        shm->ring_flags |= WEFT_RING_FENCE; /* seccomp or an old kernel: senders must fence */
+    if (!weft_membarrier_register())
+        shm->ring_flags |= WEFT_RING_FENCE;
     atomic_store_explicit(&shm->page->membarrier_ok, !(shm->ring_flags & WEFT_RING_FENCE), memory_order_relaxed);
     atomic_store_explicit(&shm->page->job_rank, params->self.rank, memory_order_relaxed);
     weft_cma_show(shm->page);

@@ -8,14 +8,13 @@
  */
 #include "transports/shm/shm.h"
 
-#include <linux/membarrier.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "mem/membarrier.h"
 #include "mem/wakeup_sock.h"
 
 /* -- receiving -- */
@@ -249,7 +248,7 @@ static void order_for_senders(shm_iface *shm)
     atomic_thread_fence(memory_order_seq_cst);
     if (shm->ring_flags & WEFT_RING_FENCE)
         return;
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    weft_membarrier();
     shm->iface.counts.barriers++;
 }
 
