@@ -57,12 +57,13 @@ static inline bool has_ended(const weft_sched *sched, const weft_step *wait)
 static __attribute__((noinline)) void yield(weft_sched *sched, const weft_step *wait)
 {
     weft_worker *worker = sched->team->chan->worker;
-    uint32_t yields = WEFT_ATTEMPTS_YIELDS, left = POLLS;
+    weft_wait_yields yields = {.left = WEFT_ATTEMPTS_YIELDS};
+    uint32_t left = POLLS;
 
     while (left-- && !has_ended(sched, wait) && !has_stopped(sched) && (weft_worker_poll(worker) > 0 || weft_wait_yield(worker, &yields)))
         ;
-    if (yields < WEFT_ATTEMPTS_YIELDS && has_ended(sched, wait))
-        weft_wait_policy_yield_succeeded(&worker->world->wait_policy);
+    if (has_ended(sched, wait))
+        weft_wait_yields_succeeded(worker, &yields);
 }
 
 static inline bool ends_soon(weft_sched *sched, const weft_step *wait)

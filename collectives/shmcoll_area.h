@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "base/nt_copy.h"
 #include "collectives/team.h"
+#include "core/wait.h"
 #include "core/worker.h"
 #include "mem/segment.h"
 #include "type/kernels.h"
@@ -49,7 +50,8 @@ typedef struct weft_shmcoll_line {
 } weft_shmcoll_line;
 
 typedef struct weft_shmcoll_hdr {
-    _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64]; /* mask of members that sleep for all posts of call_logs[].wants */
+    /* Mask of the members that sleep until all have posted call_logs[].wants. */
+    _Alignas(WEFT_LINE) _Atomic uint64_t wanted[WEFT_SHMCOLL_RANKS / 64];
     _Alignas(WEFT_LINE) _Atomic uint32_t closed; /* members that have closed the area */
     _Atomic uint32_t stopped; /* 1: a member has found that calls differ, and reports it */
     _Atomic uint32_t causes;  /* members that stopped; the first one writes the cause */
@@ -153,7 +155,8 @@ struct weft_shmcoll {
     uint32_t idle_polls; /* polls since it last advanced */
     int attempted;       /* result of weft_shmcoll_attempt() until the call is queued; 0: none */
     uint64_t polled;     /* operation before which a nonblocking call polled last */
-    uint32_t turns, yields; /* that an attempted call may still make if ranks share CPUs: looks for a short time or yields; yields */
+    uint32_t turns;         /* of looks or yields that an attempted call may still take; 0 unless ranks share CPUs */
+    weft_wait_yields yields; /* of these */
     weft_attempts attempts; /* of calls that weft_shmcoll_may_attempt() allows */
     char damage_text[400]; /* of its damage */
     weft_moved moved;      /* of the latest alltoallv (shmcoll_alltoallv.c) */
@@ -218,7 +221,8 @@ bool weft_shmcoll_is_waiting(const weft_shmcoll *area);
 void weft_shmcoll_leave(weft_shmcoll *area, int rc) __attribute__((cold));
 /* Whether data that this member writes from now on derives from damaged data. */
 void weft_shmcoll_set_tainted(weft_shmcoll *area, bool is_tainted);
-/* Oversubscribed: the post that completes operation s wakes this member. Before a sleep only, once the ifaces are armed; then look again. */
+/* Oversubscribed: the post that completes operation s wakes this member. Call before a sleep only, once the ifaces are armed; then look
+ * again. */
 void weft_shmcoll_want(weft_shmcoll *area, uint64_t s);
 /* Wakes all sleeping members; they compare calls again. */
 void weft_shmcoll_wake_all(weft_shmcoll *area);

@@ -241,7 +241,7 @@ static inline uint32_t looks_of_attempt(weft_shmcoll *area)
 
     if (weft_likely(!area->is_oversubscribed))
         return may_wait ? WEFT_WAIT_LOOKS : 1;
-    area->yields = may_wait ? WEFT_ATTEMPTS_YIELDS : 0;
+    area->yields = (weft_wait_yields){.left = may_wait ? WEFT_ATTEMPTS_YIELDS : 0};
     area->turns = may_wait ? WEFT_ATTEMPTS_YIELDS + area->ranks : 0; /* members may post one by one */
     return 1;
 }
@@ -249,8 +249,8 @@ static inline uint32_t looks_of_attempt(weft_shmcoll *area)
 static inline int end_attempt(weft_shmcoll *area, int rc)
 {
     weft_attempts_note(&area->attempts, !rc);
-    if (weft_unlikely(area->is_oversubscribed) && !rc && area->turns && area->yields < WEFT_ATTEMPTS_YIELDS)
-        weft_wait_policy_yield_succeeded(&area->worker->world->wait_policy);
+    if (weft_unlikely(area->is_oversubscribed) && !rc)
+        weft_wait_yields_succeeded(area->worker, &area->yields);
     area->attempted = rc;
     if (!rc)
         area->awaited = 0;

@@ -184,25 +184,19 @@ static bool is_seen(weft_shmcoll *area, uint32_t member, uint64_t s)
     return left;
 }
 
-/* A yield counts as cost until one ends a wait. */
-static bool end_yields(weft_shmcoll *area, uint32_t left)
-{
-    if (left < WEFT_ATTEMPTS_YIELDS)
-        weft_wait_policy_yield_succeeded(&area->worker->world->wait_policy);
-    return true;
-}
-
 /* A yield costs less than a turn of a wait: no iface is polled. The long wait follows soon. */
 static __attribute__((noinline)) int await_post_crowded(weft_shmcoll *area, uint32_t member, uint64_t s)
 {
-    uint32_t yields = WEFT_ATTEMPTS_YIELDS;
+    weft_wait_yields yields = {.left = WEFT_ATTEMPTS_YIELDS};
+    bool has_posted;
 
     do
-        if ((may_look(area, member, false, s) ? is_seen(area, member, s) : weft_shmcoll_has_posted(area, member, s)) &&
-            end_yields(area, yields))
-            return WEFT_OK;
-    while (weft_wait_yield(area->worker, &yields));
-    return wait_long(area, (int32_t)member, false, s);
+        has_posted = may_look(area, member, false, s) ? is_seen(area, member, s) : weft_shmcoll_has_posted(area, member, s);
+    while (!has_posted && weft_wait_yield(area->worker, &yields));
+    if (!has_posted)
+        return wait_long(area, (int32_t)member, false, s);
+    weft_wait_yields_succeeded(area->worker, &yields);
+    return WEFT_OK;
 }
 
 static int await_post(weft_shmcoll *area, uint32_t member, uint64_t s)
@@ -229,16 +223,18 @@ int weft_shmcoll_await(weft_shmcoll *area, uint32_t member, uint64_t s)
 /* first: lower members have posted s. It looks for one post at a time: a look at one that is not made yet delays it. */
 static int await_count(weft_shmcoll *area, uint32_t first, bool compares, uint64_t s)
 {
-    uint32_t yields = WEFT_ATTEMPTS_YIELDS, at = first;
+    weft_wait_yields yields = {.left = WEFT_ATTEMPTS_YIELDS};
+    uint32_t at = first;
 
     do {
         at = weft_shmcoll_skip_posted(area, at, s);
         while (at < area->ranks && may_look(area, at, true, s) && is_seen(area, at, s))
             at = weft_shmcoll_skip_posted(area, at, s);
-        if (at == area->ranks && end_yields(area, yields))
-            return WEFT_OK;
-    } while (weft_wait_yield(area->worker, &yields));
-    return wait_long(area, -1, compares, s);
+    } while (at < area->ranks && weft_wait_yield(area->worker, &yields));
+    if (at < area->ranks)
+        return wait_long(area, -1, compares, s);
+    weft_wait_yields_succeeded(area->worker, &yields);
+    return WEFT_OK;
 }
 
 static __attribute__((noinline)) int await_rest(weft_shmcoll *area, uint32_t first, uint64_t s)
@@ -465,7 +461,7 @@ int weft_shmcoll_test_all(weft_shmcoll *area, uint64_t s)
     return rc;
 }
 
-/* A turn after the looks of an attempt, if ranks share CPUs: looks for a post that another CPU makes, or yields. False: neither is allowed. */
+/* A turn after the looks of an attempt, if ranks share CPUs: looks for a post of a member that runs, or yields. False: neither helps. */
 static __attribute__((noinline)) bool look_on(weft_shmcoll *area)
 {
     weft_wait_policy *policy = &area->worker->world->wait_policy;

@@ -139,15 +139,16 @@ static uint32_t yield(weft_worker *worker, bool *is_dear)
     return counts_ns;
 }
 
-bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+bool weft_wait_yield(weft_worker *worker, weft_wait_yields *yields)
 {
     bool is_dear;
-    if (!*left || worker->is_threaded || !weft_wait_policy_may_yield(&worker->world->wait_policy, 0))
+    if (!yields->left || worker->is_threaded || !weft_wait_policy_may_yield(&worker->world->wait_policy, 0))
         return false;
     yield(worker, &is_dear);
     if (weft_unlikely(worker->world->returns_left))
         return_home(worker->world);
-    *left = is_dear ? 0 : *left - 1;
+    yields->left = is_dear ? 0 : yields->left - 1;
+    yields->has_yielded = true;
     return true;
 }
 

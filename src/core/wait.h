@@ -49,9 +49,19 @@ static inline void weft_wait_next(weft_wait *wait, enum weft_wait_reason why, in
 }
 /* One turn. Requires worker->lock, which it may drop; may sleep; calls callbacks. The caller then checks its condition again. */
 void weft_wait_progress(weft_wait *wait);
-/* For calls that may wait a little: yields once. *left: yields that the call may make; a long one is the last. False: it has none left, the
- * policy allows none, or other threads use the worker. */
-bool weft_wait_yield(weft_worker *worker, uint32_t *left);
+/* Yields of a call that may wait a little. */
+typedef struct weft_wait_yields {
+    uint32_t left; /* that the call may still make; a long one is the last */
+    bool has_yielded;
+} weft_wait_yields;
+/* Yields once. False: none is left, the policy allows none, or other threads use the worker. */
+bool weft_wait_yield(weft_worker *worker, weft_wait_yields *yields);
+/* The call has ended without a further wait: its yields were no lost time. */
+static inline void weft_wait_yields_succeeded(weft_worker *worker, const weft_wait_yields *yields)
+{
+    if (yields->has_yielded)
+        weft_wait_policy_yield_succeeded(&worker->world->wait_policy);
+}
 /* After some empty polls: the wait spins no longer, but sleeps unless something arrives. */
 static inline void weft_wait_cut_short(weft_wait *wait)
 {

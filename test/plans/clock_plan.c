@@ -27,7 +27,7 @@ void weft_req_free(weft_req *req)
 
 /* Called by schedules that are performed; none is here. */
 void weft_wait_progress(weft_wait *wait) { (void)wait, abort(); }
-bool weft_wait_yield(weft_worker *worker, uint32_t *left) { (void)worker, (void)left, abort(); }
+bool weft_wait_yield(weft_worker *worker, weft_wait_yields *yields) { (void)worker, (void)yields, abort(); }
 void weft_wait_close(weft_wait *wait) { (void)wait, abort(); }
 void weft_worker_callout_begin(weft_worker *worker) { (void)worker, abort(); }
 void weft_worker_callout_end(weft_worker *worker) { (void)worker, abort(); }

@@ -115,12 +115,13 @@ void weft_wait_progress(weft_wait *wait)
     model_yield();
 }
 
-bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+bool weft_wait_yield(weft_worker *worker, weft_wait_yields *yields)
 {
     (void)worker;
-    if (!*left)
+    if (!yields->left)
         return false;
-    --*left;
+    yields->left--;
+    yields->has_yielded = true;
     model_yield();
     return true;
 }

@@ -98,14 +98,15 @@ void weft_wait_close(weft_wait *wait)
 }
 
 /* Half of the members yield before they wait. */
-bool weft_wait_yield(weft_worker *worker, uint32_t *left)
+bool weft_wait_yield(weft_worker *worker, weft_wait_yields *yields)
 {
     member *self = weft_container(worker, member, worker);
 
     rig_flip(self);
-    if (!*left || (rig.seed + self->rank) % 2)
+    if (!yields->left || (rig.seed + self->rank) % 2)
         return false;
-    --*left;
+    yields->left--;
+    yields->has_yielded = true;
     sched_yield();
     return true;
 }

@@ -437,18 +437,19 @@ static int close_world(void)
 static void yields_outside_of_waits_are_counted(void)
 {
     weft_wait_policy *policy = &world->wait_policy, before = *policy;
-    uint32_t left = 3, made = 0;
+    weft_wait_yields yields = {.left = 3};
+    uint32_t made = 0;
 
     *policy = weft_wait_policy_dedicated;
-    CU_ASSERT(!weft_wait_yield(worker, &left) && left == 3);
+    CU_ASSERT(!weft_wait_yield(worker, &yields) && yields.left == 3);
     weft_worker_lock(worker);
     *policy = weft_wait_policy_oversubscribed;
     worker->is_threaded = true;
-    CU_ASSERT(!weft_wait_yield(worker, &left) && left == 3);
+    CU_ASSERT(!weft_wait_yield(worker, &yields) && yields.left == 3);
     worker->is_threaded = false;
-    while (weft_wait_yield(worker, &left))
+    while (weft_wait_yield(worker, &yields))
         made++;
-    CU_ASSERT(left == 0 && made > 0 && made <= 3);
+    CU_ASSERT(yields.left == 0 && yields.has_yielded && made > 0 && made <= 3);
     CU_ASSERT_EQUAL(atomic_load(&world->page->yields), 0);
     weft_worker_unlock(worker);
     *policy = before;
